@@ -1,0 +1,47 @@
+"""Headwater: events with their headers intact, from NATS clients to Spark tables.
+
+The names below load on first use, so that `import headwater` costs a few milliseconds and a pure layer never pulls
+asyncio in behind one's back.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headwater.broker.broker import Broker as Broker
+    from headwater.client.client import connect as connect
+    from headwater.errors import HeadwaterError as HeadwaterError
+    from headwater.model.header_block import decode_header_block as decode_header_block
+    from headwater.model.header_block import encode_header_block as encode_header_block
+    from headwater.model.headers import Headers as Headers
+    from headwater.model.message import Message as Message
+    from headwater.model.status import Status as Status
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Broker": "headwater.broker.broker",
+    "Headers": "headwater.model.headers",
+    "HeadwaterError": "headwater.errors",
+    "Message": "headwater.model.message",
+    "Status": "headwater.model.status",
+    "connect": "headwater.client.client",
+    "decode_header_block": "headwater.model.header_block",
+    "encode_header_block": "headwater.model.header_block",
+}
+
+__all__ = ["__compiled__", "__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__compiled__":
+        return import_module("headwater.wire.memory").COMPILED
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headwater' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,173 @@
+"""One exception tree: whose fault it is, which value, which limit, what to do next, and whether a retry can help.
+
+Every exception that Headwater raises on purpose derives from `HeadwaterError`. Foreign exceptions (OSError, ssl,
+msgspec) are translated where they enter, once, with the original as `__cause__`. A subclass also derives from the
+builtin that a Python caller would expect (ValueError, TimeoutError, ...), so that plain code works too.
+
+This module holds no logic beyond formatting; it imports nothing of Headwater.
+"""
+
+from typing import ClassVar, Literal
+
+Fault = Literal["caller", "peer", "server", "environment"]
+
+
+class HeadwaterError(Exception):
+    """Root of all. `value` is what was refused, `limit` what it broke, `hint` what to do next."""
+
+    fault: ClassVar[Fault] = "caller"
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, value: object = None, limit: object = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.value = value
+        self.limit = limit
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class ConfigError(HeadwaterError, ValueError):
+    """An option or a configuration field is wrong; nothing was started."""
+
+
+class SubjectError(HeadwaterError, ValueError):
+    """A subject, queue group or stream name that the protocol does not allow."""
+
+
+class HeaderError(HeadwaterError, ValueError):
+    """A header that cannot be written, or a block that cannot be read (ADR-4).
+
+    `key` is the header name as far as it is known, `offset` the byte in the block where reading stopped, `rule` the
+    rule that was broken.
+    """
+
+    def __init__(self, message: str, *, key: str | None = None, offset: int | None = None, rule: str = "") -> None:
+        super().__init__(message, value=key)
+        self.key = key
+        self.offset = offset
+        self.rule = rule
+
+
+class CloudEventError(HeadwaterError, ValueError):
+    """An event, or a message that should hold one, breaks the CloudEvents specification.
+
+    `attribute` is the context attribute, `header` the NATS header it travelled in (None in structured mode), `rule`
+    the sentence of the specification in short.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attribute: str | None = None,
+        header: str | None = None,
+        value: object = None,
+        rule: str = "",
+    ) -> None:
+        super().__init__(message, value=value)
+        self.attribute = attribute
+        self.header = header
+        self.rule = rule
+
+
+class ProtocolError(HeadwaterError):
+    """Bytes or an op that the protocol does not allow here; raised as one of the two subclasses."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own program asked for something the protocol does not allow."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something the protocol does not allow."""
+
+    fault = "peer"
+
+
+class PayloadTooLarge(LocalProtocolError, ValueError):
+    """A message above the server's `max_payload` (bytes, headers included); nothing was sent."""
+
+
+class TransportError(HeadwaterError, ConnectionError):
+    """The connection could not be made, or was lost."""
+
+    fault = "environment"
+    retriable = True
+
+
+class ConnectionClosed(TransportError):
+    """The connection is closed, by us or by the peer, and will not come back."""
+
+    retriable = False
+
+
+class ServerError(HeadwaterError):
+    """The server answered -ERR; `message` is its text."""
+
+    fault = "server"
+
+
+class AuthorizationError(ServerError):
+    """The server refused the credentials, or the credentials do not allow the operation."""
+
+
+class RequestTimeout(HeadwaterError, TimeoutError):
+    """No answer in time; the message names what was asked and how long was waited."""
+
+    fault = "environment"
+    retriable = True
+
+
+class NoResponders(HeadwaterError):
+    """Status 503: nobody is subscribed to the subject of a request (`value`)."""
+
+    fault = "environment"
+    retriable = True
+
+
+class JetStreamError(HeadwaterError):
+    """A JetStream API error: HTTP-like `code`, the server's `err_code` and its `description`."""
+
+    fault = "server"
+
+    def __init__(self, code: int, err_code: int, description: str, *, hint: str = "") -> None:
+        super().__init__(f"{description} [{code}/{err_code}]", hint=hint)
+        self.code = code
+        self.err_code = err_code
+        self.description = description
+
+
+class StorageError(HeadwaterError):
+    """The durable log cannot do what was asked; nothing that was acknowledged is affected."""
+
+    fault = "environment"
+
+
+class WriteFailed(StorageError):
+    """A write or an fsync failed. The log is read-only from here on: after a failed fsync the kernel may have dropped
+    the pages, and a later success would prove nothing."""
+
+
+class DiskFull(StorageError):
+    """No room for the batch. Nothing of it is visible; the same append may succeed when space returns."""
+
+    retriable = True
+
+
+class CorruptLog(StorageError):
+    """A batch fails its checksum or its layout; `value` is the half-open offset range that cannot be served."""
+
+
+class DataLossError(HeadwaterError):
+    """A range of a stream that a reader was promised is no longer there (aged out, purged, or stream made anew)."""
+
+    fault = "environment"
+
+
+class EnvironmentProblem(HeadwaterError):
+    """Something that the machine lacks (Java, an extra, a free port); the hint names the ways out."""
+
+    fault = "environment"

@@ -1,0 +1,184 @@
+"""One connection as seen by us: bytes in to an owner that parses them, bytes out once per loop iteration.
+
+The owner (a broker session, a client connection) is sans-I/O: it is handed the receive buffer and says how much it
+used; it appends to `output` and asks for a flush. This class knows no protocol.
+
+    socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
+    … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ transport ──▶ socket
+
+Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the transport is above
+its high-water mark the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link
+only, and is logged.
+"""
+
+import asyncio
+import logging
+from typing import Protocol, cast
+
+from headwater.wire.memory import OutputBuffer
+from headwater.wire.receive import ReceiveBuffer
+
+logger = logging.getLogger(__name__)
+
+HIGH_WATER = 1 << 20  # bytes in the transport above which we keep further output here
+LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
+LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
+
+
+class LinkOwner(Protocol):
+    """The sans-I/O side of a link."""
+
+    def attach(self, link: "Link") -> None:
+        """The connection stands; `link` may be written to from now on."""
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        """Parse `buffer[:filled]`; returns how many bytes are done with. The rest comes again, with more behind it."""
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone; None when one side closed it in order."""
+
+
+class Link(asyncio.BufferedProtocol):
+    """A connected stream transport (TCP, TLS or a Unix socket) with buffered output."""
+
+    def __init__(self, owner: LinkOwner) -> None:
+        self.owner = owner
+        self.output = OutputBuffer()
+        self.closing = False
+        self._input = ReceiveBuffer()
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._flush_scheduled = False
+        self._paused = False
+        self._discarded = 0
+        self._drain_waiters: list[asyncio.Future[None]] = []
+
+    # ── asyncio.BufferedProtocol ──
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        self.owner.attach(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._input.writable(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        received = self._input
+        if self.closing:
+            self._discard(nbytes)
+            return
+        received.received(nbytes)
+        try:
+            received.consume(self.owner.receive(received.data, received.filled))
+        except Exception:
+            logger.exception("link_owner_failed peer=%s", self.peer)
+            self.abort()
+
+    def eof_received(self) -> bool:
+        return False  # a half-open peer can do nothing for us: close
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self.flush()
+        if not self._paused:
+            self._wake_drained(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closing = True
+        self.output.clear()
+        self._wake_drained(exc or ConnectionResetError("the connection was closed"))
+        self.owner.lost(exc)
+
+    # ── for owners ──
+
+    @property
+    def peer(self) -> str:
+        """The peer's address as `host:port`, for messages; empty when unknown."""
+        name = self._transport.get_extra_info("peername") if self._transport else None
+        if not isinstance(name, tuple):
+            return str(name or "")
+        return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+
+    @property
+    def pending(self) -> int:
+        """Bytes that were handed to this link and that the kernel has not taken."""
+        waiting = self.output.size
+        return waiting + (self._transport.get_write_buffer_size() if self._transport else 0)
+
+    def flush_soon(self) -> None:
+        """Write what `output` holds at the end of this loop iteration; many calls make one write."""
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Hand `output` to the transport now, unless that is above its high-water mark."""
+        self._flush_scheduled = False
+        if self._paused or self.output.size == 0 or self._transport is None or self.closing:
+            return
+        self._transport.write(self.output.take())
+
+    async def drained(self) -> None:
+        """Wait until the transport takes writes again. Raises ConnectionError when the link is lost meanwhile."""
+        self.flush()
+        if not self._paused or self.closing:
+            return
+        waiter = self._loop.create_future()
+        self._drain_waiters.append(waiter)
+        await waiter
+
+    def pause_reading(self) -> None:
+        """Take no more input until `resume_reading`; safe to call twice and after the end."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Undo `pause_reading`."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Write what is left, then end.
+
+        Closing a socket that has unread input makes the kernel send RST, and the peer then loses our last words (an
+        -ERR, say). So half-close first, and discard input for a moment.
+        """
+        if self.closing or self._transport is None:
+            return
+        self._paused = False
+        self.flush()
+        self.closing = True
+        if self._transport.is_closing():
+            return
+        if not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._transport.write_eof()
+        self._loop.call_later(LINGER_SECONDS, self._transport.close)
+
+    def abort(self) -> None:
+        """End now; what is not written is lost."""
+        self.closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ── inside ──
+
+    def _discard(self, nbytes: int) -> None:
+        self._discarded += nbytes
+        if self._discarded > LINGER_BYTES and self._transport is not None:
+            self._transport.abort()
+
+    def _wake_drained(self, error: Exception | None) -> None:
+        waiters, self._drain_waiters = self._drain_waiters, []
+        for waiter in waiters:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)

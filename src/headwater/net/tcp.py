@@ -1,0 +1,43 @@
+"""TCP: listen and dial. The only places where a socket of an asyncio link is made.
+
+TCP_NODELAY is set (asyncio's default): we batch ourselves, once per loop iteration.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from headwater.errors import EnvironmentProblem, TransportError
+from headwater.net.link import Link, LinkOwner
+
+BACKLOG = 1024  # connections; a reconnect storm of a few thousand clients arrives within one loop iteration or two
+
+
+async def listen(host: str, port: int, make_owner: Callable[[], LinkOwner]) -> asyncio.Server:
+    """Accept connections on `host:port` (port 0: any free one), each with an owner of its own.
+
+    Raises EnvironmentProblem when the address cannot be bound.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(lambda: Link(make_owner()), host, port, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise EnvironmentProblem(
+            f"cannot listen on {host}:{port}: {reason}",
+            value=f"{host}:{port}",
+            hint="choose another address or port; port 0 takes any free one",
+        ) from error
+
+
+async def dial(host: str, port: int, owner: LinkOwner, timeout: float) -> Link:
+    """Connect to `host:port` within `timeout` seconds. Raises TransportError otherwise."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout):
+            _, link = await loop.create_connection(lambda: Link(owner), host, port)
+    except (OSError, OverflowError) as error:  # TimeoutError is an OSError
+        reason = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else str(error)
+        raise TransportError(
+            f"cannot connect to {host}:{port}: {reason}", value=f"{host}:{port}", hint="is a server listening there?"
+        ) from error
+    return link

@@ -1,0 +1,14 @@
+cimport cython
+
+cpdef Py_ssize_t find_byte(bytearray buffer, int byte, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef bint equals(bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes other) noexcept
+cpdef bytes slice_bytes(bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+cpdef Py_ssize_t drop_front(bytearray buffer, Py_ssize_t used, Py_ssize_t filled) except? -1
+
+@cython.final
+cdef class OutputBuffer:
+    cdef public bytearray data
+    cdef public Py_ssize_t size
+    cdef int reserve(self, Py_ssize_t extra) except? -1
+    cpdef int append(self, bytes piece) except? -1
+    cpdef int append_slice(self, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1

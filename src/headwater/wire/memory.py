@@ -1,0 +1,123 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The few primitives that are memchr, memcmp and memcpy when compiled, and bytes methods when not.
+
+This is the only module of the product that touches pointers. Everything above it walks buffers by index, which reads
+the same interpreted and compiled. Bounds are the caller's duty here (each function says which); callers take them from
+sizes that they have checked against the buffer before.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+    from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
+
+COMPILED: bool = cython.compiled
+
+
+def find_byte(buffer: bytearray, byte: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Index of the first `byte` in `buffer[start:end]`, or -1. Needs 0 <= start <= end <= len(buffer)."""
+    if cython.compiled:
+        base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        found: cython.p_char = cython.cast(cython.p_char, memchr(base + start, byte, end - start))
+        if found == cython.NULL:
+            return -1
+        return found - base  # type: ignore
+    return buffer.find(byte, start, end)
+
+
+def equals(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, other: bytes) -> cython.bint:
+    """Whether `buffer[start:end] == other`, without making the slice. Needs 0 <= start <= end <= len(buffer)."""
+    if cython.compiled:
+        return (
+            PyBytes_GET_SIZE(other) == end - start
+            and memcmp(PyByteArray_AS_STRING(buffer) + start, PyBytes_AS_STRING(other), end - start) == 0
+        )
+    return buffer[start:end] == other
+
+
+def slice_bytes(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
+    """`bytes(buffer[start:end])` with one copy. Needs 0 <= start <= end <= len(buffer)."""
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + start, end - start)
+    return bytes(memoryview(buffer)[start:end])
+
+
+class OutputBuffer:
+    """Bytes on their way out: append many times, take once per flush.
+
+    `size` is how many bytes wait. The backing array grows by doubling and is kept between flushes up to
+    `KEEP` bytes, so that steady traffic allocates nothing.
+    """
+
+    data: bytearray
+    size: cython.Py_ssize_t
+
+    def __init__(self) -> None:
+        self.data = bytearray(1024)
+        self.size = 0
+
+    def reserve(self, extra: cython.Py_ssize_t) -> cython.int:
+        capacity: cython.Py_ssize_t = len(self.data)
+        needed: cython.Py_ssize_t = self.size + extra
+        if needed <= capacity:
+            return 0
+        while capacity < needed:
+            capacity *= 2
+        if cython.compiled:
+            PyByteArray_Resize(self.data, capacity)
+        else:
+            self.data.extend(bytes(capacity - len(self.data)))
+        return 0
+
+    def append(self, piece: bytes) -> cython.int:
+        """Append a bytes object."""
+        length: cython.Py_ssize_t = len(piece)
+        self.reserve(length)
+        if cython.compiled:
+            memcpy(PyByteArray_AS_STRING(self.data) + self.size, PyBytes_AS_STRING(piece), length)
+        else:
+            self.data[self.size : self.size + length] = piece
+        self.size += length
+        return 0
+
+    def append_slice(self, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+        """Append `source[start:end]`. Needs 0 <= start <= end <= len(source); `source` is not this buffer's own."""
+        length: cython.Py_ssize_t = end - start
+        self.reserve(length)
+        if cython.compiled:
+            memcpy(PyByteArray_AS_STRING(self.data) + self.size, PyByteArray_AS_STRING(source) + start, length)
+        else:
+            self.data[self.size : self.size + length] = memoryview(source)[start:end]
+        self.size += length
+        return 0
+
+    def take(self) -> bytes:
+        """All waiting bytes as one object; the buffer is empty afterwards."""
+        taken: bytes = slice_bytes(self.data, 0, self.size)
+        self.clear()
+        return taken
+
+    def clear(self) -> None:
+        """Forget what waits; give memory back if a burst made the backing array large."""
+        self.size = 0
+        if len(self.data) > KEEP:
+            self.data = bytearray(1024)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+KEEP: int = 1 << 20  # bytes; a link that once had a burst of 64 MiB waiting must not hold them for ever
+
+
+def drop_front(buffer: bytearray, used: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Move `buffer[used:filled]` to the front; returns how many bytes remain. The array keeps its length."""
+    rest: cython.Py_ssize_t = filled - used
+    if rest > 0 and used > 0:
+        if cython.compiled:
+            memmove(PyByteArray_AS_STRING(buffer), PyByteArray_AS_STRING(buffer) + used, rest)
+        else:
+            buffer[:rest] = buffer[used:filled]
+    return rest
