@@ -1,0 +1,33 @@
+cimport cython
+
+cpdef bytes unquote(bytes text)
+
+cdef class ServerOpHandler:
+    cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cpdef int on_info(self, bytes json) except? -1
+    cpdef int on_ping(self) except? -1
+    cpdef int on_pong(self) except? -1
+    cpdef int on_ok(self) except? -1
+    cpdef int on_error(self, str text) except? -1
+    cpdef int on_violation(self, error) except? -1
+
+@cython.final
+cdef class ServerOpParser:
+    cdef readonly ServerOpHandler handler
+    cdef readonly bint broken
+    cdef readonly Py_ssize_t wanted
+    cdef readonly Py_ssize_t max_control_line
+    cdef readonly Py_ssize_t max_info_line
+    cdef readonly Py_ssize_t max_message
+    cdef Py_ssize_t token
+    cdef Py_ssize_t token_end
+    cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
+    cdef bint line_may_grow(self, bytearray buffer, Py_ssize_t at, Py_ssize_t end) except? -1
+    cdef bint verb_is_msg(self, bytearray buffer, Py_ssize_t at) noexcept
+    cdef Py_ssize_t take_message(self, bytearray buffer, Py_ssize_t at, Py_ssize_t arguments, Py_ssize_t line_end, Py_ssize_t filled, bint with_headers) except? -1
+    cdef Py_ssize_t take_other(self, bytearray buffer, Py_ssize_t at, Py_ssize_t line_end) except? -1
+    cdef int next_token(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
+    cdef int tokens_left(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
+    cdef Py_ssize_t number(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t most_digits) noexcept
+    cdef int spaces_for_tabs(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
+    cdef Py_ssize_t refuse(self, str what, bytearray buffer, Py_ssize_t at, Py_ssize_t end) except? -1

@@ -1,0 +1,287 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Parser of what a NATS server sends: INFO, MSG, HMSG, PING, PONG, +OK, -ERR (client protocol document).
+
+    MSG  <subject> <sid> [reply] <#bytes>␍␊<payload>␍␊
+    HMSG <subject> <sid> [reply] <#header bytes> <#total bytes>␍␊<header block><payload>␍␊
+
+The parser walks the receive buffer and calls a typed handler with positions in it: no Python object is made for a
+message here. It keeps no bytes of its own. What it could not finish stays in the buffer and is passed again with more
+behind it, so any chunking of the same bytes gives the same calls.
+
+An op is judged when its control line is complete, never letter by letter: the verdict on a line, and the bytes that
+the verdict quotes, would otherwise depend on where TCP cut it. Verbs are case-insensitive, CRLF or LF ends a control
+line, any number of spaces and tabs separates arguments; a payload must end in exactly CRLF. Numbers are ASCII digits
+of capped length (`int()` would take "+2", "0_2" and Arabic digits).
+
+It refuses to guess: the first op that is no protocol is reported through `on_violation`, and then the parser is
+broken, because where the next op would begin is no longer known.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+else:
+    from headwater.wire.memory import find_byte, slice_bytes
+
+from headwater.errors import RemoteProtocolError
+
+# nats-server's default max_control_line is 4096, but operators raise it for long subjects; a client only needs a bound.
+MAX_CONTROL_LINE: int = 1 << 16
+MAX_INFO_LINE: int = 1 << 20  # connect_urls of a large cluster
+# nats-server refuses a max_payload above 64 MiB; JetStream adds header lines of its own to what was published.
+MAX_MESSAGE: int = (1 << 26) + (1 << 16)
+QUOTED: int = 64  # bytes of an offending line that an error carries
+
+
+class ServerOpHandler:
+    """What to do with each op. Subclasses override; the defaults ignore it. Every method returns an int (0).
+
+    An exception raised by a handler leaves the parser in the middle of its buffer: handlers contain the failures of
+    the code they call.
+    """
+
+    def on_message(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        sid: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """MSG or HMSG. `sid` is the number; all others are positions, valid during the call only.
+
+        subject = buffer[subject:subject_end]; reply subject = buffer[reply:reply_end], absent when empty;
+        header block = buffer[headers:payload], absent when empty; payload = buffer[payload:end].
+        """
+        return 0
+
+    def on_info(self, json: bytes) -> cython.int:
+        """INFO with its argument, not decoded."""
+        return 0
+
+    def on_ping(self) -> cython.int:
+        return 0
+
+    def on_pong(self) -> cython.int:
+        return 0
+
+    def on_ok(self) -> cython.int:
+        return 0
+
+    def on_error(self, text: str) -> cython.int:
+        """-ERR with its text, the quotes taken off; bytes that are no UTF-8 are escaped."""
+        return 0
+
+    def on_violation(self, error: RemoteProtocolError) -> cython.int:
+        """Bytes that are no protocol; `error.value` quotes them. The parser is broken from here on."""
+        return 0
+
+
+class ServerOpParser:
+    """`parse` as often as bytes arrive. `broken` turns true with the one call of `on_violation`."""
+
+    def __init__(
+        self,
+        handler: ServerOpHandler,
+        *,
+        max_control_line: int = MAX_CONTROL_LINE,
+        max_info_line: int = MAX_INFO_LINE,
+        max_message: int = MAX_MESSAGE,
+    ) -> None:
+        """The limits are in bytes: a control line without its LF, INFO's line, a message with its headers."""
+        self.handler = handler
+        self.max_control_line = max_control_line
+        self.max_info_line = max_info_line
+        self.max_message = max_message
+        self.broken = False
+        self.wanted = 0  # bytes that the incomplete op at the front needs in all; 0 while its control line is open
+        self.token = 0
+        self.token_end = 0
+
+    def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Take the ops in `buffer[start:filled]`; returns the position after the last complete one.
+
+        The rest is the start of an incomplete op: pass it again, from its first byte, with more behind it. A broken
+        parser takes everything and does nothing.
+        """
+        at: cython.Py_ssize_t = start
+        after: cython.Py_ssize_t
+        line_end: cython.Py_ssize_t
+        if filled - start < self.wanted:
+            return start
+        while at < filled and not self.broken:
+            line_end = find_byte(buffer, 10, at, filled)
+            if line_end < 0 or line_end - at > self.max_control_line:
+                if not self.line_may_grow(buffer, at, filled if line_end < 0 else line_end):
+                    self.refuse("a control line above the limit", buffer, at, filled)
+                    break
+                if line_end < 0:
+                    return at
+            if (buffer[at] | 32) == 109 and line_end - at > 4 and self.verb_is_msg(buffer, at):
+                after = self.take_message(buffer, at, at + 3, line_end, filled, False)
+            elif (buffer[at] | 32) == 104 and line_end - at > 5 and self.verb_is_msg(buffer, at + 1):
+                after = self.take_message(buffer, at, at + 4, line_end, filled, True)
+            else:
+                after = self.take_other(buffer, at, line_end)
+            if after == at:
+                return at
+            at = after
+        return filled if self.broken else at
+
+    def line_may_grow(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+        """Whether a control line of `end - at` bytes is within its limit; INFO has a larger one."""
+        if end - at <= self.max_control_line:
+            return True
+        return end - at <= self.max_info_line and slice_bytes(buffer, at, at + 4).upper() == b"INFO"
+
+    def verb_is_msg(self, buffer: bytearray, at: cython.Py_ssize_t) -> cython.bint:
+        """Whether `MSG` and a separator stand at `at`; needs 4 bytes there."""
+        return (
+            (buffer[at] | 32) == 109
+            and (buffer[at + 1] | 32) == 115
+            and (buffer[at + 2] | 32) == 103
+            and (buffer[at + 3] == 32 or buffer[at + 3] == 9)
+        )
+
+    def take_message(
+        self,
+        buffer: bytearray,
+        at: cython.Py_ssize_t,
+        arguments: cython.Py_ssize_t,
+        line_end: cython.Py_ssize_t,
+        filled: cython.Py_ssize_t,
+        with_headers: cython.bint,
+    ) -> cython.Py_ssize_t:
+        """MSG or HMSG at `at`; returns the position after it, or `at` when its payload is not complete."""
+        stop: cython.Py_ssize_t = line_end - 1 if buffer[line_end - 1] == 13 else line_end
+        subject: cython.Py_ssize_t
+        subject_end: cython.Py_ssize_t
+        reply: cython.Py_ssize_t = 0
+        reply_end: cython.Py_ssize_t = 0
+        sid: cython.Py_ssize_t
+        header_size: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
+        body: cython.Py_ssize_t = line_end + 1
+
+        if find_byte(buffer, 9, at, stop) >= 0:
+            self.spaces_for_tabs(buffer, at, stop)
+        self.next_token(buffer, arguments, stop)
+        subject = self.token
+        subject_end = self.token_end
+        self.next_token(buffer, self.token_end, stop)
+        sid = self.number(buffer, self.token, self.token_end, 18)
+        if self.tokens_left(buffer, self.token_end, stop) > (2 if with_headers else 1):
+            self.next_token(buffer, self.token_end, stop)
+            reply = self.token
+            reply_end = self.token_end
+        if with_headers:
+            self.next_token(buffer, self.token_end, stop)
+            header_size = self.number(buffer, self.token, self.token_end, 9)
+        self.next_token(buffer, self.token_end, stop)
+        size = self.number(buffer, self.token, self.token_end, 9)
+        if sid < 0 or size < 0 or header_size < 0 or self.tokens_left(buffer, self.token_end, stop) != 0:
+            return self.refuse("a message with wrong arguments", buffer, at, line_end)
+        if header_size > size:
+            return self.refuse("a message with more header bytes than bytes", buffer, at, line_end)
+        if size > self.max_message:
+            return self.refuse("a message above the limit", buffer, at, line_end)
+        if filled - body < size + 2:
+            self.wanted = body + size + 2 - at
+            return at
+        self.wanted = 0
+        if buffer[body + size] != 13 or buffer[body + size + 1] != 10:
+            return self.refuse("a payload that does not end where its control line says", buffer, at, line_end)
+        self.handler.on_message(
+            buffer, subject, subject_end, sid, reply, reply_end, body, body + header_size, body + size
+        )
+        return body + size + 2
+
+    def take_other(self, buffer: bytearray, at: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Every op that is one control line; returns the position after it. Arguments of PING and PONG are ignored."""
+        line: bytes = slice_bytes(buffer, at, line_end).removesuffix(b"\r")
+        parts: list[bytes] = line.replace(b"\t", b" ").split(b" ", 1)
+        verb: bytes = parts[0].upper()
+        argument: bytes = line[len(verb) :].strip(b" \t")
+        if verb == b"PING":
+            self.handler.on_ping()
+        elif verb == b"PONG":
+            self.handler.on_pong()
+        elif verb == b"+OK":
+            self.handler.on_ok()
+        elif verb == b"INFO":
+            self.handler.on_info(argument)
+        elif verb == b"-ERR":
+            self.handler.on_error(unquote(argument).decode("utf-8", "backslashreplace"))
+        elif verb == b"MSG" or verb == b"HMSG":
+            self.refuse("a message with wrong arguments", buffer, at, line_end)
+        else:
+            self.refuse("an unknown op", buffer, at, line_end)
+        return line_end + 1
+
+    def next_token(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
+        """Set `token` and `token_end` to the next run of bytes without a space; both are `stop` when there is none."""
+        end: cython.Py_ssize_t
+        while start < stop and buffer[start] == 32:
+            start += 1
+        self.token = start
+        end = find_byte(buffer, 32, start, stop)
+        self.token_end = stop if end < 0 else end
+        return 0
+
+    def tokens_left(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
+        """How many tokens `buffer[start:stop]` holds; stops counting at 4."""
+        count: cython.int = 0
+        while count < 4:
+            while start < stop and buffer[start] == 32:
+                start += 1
+            if start == stop:
+                break
+            count += 1
+            start = find_byte(buffer, 32, start, stop)
+            if start < 0:
+                break
+        return count
+
+    def number(
+        self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, most_digits: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """The decimal number in `buffer[start:end]`, or -1 when that is not 1 to `most_digits` ASCII digits."""
+        value: cython.Py_ssize_t = 0
+        digit: cython.int
+        at: cython.Py_ssize_t
+        if start == end or end - start > most_digits:
+            return -1
+        for at in range(start, end):
+            digit = buffer[at] - 48
+            if digit < 0 or digit > 9:
+                return -1
+            value = value * 10 + digit
+        return value
+
+    def spaces_for_tabs(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
+        """Turn the tabs of a control line into spaces, in place: a tab can be nothing but a separator there."""
+        at: cython.Py_ssize_t
+        for at in range(start, stop):
+            if buffer[at] == 9:
+                buffer[at] = 32
+        return 0
+
+    def refuse(self, what: str, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Report `buffer[at:end]` as no protocol, once; returns a position after `at`."""
+        quoted: bytes = slice_bytes(buffer, at, min(end, at + QUOTED))
+        self.broken = True
+        self.wanted = 0
+        self.handler.on_violation(RemoteProtocolError(f"the server sent {what}: {quoted!r}", value=quoted))
+        return end + 1
+
+
+def unquote(text: bytes) -> bytes:
+    """`'text'` without its quotes; anything else as it is."""
+    if len(text) >= 2 and text.startswith(b"'") and text.endswith(b"'"):
+        return text[1 : len(text) - 1]
+    return text
