@@ -1,5 +1,7 @@
 """The parser of server ops: any chunking gives the same calls, garbage gives one violation, nothing raises."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,7 +126,7 @@ def test_byte_by_byte_gives_the_same_calls() -> None:
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=12))
 def test_every_chunking_gives_the_same_calls(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(CONVERSATION)]
-    assert feed([CONVERSATION[a:b] for a, b in zip(edges, edges[1:], strict=False)]) == CALLS
+    assert feed([CONVERSATION[a:b] for a, b in pairwise(edges)]) == CALLS
 
 
 FRAGMENT = st.sampled_from(
@@ -160,13 +162,13 @@ def test_garbage_gives_at_most_one_violation_and_the_same_calls_for_every_chunki
     assert [call[0] for call in whole].count("violation") <= 1
     assert "violation" not in [call[0] for call in whole[:-1]]
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    assert feed([data[a:b] for a, b in zip(edges, edges[1:], strict=False)], max_control_line=40) == whole
+    assert feed([data[a:b] for a, b in pairwise(edges)], max_control_line=40) == whole
 
 
 token = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=12).map(str.encode)
 
 
-@given(token, st.integers(0, 10**18 - 1), st.none() | token, st.binary(max_size=40), st.binary(max_size=60))
+@given(token, st.integers(0, 10**9 - 1), st.none() | token, st.binary(max_size=40), st.binary(max_size=60))
 def test_what_a_server_writes_is_what_the_handler_gets(
     subject: bytes, sid: int, reply: bytes | None, headers: bytes, payload: bytes
 ) -> None:
@@ -206,7 +208,7 @@ def test_what_a_server_writes_is_what_the_handler_gets(
         "MSG a 1 ٢\r\n".encode(),
         b"MSG a 1 1234567890\r\n",
         b"MSG a 1 999999999\r\n",
-        b"MSG a 1234567890123456789 1\r\n",
+        b"MSG a 1234567890 1\r\n",
         b"MSG a 1 1\r\nab\r\n",
         b"MSG a 1 2\r\nab\n\n",
         b"PUB a 0\r\n\r\n",

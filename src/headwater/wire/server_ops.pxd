@@ -26,8 +26,7 @@ cdef class ServerOpParser:
     cdef bint verb_is_msg(self, bytearray buffer, Py_ssize_t at) noexcept
     cdef Py_ssize_t take_message(self, bytearray buffer, Py_ssize_t at, Py_ssize_t arguments, Py_ssize_t line_end, Py_ssize_t filled, bint with_headers) except? -1
     cdef Py_ssize_t take_other(self, bytearray buffer, Py_ssize_t at, Py_ssize_t line_end) except? -1
-    cdef int next_token(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
-    cdef int tokens_left(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
-    cdef Py_ssize_t number(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t most_digits) noexcept
-    cdef int spaces_for_tabs(self, bytearray buffer, Py_ssize_t start, Py_ssize_t stop) noexcept
+    cdef int next_token(self, bytearray buffer, Py_ssize_t start, Py_ssize_t line_end) noexcept
+    cdef Py_ssize_t next_number(self, bytearray buffer, Py_ssize_t start, Py_ssize_t line_end) noexcept
+    cdef int tokens_left(self, bytearray buffer, Py_ssize_t start, Py_ssize_t line_end) noexcept
     cdef Py_ssize_t refuse(self, str what, bytearray buffer, Py_ssize_t at, Py_ssize_t end) except? -1

@@ -9,9 +9,8 @@ message here. It keeps no bytes of its own. What it could not finish stays in th
 behind it, so any chunking of the same bytes gives the same calls.
 
 An op is judged when its control line is complete, never letter by letter: the verdict on a line, and the bytes that
-the verdict quotes, would otherwise depend on where TCP cut it. Verbs are case-insensitive, CRLF or LF ends a control
-line, any number of spaces and tabs separates arguments; a payload must end in exactly CRLF. Numbers are ASCII digits
-of capped length (`int()` would take "+2", "0_2" and Arabic digits).
+the verdict quotes, would otherwise depend on where TCP cut it. Leniencies: verbs in any case, any blanks between
+arguments (scan.py), LF for CRLF at the end of a control line. A payload must end in exactly CRLF.
 
 It refuses to guess: the first op that is no protocol is reported through `on_violation`, and then the parser is
 broken, because where the next op would begin is no longer known.
@@ -21,8 +20,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+    from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
 else:
     from headwater.wire.memory import find_byte, slice_bytes
+    from headwater.wire.scan import parse_size, skip_blanks, token_end
 
 from headwater.errors import RemoteProtocolError
 
@@ -158,7 +159,6 @@ class ServerOpParser:
         with_headers: cython.bint,
     ) -> cython.Py_ssize_t:
         """MSG or HMSG at `at`; returns the position after it, or `at` when its payload is not complete."""
-        stop: cython.Py_ssize_t = line_end - 1 if buffer[line_end - 1] == 13 else line_end
         subject: cython.Py_ssize_t
         subject_end: cython.Py_ssize_t
         reply: cython.Py_ssize_t = 0
@@ -168,23 +168,18 @@ class ServerOpParser:
         size: cython.Py_ssize_t
         body: cython.Py_ssize_t = line_end + 1
 
-        if find_byte(buffer, 9, at, stop) >= 0:
-            self.spaces_for_tabs(buffer, at, stop)
-        self.next_token(buffer, arguments, stop)
+        self.next_token(buffer, arguments, line_end)
         subject = self.token
         subject_end = self.token_end
-        self.next_token(buffer, self.token_end, stop)
-        sid = self.number(buffer, self.token, self.token_end, 18)
-        if self.tokens_left(buffer, self.token_end, stop) > (2 if with_headers else 1):
-            self.next_token(buffer, self.token_end, stop)
+        sid = self.next_number(buffer, self.token_end, line_end)
+        if self.tokens_left(buffer, self.token_end, line_end) > (2 if with_headers else 1):
+            self.next_token(buffer, self.token_end, line_end)
             reply = self.token
             reply_end = self.token_end
         if with_headers:
-            self.next_token(buffer, self.token_end, stop)
-            header_size = self.number(buffer, self.token, self.token_end, 9)
-        self.next_token(buffer, self.token_end, stop)
-        size = self.number(buffer, self.token, self.token_end, 9)
-        if sid < 0 or size < 0 or header_size < 0 or self.tokens_left(buffer, self.token_end, stop) != 0:
+            header_size = self.next_number(buffer, self.token_end, line_end)
+        size = self.next_number(buffer, self.token_end, line_end)
+        if sid < 0 or size < 0 or header_size < 0 or skip_blanks(buffer, self.token_end, line_end) != line_end:
             return self.refuse("a message with wrong arguments", buffer, at, line_end)
         if header_size > size:
             return self.refuse("a message with more header bytes than bytes", buffer, at, line_end)
@@ -223,53 +218,29 @@ class ServerOpParser:
             self.refuse("an unknown op", buffer, at, line_end)
         return line_end + 1
 
-    def next_token(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
-        """Set `token` and `token_end` to the next run of bytes without a space; both are `stop` when there is none."""
-        end: cython.Py_ssize_t
-        while start < stop and buffer[start] == 32:
-            start += 1
-        self.token = start
-        end = find_byte(buffer, 32, start, stop)
-        self.token_end = stop if end < 0 else end
+    def next_token(self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.int:
+        """Set `token` and `token_end` to the next token from `start`; both are `line_end` when there is none."""
+        self.token = skip_blanks(buffer, start, line_end)
+        self.token_end = token_end(buffer, self.token, line_end)
         return 0
 
-    def tokens_left(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
-        """How many tokens `buffer[start:stop]` holds; stops counting at 4."""
+    def next_number(
+        self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """`next_token`, read as a number; -1 when it is none."""
+        self.next_token(buffer, start, line_end)
+        return parse_size(buffer, self.token, self.token_end)
+
+    def tokens_left(self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.int:
+        """How many tokens `buffer[start:line_end]` holds; stops counting at 4."""
         count: cython.int = 0
         while count < 4:
-            while start < stop and buffer[start] == 32:
-                start += 1
-            if start == stop:
+            start = skip_blanks(buffer, start, line_end)
+            if start == line_end:
                 break
             count += 1
-            start = find_byte(buffer, 32, start, stop)
-            if start < 0:
-                break
+            start = token_end(buffer, start, line_end)
         return count
-
-    def number(
-        self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, most_digits: cython.Py_ssize_t
-    ) -> cython.Py_ssize_t:
-        """The decimal number in `buffer[start:end]`, or -1 when that is not 1 to `most_digits` ASCII digits."""
-        value: cython.Py_ssize_t = 0
-        digit: cython.int
-        at: cython.Py_ssize_t
-        if start == end or end - start > most_digits:
-            return -1
-        for at in range(start, end):
-            digit = buffer[at] - 48
-            if digit < 0 or digit > 9:
-                return -1
-            value = value * 10 + digit
-        return value
-
-    def spaces_for_tabs(self, buffer: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.int:
-        """Turn the tabs of a control line into spaces, in place: a tab can be nothing but a separator there."""
-        at: cython.Py_ssize_t
-        for at in range(start, stop):
-            if buffer[at] == 9:
-                buffer[at] = 32
-        return 0
 
     def refuse(self, what: str, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Report `buffer[at:end]` as no protocol, once; returns a position after `at`."""
