@@ -51,6 +51,7 @@ class Link(asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._paused = False
         self._discarded = 0
+        self._handed = 0
         self._drain_waiters: list[asyncio.Future[None]] = []
 
     # ── asyncio.BufferedProtocol ──
@@ -109,6 +110,11 @@ class Link(asyncio.BufferedProtocol):
         waiting = self.output.size
         return waiting + (self._transport.get_write_buffer_size() if self._transport else 0)
 
+    @property
+    def sent(self) -> int:
+        """Bytes that the kernel has taken so far: a peer that reads makes this grow."""
+        return self._handed - (self._transport.get_write_buffer_size() if self._transport else 0)
+
     def flush_soon(self) -> None:
         """Write what `output` holds at the end of this loop iteration; many calls make one write."""
         if not self._flush_scheduled:
@@ -120,6 +126,7 @@ class Link(asyncio.BufferedProtocol):
         self._flush_scheduled = False
         if self._paused or self.output.size == 0 or self._transport is None or self.closing:
             return
+        self._handed += self.output.size
         self._transport.write(self.output.take())
 
     async def drained(self) -> None:

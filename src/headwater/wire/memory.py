@@ -9,38 +9,41 @@ sizes that they have checked against the buffer before.
 import cython
 
 if cython.compiled:
-    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
     from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
 
 COMPILED: bool = cython.compiled
 
 
-def find_byte(buffer: bytearray, byte: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def find_byte(
+    buffer: bytearray, byte: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """Index of the first `byte` in `buffer[start:end]`, or -1. Needs 0 <= start <= end <= len(buffer)."""
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
         found: cython.p_char = cython.cast(cython.p_char, memchr(base + start, byte, end - start))
         if found == cython.NULL:
             return -1
-        return found - base  # type: ignore
+        return found - base  # type: ignore[no-any-return]
     return buffer.find(byte, start, end)
 
 
 def equals(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, other: bytes) -> cython.bint:
     """Whether `buffer[start:end] == other`, without making the slice. Needs 0 <= start <= end <= len(buffer)."""
     if cython.compiled:
-        return (
-            PyBytes_GET_SIZE(other) == end - start
-            and memcmp(PyByteArray_AS_STRING(buffer) + start, PyBytes_AS_STRING(other), end - start) == 0
-        )
+        if PyBytes_GET_SIZE(other) != end - start:
+            return False
+        differs: cython.int = memcmp(PyByteArray_AS_STRING(buffer) + start, PyBytes_AS_STRING(other), end - start)
+        return differs == 0
     return buffer[start:end] == other
 
 
 def slice_bytes(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
     """`bytes(buffer[start:end])` with one copy. Needs 0 <= start <= end <= len(buffer)."""
     if cython.compiled:
-        return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + start, end - start)
+        made: bytes = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + start, end - start)
+        return made
     return bytes(memoryview(buffer)[start:end])
 
 

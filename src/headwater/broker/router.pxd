@@ -1,0 +1,47 @@
+cimport cython
+from headwater.broker.sublist cimport Match, Outlet, Sublist, Subscription
+
+
+@cython.final
+cdef class Router:
+    cdef readonly Sublist sublist
+    cdef public Py_ssize_t max_pending
+    cdef public Py_ssize_t slow_consumers
+    cdef readonly set congested
+    cdef object _schedule
+    cdef unsigned int _random
+    cdef list _dirty
+
+    cpdef int route(
+        self,
+        Outlet publisher,
+        Match match,
+        bint own_subject,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+    ) except? -1
+    cdef bint _deliver_to(
+        self,
+        Subscription subscription,
+        Outlet publisher,
+        bint own_subject,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+    ) except? -1
+    cdef unsigned int _next_random(self) noexcept
+    cpdef mark_dirty(self, Outlet outlet)
+    cpdef unsubscribe(self, Subscription subscription)

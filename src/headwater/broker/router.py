@@ -1,0 +1,294 @@
+"""The router: one message in, its deliveries into output buffers out.
+
+`route` is the one door. A delivery is `MSG <subject> <sid> ` and one copy of the message's tail (see
+`wire.client_ops`), appended to the subscriber's output buffer; nothing is written here. Outlets that got something are
+kept in a dirty list, and one callback per loop iteration (`schedule`) flushes them all.
+
+Who gets it: every plain subscription, and one member of each queue group, chosen at random (xorshift, seeded by the
+caller) among those that may have it. A client with echo off is passed over for its own messages. A subscriber without
+header support gets MSG with the header block stripped.
+
+The broker's own subscriptions (streams, the JetStream API) are callbacks. They run inside the publisher's read: they
+must not block, may publish, and an exception in one is logged and counts as delivered.
+
+Refused here: any decision about what a client may do (session), about storage (jetstream), about sockets (net).
+"""
+
+import logging
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.broker.sublist import Match, Outlet, Sublist, Subscription
+    from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
+else:
+    from headwater.broker.sublist import Match, Outlet, Sublist, Subscription
+    from headwater.wire.memory import OutputBuffer, slice_bytes
+
+from collections.abc import Callable
+
+from headwater.broker.sublist import Callback
+
+logger = logging.getLogger(__name__)
+
+STALL_AT: int = 8 << 20  # bytes waiting for one client above which those who publish to it are held back
+MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is cut off (nats-server's default)
+
+
+class Router:
+    """Interest and delivery for one subject space.
+
+    `schedule(function)` runs the function once, later in this loop iteration. `seed` starts the choice among queue
+    members; any integer. `max_pending`: bytes that may wait for one client.
+    """
+
+    def __init__(
+        self, schedule: Callable[[Callable[[], None]], object], seed: int, max_pending: int = MAX_PENDING
+    ) -> None:
+        self.sublist = Sublist()
+        self.max_pending = max_pending
+        self.slow_consumers = 0
+        self.congested: set[Outlet] = set()
+        self._schedule = schedule
+        self._random = (seed & 0xFFFFFFFF) | 1
+        self._dirty: list[Outlet] = []
+
+    # ── interest ──
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Add interest; the subject was checked by the caller."""
+        self.sublist.insert(subscription)
+
+    def subscribe_internal(self, subject: bytes, callback: Callback, queue: bytes = b"") -> Subscription:
+        """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent."""
+        subscription = Subscription(subject, queue, b"", None, callback)
+        self.sublist.insert(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; safe to call again."""
+        subscription.closed = True
+        self.sublist.remove(subscription)
+        outlet: Outlet | None = subscription.outlet
+        if outlet is not None:
+            outlet.subscriptions.pop(subscription.sid, None)
+
+    def has_interest(self, subject: bytes) -> bool:
+        """Whether a message on `subject` would reach anybody now."""
+        return self.sublist.has_interest(subject)
+
+    def pending(self, subject: bytes) -> int:
+        """The most bytes that wait for any client subscribed to `subject`; 0 when there is none."""
+        match: Match = self.sublist.match(subject)
+        most = 0
+        members: list[Subscription]
+        for members in [match.plain, *match.groups]:
+            for subscription in members:
+                if subscription.outlet is not None:
+                    most = max(most, subscription.outlet.link.pending)
+        return most
+
+    # ── messages from inside the broker ──
+
+    def publish(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
+        """Publish from inside the broker; returns the number of deliveries."""
+        return self.deliver(subject, subject, reply, header_block, payload)
+
+    def deliver(self, inbox: bytes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
+        """Give a message to who is subscribed to `inbox`, under another `subject`, as JetStream does for pulls."""
+        head: bytes = subject + b" "
+        if reply:
+            head += reply + b" "
+        if header_block:
+            sizes = b"%d %d\r\n" % (len(header_block), len(header_block) + len(payload))
+        else:
+            sizes = b"%d\r\n" % len(payload)
+        buffer = bytearray(b"".join((head, sizes, header_block, payload, b"\r\n")))
+        tail: cython.Py_ssize_t = len(subject) + 1
+        headers: cython.Py_ssize_t = len(head) + len(sizes)
+        body: cython.Py_ssize_t = headers + len(header_block)
+        reply_end: cython.Py_ssize_t = tail + len(reply)
+        match: Match = self.sublist.match(inbox)
+        same: cython.bint = inbox is subject
+        return self.route(
+            None, match, same, buffer, 0, tail - 1, tail, reply_end, tail, headers, body, body + len(payload)
+        )
+
+    # ── the door ──
+
+    def route(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        own_subject: cython.bint,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Deliver one message; positions as in `ClientOpHandler.on_publish`. Returns the number of deliveries.
+
+        `own_subject`: the subject on the MSG line is the one that `match` was made for.
+        """
+        deliveries: cython.int = 0
+        subscription: Subscription
+        called: list[Subscription] | None = None  # made only when a stream or the API is among the subscribers
+        members: list[Subscription]
+        for subscription in match.plain:
+            if subscription.callback is not None:
+                if called is None:
+                    called = []
+                called.append(subscription)
+                deliveries += 1
+            elif self._deliver_to(
+                subscription,
+                publisher,
+                own_subject,
+                buffer,
+                subject,
+                subject_end,
+                reply,
+                reply_end,
+                tail,
+                headers,
+                payload,
+                end,
+            ):
+                deliveries += 1
+        position: cython.Py_ssize_t
+        tried: cython.Py_ssize_t
+        for members in match.groups:
+            position = self._next_random() % len(members)
+            for tried in range(len(members)):
+                subscription = members[position]
+                if subscription.callback is not None:
+                    if called is None:
+                        called = []
+                    called.append(subscription)
+                    deliveries += 1
+                    break
+                if self._deliver_to(
+                    subscription,
+                    publisher,
+                    own_subject,
+                    buffer,
+                    subject,
+                    subject_end,
+                    reply,
+                    reply_end,
+                    tail,
+                    headers,
+                    payload,
+                    end,
+                ):
+                    deliveries += 1
+                    break
+                position += 1
+                if position == len(members):
+                    position = 0
+        if called is not None:
+            self._call(
+                called,
+                slice_bytes(buffer, subject, subject_end),
+                slice_bytes(buffer, reply, reply_end),
+                slice_bytes(buffer, headers, payload),
+                slice_bytes(buffer, payload, end),
+            )
+        return deliveries
+
+    def _deliver_to(
+        self,
+        subscription: Subscription,
+        publisher: Outlet | None,
+        own_subject: cython.bint,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.bint:
+        """One delivery to a client; False when it may not have the message."""
+        outlet: Outlet | None = subscription.outlet
+        if outlet is None or subscription.closed or (outlet is publisher and not outlet.echo):
+            return False
+        output: OutputBuffer = outlet.output
+        strip: cython.bint = headers != payload and not outlet.headers
+        output.append(b"HMSG " if headers != payload and not strip else b"MSG ")
+        if own_subject and subscription.prefix:
+            output.append(subscription.prefix)
+        else:
+            output.append_slice(buffer, subject, subject_end)
+            output.append(subscription.after_subject)
+        if strip:
+            if reply != reply_end:
+                output.append_slice(buffer, reply, reply_end)
+                output.append(b" ")
+            output.append(b"%d\r\n" % (end - payload))
+            output.append_slice(buffer, payload, end + 2)
+        else:
+            output.append_slice(buffer, tail, end + 2)
+        outlet.out_messages += 1
+        outlet.out_bytes += end - headers
+        if not outlet.dirty:
+            self.mark_dirty(outlet)
+        subscription.delivered += 1
+        if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
+            self.unsubscribe(subscription)
+        return True
+
+    def _call(
+        self, called: list[Subscription], subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> None:
+        for subscription in called:
+            if subscription.closed or subscription.callback is None:
+                continue
+            try:
+                subscription.callback(subject, reply, header_block, payload)
+            except Exception:
+                logger.exception("internal_subscription_failed subject=%r", subscription.subject)
+
+    def _next_random(self) -> cython.uint:
+        x: cython.uint = self._random
+        x ^= (x << 13) & 0xFFFFFFFF
+        x ^= x >> 17
+        x ^= (x << 5) & 0xFFFFFFFF
+        self._random = x
+        return x
+
+    # ── output ──
+
+    def mark_dirty(self, outlet: Outlet) -> None:
+        """`outlet` has output: have it flushed in this loop iteration."""
+        if outlet.dirty:
+            return
+        outlet.dirty = True
+        if not self._dirty:
+            self._schedule(self.flush)
+        self._dirty.append(outlet)
+
+    def flush(self) -> None:
+        """Write what waits, and cut off whoever is too far behind."""
+        dirty, self._dirty = self._dirty, []
+        outlet: Outlet
+        for outlet in dirty:
+            outlet.dirty = False
+            if outlet.closed:
+                continue
+            outlet.link.flush()
+            waiting = outlet.link.pending
+            if waiting > STALL_AT:
+                self.congested.add(outlet)
+            if waiting > self.max_pending:
+                self.slow_consumers += 1
+                logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
+                outlet.closed = True
+                outlet.link.abort()

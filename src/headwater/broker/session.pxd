@@ -1,0 +1,27 @@
+cimport cython
+from headwater.broker.router cimport Router
+from headwater.broker.sublist cimport Match, Outlet
+from headwater.wire.client_ops cimport ClientOpHandler, ClientOpParser
+
+
+@cython.final
+cdef class Session(ClientOpHandler):
+    cdef public object sessions
+    cdef public Router router
+    cdef public object link
+    cdef public Outlet outlet
+    cdef public ClientOpParser parser
+    cdef public Py_ssize_t client_id
+    cdef public str name
+    cdef public bint verbose
+    cdef public bint pedantic
+    cdef public bint no_responders
+    cdef public int protocol
+    cdef public bint introduced
+    cdef public Py_ssize_t pings_out
+    cdef public Py_ssize_t in_messages
+    cdef public Py_ssize_t in_bytes
+    cdef public bint stall
+    cdef bytes _last_subject
+    cdef Match _last_match
+    cdef bint _last_valid

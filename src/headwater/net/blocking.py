@@ -1,0 +1,92 @@
+"""A TCP connection for programs without an event loop: every call has a deadline.
+
+Deadlines are points on the `time.monotonic` clock, not durations, so that one deadline covers a whole exchange however
+many reads it takes. A deadline that passes while reading is an answer (`False`), for a caller may want to wait on; one
+that passes while connecting or writing is a `TransportError`, for a connection with half an op sent is of no more use.
+
+Used where asyncio has no place: Spark's executors and its planner. No threads, no TLS yet.
+"""
+
+import socket
+import time
+from types import TracebackType
+from typing import Self
+
+from headwater.errors import ConnectionClosed, TransportError
+from headwater.wire.receive import ReceiveBuffer
+
+RECEIVE_SIZE: int = 1 << 20  # bytes asked of one recv; a replay fills it, and fewer calls leave more CPU to decoding
+
+
+def deadline_after(seconds: float) -> float:
+    """The deadline that lies `seconds` ahead."""
+    return time.monotonic() + seconds
+
+
+class BlockingConnection:
+    """One TCP connection. Not for use by two threads at once."""
+
+    def __init__(self, peer: socket.socket, address: str) -> None:
+        self._socket = peer
+        self.address = address
+        self.received = ReceiveBuffer(RECEIVE_SIZE)
+        self.closed = False
+
+    @classmethod
+    def dial(cls, host: str, port: int, deadline: float) -> Self:
+        """Connect. Raises TransportError when that fails or takes until after the deadline."""
+        address = f"{host}:{port}"
+        try:
+            peer = socket.create_connection((host, port), timeout=max(deadline - time.monotonic(), 0.001))
+        except OSError as error:
+            raise TransportError(f"cannot connect to {address}: {error}", value=address) from error
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(peer, address)
+
+    def send(self, data: bytes, deadline: float) -> None:
+        """Write all of `data`. Raises TransportError; the connection is closed then."""
+        self._check_open()
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._socket.sendall(data)
+        except OSError as error:
+            self.close()
+            raise TransportError(f"lost {self.address} while writing: {error}", value=self.address) from error
+
+    def receive(self, deadline: float) -> bool:
+        """Wait for bytes and add them to `received`; False when none came in time.
+
+        A deadline that has passed already still takes what has arrived. Raises TransportError when the peer closed the
+        connection or it broke.
+        """
+        self._check_open()
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0))
+            count = self._socket.recv_into(self.received.writable())
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError as error:
+            self.close()
+            raise TransportError(f"lost {self.address} while reading: {error}", value=self.address) from error
+        if count == 0:
+            self.close()
+            raise TransportError(f"{self.address} closed the connection", value=self.address)
+        self.received.received(count)
+        return True
+
+    def close(self) -> None:
+        """Close at once; bytes not yet read are gone. May be called more than once."""
+        self.closed = True
+        self._socket.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ConnectionClosed(f"the connection to {self.address} is closed", value=self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,65 @@
+cimport cython
+
+
+cdef class ClientOpHandler:
+    cpdef int on_publish(
+        self,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+    ) except? -1
+    cpdef int on_subscribe(self, bytes subject, bytes queue, bytes sid) except? -1
+    cpdef int on_unsubscribe(self, bytes sid, Py_ssize_t maximum) except? -1
+    cpdef int on_connect(self, bytes json) except? -1
+    cpdef int on_info(self, bytes json) except? -1
+    cpdef int on_ping(self) except? -1
+    cpdef int on_pong(self) except? -1
+    cpdef int on_error(self) except? -1
+    cpdef int on_violation(self, int violation) except? -1
+
+
+@cython.final
+cdef class ClientOpParser:
+    cdef public ClientOpHandler handler
+    cdef public Py_ssize_t max_control_line
+    cdef public Py_ssize_t max_payload
+    cdef public bint awaiting_connect
+    cdef public bint headers
+    cdef public bint stopped
+    cdef bytearray _rewritten
+
+    cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
+    cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
+    cdef Py_ssize_t _parse_publish(
+        self,
+        bytearray buffer,
+        Py_ssize_t start,
+        Py_ssize_t argument,
+        Py_ssize_t newline,
+        Py_ssize_t filled,
+        bint with_headers,
+    ) except? -2
+    cdef int _publish_rewritten(
+        self,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t last_end,
+        Py_ssize_t body,
+        Py_ssize_t header_size,
+        Py_ssize_t end,
+    ) except? -1
+    cdef Py_ssize_t _parse_other(
+        self, bytearray buffer, Py_ssize_t start, Py_ssize_t newline, Py_ssize_t filled
+    ) except? -2
+    cdef int _dispatch(self, object verb, bytes argument) except? -1
+    cdef int _stop_if(self, int result) except? -1
+    cdef Py_ssize_t _violation(self, int violation) except? -2

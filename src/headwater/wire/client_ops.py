@@ -1,0 +1,325 @@
+"""Push parser of what clients send; the broker's front door.
+
+The parser walks the receive buffer and calls a handler with positions in it, so that a PUB makes no Python object here.
+Any chunking of the input gives the same calls. It never raises on input: bytes that break the rules become one
+`on_violation`, and the parser is finished.
+
+    PUB  <subject> [reply] <size>␍␊<payload>␍␊                      client protocol document, "PUB / HPUB"
+    HPUB <subject> [reply] <header size> <total size>␍␊<headers><payload>␍␊
+         │                 └ tail ──────────────────────────────────────┘
+         └ subject
+
+Everything after the subject is what a subscriber gets after its sid, so the handler is given `tail` too: one delivery is
+then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced its arguments in another way, or ended the
+line with LF alone, the op is rewritten into `_rewritten` first, and the handler sees that.
+
+Which verbs exist is `verbs.LAW`. Leniencies are nats-server's: verbs in any case, blanks and tabs, LF for CRLF at the end
+of a control line (never at the end of a payload), anything behind PING and PONG. One is not: a PING line is held to
+`max_control_line` as every other line is, where nats-server would read on for ever.
+"""
+
+import cython
+
+from headwater.wire.verbs import Phase, Sender, Verb, verbs_of
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+    from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
+else:
+    from headwater.wire.memory import find_byte, slice_bytes
+    from headwater.wire.scan import parse_size, skip_blanks, token_end
+
+# What a violation is. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence.
+UNKNOWN_OPERATION: int = 1
+CONTROL_LINE_TOO_LONG: int = 2
+PAYLOAD_TOO_LARGE: int = 3
+BAD_ARGUMENTS: int = 4
+NOT_CONNECTED: int = 5  # an op before CONNECT on a server that requires credentials
+
+_SPELLINGS: dict[bytes, Verb] = {verb.value: verb for verb in verbs_of(Sender.CLIENT, Phase.OPEN)}
+_PREFIXES: frozenset[bytes] = frozenset(name[:size] for name in _SPELLINGS for size in range(len(name) + 1))
+_LONGEST: int = max(map(len, _SPELLINGS))
+# Behind these a blank must follow; CONNECT may be glued to its JSON, and PING, PONG and +OK run to the end of the line.
+_NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.UNSUB, Verb.ERR, Verb.INFO})
+
+
+class ClientOpHandler:
+    """What a server does with each op. Positions are valid during the call only; a result other than 0 stops the parser."""
+
+    def on_publish(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """PUB or HPUB. Header block `buffer[headers:payload]` (none when equal), payload `buffer[payload:end]`.
+
+        `buffer[tail : end + 2]` is `[reply ]sizes␍␊headers payload␍␊`, in exactly that spacing.
+        """
+        return 0
+
+    def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
+        """SUB; `queue` is empty without a queue group."""
+        return 0
+
+    def on_unsubscribe(self, sid: bytes, maximum: cython.Py_ssize_t) -> cython.int:
+        """UNSUB; `maximum` is 0 for "now" (also when the client wrote something that is no positive number)."""
+        return 0
+
+    def on_connect(self, json: bytes) -> cython.int:
+        """CONNECT with its argument, unparsed."""
+        return 0
+
+    def on_info(self, json: bytes) -> cython.int:
+        """INFO from a client: no meaning, but nats-server wants it to be JSON."""
+        return 0
+
+    def on_ping(self) -> cython.int:
+        """PING."""
+        return 0
+
+    def on_pong(self) -> cython.int:
+        """PONG."""
+        return 0
+
+    def on_error(self) -> cython.int:
+        """-ERR from a client."""
+        return 0
+
+    def on_violation(self, violation: cython.int) -> cython.int:
+        """The input breaks the protocol (one of the constants above); no further call follows."""
+        return 0
+
+
+class ClientOpParser:
+    """Parses for one connection. `awaiting_connect`: only CONNECT is allowed. `headers`: HPUB is allowed."""
+
+    def __init__(self, handler: ClientOpHandler, max_control_line: int, max_payload: int) -> None:
+        self.handler = handler
+        self.max_control_line = max_control_line
+        self.max_payload = max_payload
+        self.awaiting_connect = False
+        self.headers = True
+        self.stopped = False
+        self._rewritten = bytearray()
+
+    def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Parse `buffer[start:filled]`; returns the position up to which it is done with.
+
+        What remains is the beginning of an incomplete op: pass it again, with more behind it. Once stopped, everything
+        counts as done with.
+        """
+        position: cython.Py_ssize_t = start
+        used: cython.Py_ssize_t
+        while position < filled and not self.stopped:
+            used = self._parse_op(buffer, position, filled)
+            if used < 0:
+                return position
+            position += used
+        return filled if self.stopped else position
+
+    def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """One op; returns its length, or -1 when it is incomplete."""
+        first: cython.int = buffer[start] | 32  # lower case, for letters
+        if self.awaiting_connect and first != 99:  # c
+            return self._violation(NOT_CONNECTED)
+        newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
+        blank: cython.int
+        if newline >= 0:
+            if first == 112 and newline - start > 4 and buffer[start + 1] | 32 == 117 and buffer[start + 2] | 32 == 98:
+                blank = buffer[start + 3]
+                if blank == 32 or blank == 9:
+                    return self._parse_publish(buffer, start, start + 4, newline, filled, False)
+            elif (
+                first == 104
+                and newline - start > 5
+                and buffer[start + 1] | 32 == 112
+                and buffer[start + 2] | 32 == 117
+                and buffer[start + 3] | 32 == 98
+            ):
+                blank = buffer[start + 4]
+                if blank == 32 or blank == 9:
+                    return self._parse_publish(buffer, start, start + 5, newline, filled, True)
+        return self._parse_other(buffer, start, newline, filled)
+
+    def _parse_publish(
+        self,
+        buffer: bytearray,
+        start: cython.Py_ssize_t,
+        argument: cython.Py_ssize_t,
+        newline: cython.Py_ssize_t,
+        filled: cython.Py_ssize_t,
+        with_headers: cython.bint,
+    ) -> cython.Py_ssize_t:
+        """PUB or HPUB whose control line is complete."""
+        line_end: cython.Py_ssize_t = newline - 1 if buffer[newline - 1] == 13 else newline
+        argument = skip_blanks(buffer, argument, line_end)
+        if line_end - argument > self.max_control_line:
+            return self._violation(CONTROL_LINE_TOO_LONG)
+        if with_headers and not self.headers:
+            return self._violation(BAD_ARGUMENTS)
+        # At most four tokens count; `count` tells a fifth.
+        s1: cython.Py_ssize_t = argument
+        e1: cython.Py_ssize_t = token_end(buffer, s1, line_end)
+        s2: cython.Py_ssize_t = skip_blanks(buffer, e1, line_end)
+        e2: cython.Py_ssize_t = token_end(buffer, s2, line_end)
+        s3: cython.Py_ssize_t = skip_blanks(buffer, e2, line_end)
+        e3: cython.Py_ssize_t = token_end(buffer, s3, line_end)
+        s4: cython.Py_ssize_t = skip_blanks(buffer, e3, line_end)
+        e4: cython.Py_ssize_t = token_end(buffer, s4, line_end)
+        count: cython.int = (e1 > s1) + (e2 > s2) + (e3 > s3) + (e4 > s4)
+        if skip_blanks(buffer, e4, line_end) < line_end:
+            count = 5
+        needed: cython.int = 3 if with_headers else 2
+        if count != needed and count != needed + 1:
+            return self._violation(BAD_ARGUMENTS)
+        reply: cython.Py_ssize_t = s2
+        reply_end: cython.Py_ssize_t = e2 if count > needed else s2
+        header_size: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
+        last_end: cython.Py_ssize_t  # where the last argument ends
+        if with_headers:
+            header_size = parse_size(buffer, s3, e3) if count == 4 else parse_size(buffer, s2, e2)
+            size = parse_size(buffer, s4, e4) if count == 4 else parse_size(buffer, s3, e3)
+            last_end = e4 if count == 4 else e3
+        else:
+            size = parse_size(buffer, s3, e3) if count == 3 else parse_size(buffer, s2, e2)
+            last_end = e3 if count == 3 else e2
+        if header_size < 0 or size < 0 or header_size > size:
+            return self._violation(BAD_ARGUMENTS)
+        if size > self.max_payload:
+            return self._violation(PAYLOAD_TOO_LARGE)
+        body: cython.Py_ssize_t = newline + 1
+        end: cython.Py_ssize_t = body + size
+        if filled > end and buffer[end] != 13 or filled > end + 1 and buffer[end + 1] != 10:
+            return self._violation(UNKNOWN_OPERATION)
+        if filled < end + 2:
+            return -1
+        # One blank between arguments, CRLF behind the last: the tail can be copied as it is.
+        exact: cython.bint = (
+            s2 == e1 + 1
+            and buffer[e1] == 32
+            and (count == 2 or (s3 == e2 + 1 and buffer[e2] == 32))
+            and (count < 4 or (s4 == e3 + 1 and buffer[e3] == 32))
+            and last_end == newline - 1
+        )
+        if exact and (header_size > 0 or not with_headers):
+            self._stop_if(self.handler.on_publish(buffer, s1, e1, reply, reply_end, s2, body, body + header_size, end))
+        else:
+            self._publish_rewritten(buffer, s1, e1, reply, reply_end, last_end, body, header_size, end)
+        return end + 2 - start
+
+    def _publish_rewritten(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        last_end: cython.Py_ssize_t,
+        body: cython.Py_ssize_t,
+        header_size: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The same op in exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
+        name: bytes = slice_bytes(buffer, subject, subject_end)
+        answer: bytes = slice_bytes(buffer, reply, reply_end)
+        # The size is echoed as it was written, leading zeros included.
+        sizes: bytes = slice_bytes(buffer, reply_end, last_end).translate(_BLANKS).split(b" ").pop()
+        if header_size > 0:
+            sizes = b"%d %b" % (header_size, sizes)
+        head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
+        self._rewritten = bytearray(head) + buffer[body : end + 2]
+        tail: cython.Py_ssize_t = len(name) + 1
+        new_body: cython.Py_ssize_t = len(head)
+        return self._stop_if(
+            self.handler.on_publish(
+                self._rewritten,
+                0,
+                len(name),
+                tail,
+                tail + len(answer),
+                tail,
+                new_body,
+                new_body + header_size,
+                new_body + end - body,
+            )
+        )
+
+    def _parse_other(
+        self, buffer: bytearray, start: cython.Py_ssize_t, newline: cython.Py_ssize_t, filled: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Every op whose line is short or rare, and every line that is not complete yet."""
+        line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
+        letters: bytes = slice_bytes(buffer, start, min(start + _LONGEST, line_end)).upper()
+        size: cython.Py_ssize_t = len(letters)
+        while letters[:size] not in _PREFIXES:
+            size -= 1
+        spelling: bytes = letters[:size]
+        verb = _SPELLINGS.get(spelling)
+        if verb is None:
+            # A letter is wrong, or the line ends within the verb; else more letters may come.
+            if newline >= 0 or size < len(letters):
+                return self._violation(UNKNOWN_OPERATION)
+            return -1
+        after: cython.Py_ssize_t = start + size
+        if verb in _NEEDS_BLANK and after < filled and buffer[after] != 32 and buffer[after] != 9:
+            return self._violation(UNKNOWN_OPERATION)
+        if newline < 0:
+            if filled - skip_blanks(buffer, after, filled) > self.max_control_line:
+                return self._violation(CONTROL_LINE_TOO_LONG)
+            return -1
+        if newline > after and buffer[newline - 1] == 13:
+            line_end = newline - 1
+        after = skip_blanks(buffer, after, line_end)
+        if line_end - after > self.max_control_line:
+            return self._violation(CONTROL_LINE_TOO_LONG)
+        self._stop_if(self._dispatch(verb, slice_bytes(buffer, after, line_end)))
+        return newline + 1 - start
+
+    def _dispatch(self, verb: Verb, argument: bytes) -> cython.int:
+        if verb is Verb.PING:
+            return self.handler.on_ping()
+        if verb is Verb.PONG:
+            return self.handler.on_pong()
+        if verb is Verb.CONNECT:
+            return self.handler.on_connect(argument)
+        if verb is Verb.OK:
+            return 0
+        if verb is Verb.ERR:
+            return self.handler.on_error()
+        if verb is Verb.INFO:
+            return self.handler.on_info(argument)
+        words: list[bytes] = argument.translate(_BLANKS).split(b" ")
+        words = [word for word in words if word]
+        if verb is Verb.SUB and len(words) == 2:
+            return self.handler.on_subscribe(words[0], b"", words[1])
+        if verb is Verb.SUB and len(words) == 3:
+            return self.handler.on_subscribe(words[0], words[1], words[2])
+        if verb is Verb.UNSUB and len(words) == 1:
+            return self.handler.on_unsubscribe(words[0], 0)
+        if verb is Verb.UNSUB and len(words) == 2:
+            maximum: cython.Py_ssize_t = parse_size(bytearray(words[1]), 0, len(words[1]))
+            return self.handler.on_unsubscribe(words[0], max(maximum, 0))
+        self._violation(BAD_ARGUMENTS)
+        return 1
+
+    def _stop_if(self, result: cython.int) -> cython.int:
+        if result != 0:
+            self.stopped = True
+        return result
+
+    def _violation(self, violation: cython.int) -> cython.Py_ssize_t:
+        if not self.stopped:
+            self.stopped = True
+            self.handler.on_violation(violation)
+        return 0
+
+
+_BLANKS: bytes = bytes.maketrans(b"\t\r", b"  ")
