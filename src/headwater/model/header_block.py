@@ -1,0 +1,67 @@
+"""The doors between header blocks and values: decode, encode, the status alone, and the server's own look-up.
+
+`lookup` works on the raw bytes and agrees with nats-server to the letter, also on blocks that are no valid headers; the
+broker decides by it alone. Programs decode. The two differ on purpose (the server neither trims the end of a value nor
+skips tabs), so a header meant for the server must be written as `encode_header_block` writes it: the exact name, one
+space, the value trimmed.
+"""
+
+from headwater.model.header_syntax import checked_name, checked_value, read_status, version_line, write
+from headwater.model.headers import Headers, HeaderSource, flat
+from headwater.model.status import Status
+
+
+def decode_header_block(block: bytes, strict: bool = False) -> tuple[Status | None, Headers]:
+    """The status of a `NATS/1.0` block and its headers.
+
+    Lenient reading accepts what real senders write (folded lines, empty names, UTF-8 and other bytes in values, bytes
+    after the empty line); `strict` is ADR-4 revision 2 with RFC 7230 names. Raises HeaderError with key, byte offset and
+    rule, and nothing else, whatever the bytes are.
+    """
+    return read_status(block), Headers.parse(block, strict)
+
+
+def parse_status(block: bytes) -> Status | None:
+    """The status alone, without a look at the lines below it. Raises HeaderError for a bad version line or status."""
+    return read_status(block)
+
+
+def encode_header_block(
+    headers: Headers | HeaderSource, status: Status | None = None, newlines: str = "error"
+) -> bytes:
+    """A complete block, also for no headers at all (a publisher sends PUB then, and no block).
+
+    A `Headers` that came from a block and was not changed is written byte for byte, version line included if the
+    status is the same too. `newlines="space"` turns CR and LF in values into spaces, as nats.go and nats-py do, where
+    the default refuses them; it concerns plain mappings and pairs, for a `Headers` cannot hold one.
+    Raises HeaderError.
+    """
+    if isinstance(headers, Headers):
+        block = headers.raw
+        if block is None:
+            return write(version_line(status), headers.multi_items())
+        if read_status(block) == status:
+            return block
+        return version_line(status) + block[block.index(b"\n") + 1 :]
+    spaces = newlines == "space"
+    pairs = [(checked_name(name), checked_value(name, value, spaces)) for name, value in flat(headers)]
+    return write(version_line(status), pairs)
+
+
+def lookup(block: bytes, name: bytes) -> bytes | None:
+    """The value that nats-server would find under `name`, or None.
+
+    It wants CRLF before the name and a colon after it, skips SP (not HTAB), and takes all up to the next CRLF, or the
+    end, untrimmed. It also gives up when two mentions of the name that are no headers lie less than two bytes apart,
+    which hides a true one behind them: so do we, for what counts here is to agree.
+    """
+    length, offset = len(name), 0
+    while True:
+        at = block.find(name, offset)
+        if at < offset + 2:
+            return None
+        offset = at + length
+        if block.startswith(b"\r\n", at - 2) and block.startswith(b":", offset):
+            break
+    end = block.find(b"\r\n", offset)
+    return block[offset + 1 : len(block) if end < 0 else end].lstrip(b" ")

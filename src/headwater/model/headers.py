@@ -1,0 +1,339 @@
+"""`Headers`: what a message carries beside its payload, with the operations of ADR-4.
+
+The ADR has five operations on a map of lists; here they are
+
+    GET     h.first(k)      "" when missing; `h.get(k)` gives None, `h[k]` raises KeyError
+    VALUES  h.get_all(k)    a fresh list of every value; empty when missing
+    SET     h[k] = v        DELETE, then APPEND
+    APPEND  h.append(k, v)
+    DELETE  h.discard(k)    no complaint when missing; `del h[k]` raises KeyError
+
+`Headers` keeps the lines in wire order with names as written, and is a MutableMapping over its *distinct* names with
+the first value of each. That is as far as a mapping is honest: `dict(h)` drops further values, `multi_items()` does not.
+
+Names match exactly. `h.ignore_case` and `h.canonical` are the ADR's two options as live views: `Headers` over the same
+lines that match otherwise. The case-insensitive view finds every spelling, appends to the first one, and sets the
+spelling that it is given; the canonical one puts the name it is *given* into MIME form and then matches exactly.
+
+Invariants: what is in here can be written. Names and values are checked when they come in, so a CR or LF never gets as
+far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it, split it at the first
+look, and are written back byte for byte until the first change. A message status is never in here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from enum import Enum
+from typing import Final, Self, TypeVar, overload
+
+from headwater.model.header_syntax import EMPTY_BLOCK, Pairs, checked_name, checked_value, split_plain, validate, write
+
+HeaderValue = str | bytes
+HeaderSource = Mapping[str, HeaderValue | Iterable[HeaderValue]] | Iterable[tuple[str, HeaderValue]]
+
+T = TypeVar("T")
+
+_SHOWN_PAIRS: Final = 16
+_SHOWN_CHARACTERS: Final = 64
+_CREDENTIAL: Final = re.compile(
+    r"auth|cookie|credential|jwt|key$|nkey|passw|secret|session|signature|token", re.IGNORECASE
+)
+
+
+class _Rule(Enum):
+    """How a name that is asked for meets the names that are there. Only ASCII is folded: U+212A is not a k."""
+
+    EXACT = "exact"
+    IGNORE_CASE = "ignore_case"
+    CANONICAL = "canonical"
+
+    def wanted(self, name: str) -> str:
+        """The form in which `name` is compared."""
+        if self is _Rule.IGNORE_CASE and name.isascii():
+            return name.lower()
+        return canonical_name(name) if self is _Rule.CANONICAL else name
+
+    def stored(self, name: str) -> str:
+        """The form in which a name on a line is compared."""
+        return name.lower() if self is _Rule.IGNORE_CASE else name
+
+
+_MIME_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+def canonical_name(name: str) -> str:
+    """MIME form: `x-my-key` is `X-My-Key`. A name outside RFC 7230's token characters stays as it is, as in Go."""
+    if not _MIME_TOKEN.fullmatch(name):
+        return name
+    return "-".join([part.capitalize() for part in name.split("-")])
+
+
+class _Lines:
+    """The lines that an object and its views share: a block, its pairs, or both (`block` is None after a change)."""
+
+    __slots__ = ("block", "read")
+
+    def __init__(self, block: bytes | None, read: Pairs | None) -> None:
+        self.block = block
+        self.read = read
+
+    def pairs(self) -> Pairs:
+        read = self.read
+        if read is None:
+            assert self.block is not None
+            read = self.read = split_plain(self.block)
+        return read
+
+    def changed(self) -> Pairs:
+        """The pairs, about to be altered."""
+        pairs = self.pairs()
+        self.block = None
+        return pairs
+
+
+class Headers(MutableMapping[str, str]):
+    """Ordered, multi-valued headers (ADR-4); the head of this module has the operations.
+
+    Made from a mapping (values may be lists), from pairs, from keywords, or by `Headers.parse(block)`. Values are str,
+    or bytes holding UTF-8; numbers are refused, for `str()` of a float or a bool is rarely what the reader expects.
+    With `ignore_case=True` the object itself behaves as its case-insensitive view.
+    Equal means the same values in the same order under every name; the order of the names does not count.
+    """
+
+    __slots__ = ("_lines", "_rule")
+
+    def __init__(self, source: HeaderSource = (), /, *, ignore_case: bool = False, **names: HeaderValue) -> None:
+        self._lines = _Lines(None, [])
+        self._rule = _Rule.IGNORE_CASE if ignore_case else _Rule.EXACT
+        for given in (source, names):
+            if given:
+                for name, value in flat(given):
+                    self.append(name, value)
+
+    @classmethod
+    def parse(cls, block: bytes, strict: bool = False) -> Self:
+        """The headers of a `NATS/1.0` block; the block is checked now and split at the first look.
+
+        A status in its version line is passed over; `header_block.decode_header_block` gives both.
+        Raises HeaderError with key, byte offset and rule.
+        """
+        return cls._over(_Lines(block, validate(block, strict)), _Rule.EXACT)
+
+    @classmethod
+    def _over(cls, lines: _Lines, rule: _Rule) -> Self:
+        made = cls.__new__(cls)
+        made._lines = lines
+        made._rule = rule
+        return made
+
+    @property
+    def ignore_case(self) -> Self:
+        """A live view that matches names without regard to case."""
+        return self._over(self._lines, _Rule.IGNORE_CASE)
+
+    @property
+    def canonical(self) -> Self:
+        """A live view that puts the names it is given into MIME form. It shows only names that are in that form."""
+        return self._over(self._lines, _Rule.CANONICAL)
+
+    @property
+    def raw(self) -> bytes | None:
+        """The block these headers came in, status and all, as long as nothing has been changed; else None."""
+        return self._lines.block
+
+    # reading
+
+    def first(self, name: str) -> str:
+        """ADR-4 GET: the first value, or "" when there is none."""
+        return self.get(name, "")
+
+    @overload
+    def get(self, name: str, default: None = None) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str) -> str: ...
+    @overload
+    def get(self, name: str, default: T) -> str | T: ...
+    def get(self, name: str, default: object = None) -> object:
+        """The first value, or `default`."""
+        rule = self._rule
+        if rule is _Rule.EXACT:
+            for stored, value in self._lines.pairs():
+                if stored == name:
+                    return value
+            return default
+        wanted = rule.wanted(name)
+        for stored, value in self._lines.pairs():
+            if rule.stored(stored) == wanted:
+                return value
+        return default
+
+    def get_all(self, name: str) -> list[str]:
+        """ADR-4 VALUES: every value, a list of your own. The case-insensitive view groups them by spelling."""
+        rule, pairs = self._rule, self._lines.pairs()
+        if rule is not _Rule.IGNORE_CASE:
+            wanted = rule.wanted(name)
+            return [value for stored, value in pairs if stored == wanted]
+        spellings: dict[str, list[str]] = {}
+        wanted = rule.wanted(name)
+        for stored, value in pairs:
+            if stored.lower() == wanted:
+                spellings.setdefault(stored, []).append(value)
+        return [value for values in spellings.values() for value in values]
+
+    def multi_items(self) -> Pairs:
+        """Every (name, value) in wire order; a list of your own."""
+        return list(self._lines.pairs())
+
+    def __getitem__(self, name: str) -> str:
+        value = self.get(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Distinct names in order of first appearance, each as it can be looked up through this object."""
+        rule = self._rule
+        names: dict[str, str] = {}
+        for name, _ in self._lines.pairs():
+            names.setdefault(rule.stored(name), name)
+        if rule is _Rule.CANONICAL:
+            return iter([name for name in names if canonical_name(name) == name])
+        return iter(names.values())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        """Whether there is any line: a message without one is sent as PUB, not HPUB."""
+        return bool(self._lines.pairs())
+
+    # changing
+
+    def append(self, name: str, value: HeaderValue) -> None:
+        """ADR-4 APPEND: another value, on a line of its own at the end. Raises HeaderError."""
+        name = checked_name(name)
+        value = checked_value(name, value)
+        rule, pairs = self._rule, self._lines.changed()
+        if rule is _Rule.IGNORE_CASE:
+            wanted = name.lower()
+            name = next((stored for stored, _ in pairs if stored.lower() == wanted), name)
+        elif rule is _Rule.CANONICAL:
+            name = canonical_name(name)
+        pairs.append((name, value))
+
+    def extend(self, name: str, values: Iterable[HeaderValue]) -> None:
+        """APPEND for each value. A str is one value, not a row of characters."""
+        for value in _each(values):
+            self.append(name, value)
+
+    def __setitem__(self, name: str, value: HeaderValue | Iterable[HeaderValue]) -> None:
+        """ADR-4 SET; several values leave several lines, none leaves none. Nothing is changed when one is refused."""
+        name = checked_name(name)
+        values = [checked_value(name, each) for each in _each(value)]
+        self.discard(name)
+        for each in values:
+            self.append(name, each)
+
+    def discard(self, name: str) -> None:
+        """ADR-4 DELETE: every value under the name, if there is one."""
+        rule = self._rule
+        wanted = rule.wanted(name)
+        pairs = self._lines.pairs()
+        kept = [pair for pair in pairs if rule.stored(pair[0]) != wanted]
+        if len(kept) != len(pairs):
+            self._lines.changed()[:] = kept
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(name)
+        self.discard(name)
+
+    def clear(self) -> None:
+        self._lines.changed().clear()
+
+    def update(self, source: HeaderSource = (), /, **names: HeaderValue) -> None:  # type: ignore[override]
+        """SET every name of `source` to all the values it has there."""
+        given = Headers(source)
+        for name, value in names.items():
+            given.append(name, value)
+        for name in given:
+            self.discard(name)
+        for name, value in given._lines.pairs():
+            self.append(name, value)
+
+    # as a value
+
+    def copy(self) -> Self:
+        """An independent copy with the same way of matching; it too is written byte for byte until changed."""
+        lines = self._lines
+        return self._over(_Lines(lines.block, None if lines.read is None else list(lines.read)), self._rule)
+
+    __copy__ = copy
+
+    def __or__(self, other: HeaderSource) -> Self:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: HeaderSource) -> "Headers":
+        return Headers(other) | self if isinstance(other, Mapping) else NotImplemented
+
+    def __ior__(self, other: HeaderSource) -> Self:
+        self.update(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Headers):
+            return self._grouped() == other._grouped()
+        if isinstance(other, Mapping):
+            return self._grouped() == {k: [v] if isinstance(v, str) else v for k, v in other.items()}
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _grouped(self) -> dict[str, list[str]]:
+        groups: dict[str, list[str]] = {}
+        for name, value in self._lines.pairs():
+            groups.setdefault(name, []).append(value)
+        return groups
+
+    def __bytes__(self) -> bytes:
+        """A block without a status: the one these headers came in if untouched, else one line per value."""
+        block = self._lines.block
+        if block is None:
+            return write(EMPTY_BLOCK[:10], self._lines.pairs())
+        return EMPTY_BLOCK[:10] + block[block.index(b"\n") + 1 :]
+
+    def __repr__(self) -> str:
+        pairs = self._lines.pairs()
+        shown = [f"({_cut(name)}, {_shown(name, value)})" for name, value in pairs[:_SHOWN_PAIRS]]
+        if len(pairs) > _SHOWN_PAIRS:
+            shown.append(f"… {len(pairs) - _SHOWN_PAIRS} more")
+        option = ", ignore_case=True" if self._rule is _Rule.IGNORE_CASE else ""
+        return f"Headers([{', '.join(shown)}]{option})"
+
+
+def flat(source: HeaderSource) -> Iterable[tuple[str, HeaderValue]]:
+    """Every (name, value) of what a `Headers` can be made from."""
+    if isinstance(source, Headers):
+        return source.multi_items()
+    if isinstance(source, Mapping):
+        return [(name, each) for name, value in source.items() for each in _each(value)]
+    return source
+
+
+def _each(value: HeaderValue | Iterable[HeaderValue]) -> Iterable[HeaderValue]:
+    """A str or bytes is one value; any other iterable is a row of them; the rest is one value, for the check to refuse."""
+    return value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else (value,)
+
+
+def _cut(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}… ({len(text)} characters)"
+
+
+def _shown(name: str, value: str) -> str:
+    return "'***'" if _CREDENTIAL.search(name) else _cut(value)
