@@ -25,10 +25,15 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
 from typing import Final, Self, TypeVar, overload
 
+from headwater.model.header_names import NatsHeader
 from headwater.model.header_syntax import EMPTY_BLOCK, Pairs, checked_name, checked_value, split_plain, validate, write
 
 HeaderValue = str | bytes
-HeaderSource = Mapping[str, HeaderValue | Iterable[HeaderValue]] | Iterable[tuple[str, HeaderValue]]
+HeaderSource = (
+    Mapping[str, HeaderValue | Iterable[HeaderValue]]
+    | Mapping[NatsHeader, HeaderValue | Iterable[HeaderValue]]  # a Mapping does not take subclasses of its key type
+    | Iterable[tuple[str, HeaderValue]]
+)
 
 T = TypeVar("T")
 
@@ -193,14 +198,11 @@ class Headers(MutableMapping[str, str]):
         return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """Distinct names in order of first appearance, each as it can be looked up through this object."""
-        rule = self._rule
-        names: dict[str, str] = {}
-        for name, _ in self._lines.pairs():
-            names.setdefault(rule.stored(name), name)
-        if rule is _Rule.CANONICAL:
+        """Distinct names as written, in order of first appearance, each of which this object can look up."""
+        names = dict.fromkeys([name for name, _ in self._lines.pairs()])
+        if self._rule is _Rule.CANONICAL:
             return iter([name for name in names if canonical_name(name) == name])
-        return iter(names.values())
+        return iter(names)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
