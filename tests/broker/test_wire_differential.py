@@ -1,0 +1,122 @@
+"""Random ops with random cuts give the same bytes, subscription by subscription, on nats-server and on our broker.
+
+One script of ops runs on one link of each server while listeners with wildcards stand on links of their own. What must be
+equal: for every subscription the exact stream of its deliveries; the order of all other lines (+OK, PONG, -ERR) on the
+link; and whether the server closes it. The order among several subscriptions of one link is left open by NATS, and a queue
+group picks its member at random: those are compared as far as they are defined. The last op may be mutated at random, so
+the same test holds the two parsers against each other on bytes that are no protocol.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.headwater_server import start_headwater
+from tests.support.nats_server import start_nats_server
+from tests.support.raw_wire import Delivery, RawLink, connect_op, dial, prove_service, split_deliveries
+
+SCRIPTS = 60  # seeds; each is one script of up to OPS ops, about 30 ms for both servers together
+OPS = 120
+LISTENERS = [b">", b"*.*", b"a.>", b"*.b.c", b"a.b", b"b"]
+TOKENS = [b"a", b"b", b"c", b"a", b"b", b"*", b">", b"d\xff", b"E"]
+QUEUE = b"crew"
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
+    """The port of the real server, then of ours."""
+    directory: Path = tmp_path_factory.mktemp("differential")
+    with start_nats_server(directory / "real", jetstream=False) as real, start_headwater(directory / "ours") as ours:
+        yield [real.port, ours.port]
+
+
+def draw_subject(rng: random.Random, wildcards: float) -> bytes:
+    """One to three tokens; a wildcard only with the given probability; now and then an empty token."""
+    words = [word for word in TOKENS if rng.random() < wildcards or word not in (b"*", b">")]
+    subject = b".".join(rng.choice(words) for _ in range(rng.randint(1, 3)))
+    return subject + b"." if rng.random() < 0.02 else subject
+
+
+def draw_payload(rng: random.Random) -> bytes:
+    size = rng.choice([0, 1, 2, 7, 100, 500, 4000]) if rng.random() < 0.97 else rng.randint(60_000, 200_000)
+    return rng.randbytes(size)
+
+
+def draw_publish(rng: random.Random) -> bytes:
+    payload = draw_payload(rng)
+    head = [draw_subject(rng, 0.05), *([b"answer." + draw_subject(rng, 0.0)] if rng.random() < 0.3 else [])]
+    gap = rng.choice([b" ", b" ", b" ", b"  ", b"\t"])
+    if rng.random() < 0.6:
+        size = b"%0*d" % (rng.choice([1, 1, 1, 4]), len(payload))
+        return gap.join([rng.choice([b"PUB", b"pub", b"Pub"]), *head, size]) + b"\r\n" + payload + b"\r\n"
+    block = rng.choice([b"NATS/1.0\r\n\r\n", b"NATS/1.0\r\nA: 1\r\nA: 2\r\n\r\n", rng.randbytes(20), b""])
+    sizes = [b"%d" % len(block), b"%d" % (len(block) + len(payload))]
+    return gap.join([b"HPUB", *head, *sizes]) + b"\r\n" + block + payload + b"\r\n"
+
+
+def draw_op(rng: random.Random) -> bytes:
+    kind = rng.random()
+    sid = b"%d" % rng.randint(1, 12)
+    if kind < 0.60:
+        return draw_publish(rng)
+    if kind < 0.80:
+        queue = [QUEUE + sid] if rng.random() < 0.2 else []  # a group for each sid: its choice of member is no choice
+        return b" ".join([b"SUB", draw_subject(rng, 0.6), *queue, sid]) + b"\r\n"
+    if kind < 0.92:
+        maximum = [rng.choice([b"0", b"1", b"2", b"5", b"-1", b"x"])] if rng.random() < 0.6 else []
+        return b" ".join([b"UNSUB", sid, *maximum]) + b"\r\n"
+    return rng.choice([b"PING\r\n", b"PING\r\n", b"PONG\r\n", b"+OK\r\n", b"ping\n"])
+
+
+def draw_script(rng: random.Random) -> bytes:
+    """CONNECT with random options, then ops; in one script of three the last op is damaged."""
+    options = {name: rng.random() < 0.3 for name in ("verbose", "pedantic", "no_responders")}
+    ops = [connect_op(**options, echo=rng.random() < 0.8), *(draw_op(rng) for _ in range(rng.randint(1, OPS)))]
+    if rng.random() < 0.33:
+        ops.append(damage(rng, draw_op(rng)))
+    return b"".join(ops)
+
+
+def damage(rng: random.Random, op: bytes) -> bytes:
+    """Cuts a byte out, puts one in or changes one, near the front where the grammar is."""
+    position = rng.randrange(min(len(op), 30))
+    middle = rng.choice([b"", rng.randbytes(1), rng.randbytes(1) + op[position : position + 1], b" ", b"\r\n", b"9"])
+    return op[:position] + middle + op[position + 1 :]
+
+
+def group_by_sid(deliveries: list[Delivery]) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    streams: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for delivery in deliveries:
+        streams.setdefault(delivery.sid, []).append((delivery.control, delivery.body))
+    return streams
+
+
+def run_script(port: int, script: bytes, cuts: list[int]) -> tuple[object, ...]:
+    """What one server makes of it: the link's streams by sid, its other lines, and each listener's stream."""
+    listeners = [dial(port) for _ in LISTENERS]
+    try:
+        for subject, listener in zip(LISTENERS, listeners, strict=True):
+            listener.say(b"SUB " + subject + b" 1\r\n")
+            assert listener.settle() == b""
+        with RawLink(port) as link:
+            link.say_in_pieces(script, cuts)
+            link.say_no_more()
+            deliveries, lines = split_deliveries(link.hear_end())
+        heard = [split_deliveries(listener.settle()) for listener in listeners]
+    finally:
+        for listener in listeners:
+            listener.close()
+    return group_by_sid(deliveries), lines, heard
+
+
+@pytest.mark.parametrize("seed", range(SCRIPTS))
+def test_random_ops_with_random_cuts_give_the_same_streams(ports: list[int], seed: int) -> None:
+    rng = random.Random(seed)
+    script = draw_script(rng)
+    cuts = sorted(rng.randrange(len(script)) for _ in range(rng.choice([0, 1, 5, 40])))
+    real, ours = (run_script(port, script, cuts) for port in ports)
+    assert ours == real, f"seed {seed}: {script[:2000]!r}"
+    for port in ports:
+        prove_service(port)
