@@ -1,0 +1,249 @@
+"""The parser of what clients send: every rule of the document, every leniency of nats-server, any cut of the bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.wire import client_ops
+from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+
+Call = tuple[object, ...]
+
+
+class Recorder(ClientOpHandler):
+    """Writes every call down; refuses nothing."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.answer = 0
+
+    def on_publish(
+        self,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        reply: int,
+        reply_end: int,
+        tail: int,
+        headers: int,
+        payload: int,
+        end: int,
+    ) -> int:
+        parts = (buffer[subject:subject_end], buffer[reply:reply_end], buffer[headers:payload], buffer[payload:end])
+        self.calls.append(("publish", *map(bytes, parts), bytes(buffer[tail : end + 2])))
+        return self.answer
+
+    def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> int:
+        self.calls.append(("subscribe", subject, queue, sid))
+        return self.answer
+
+    def on_unsubscribe(self, sid: bytes, maximum: int) -> int:
+        self.calls.append(("unsubscribe", sid, maximum))
+        return self.answer
+
+    def on_connect(self, json: bytes) -> int:
+        self.calls.append(("connect", json))
+        return self.answer
+
+    def on_info(self, json: bytes) -> int:
+        self.calls.append(("info", json))
+        return self.answer
+
+    def on_ping(self) -> int:
+        self.calls.append(("ping",))
+        return self.answer
+
+    def on_pong(self) -> int:
+        self.calls.append(("pong",))
+        return self.answer
+
+    def on_error(self) -> int:
+        self.calls.append(("error",))
+        return self.answer
+
+    def on_violation(self, violation: int) -> int:
+        self.calls.append(("violation", violation))
+        return 0
+
+
+def parse(data: bytes, *, cuts: tuple[int, ...] = (), max_payload: int = 1 << 20, line: int = 64) -> list[Call]:
+    """Feed `data` in the pieces that `cuts` make of it, as a link would, and return the calls."""
+    recorder = Recorder()
+    parser = ClientOpParser(recorder, line, max_payload)
+    waiting = bytearray()
+    bounds = [0, *sorted(cuts), len(data)]
+    for start, end in zip(bounds, bounds[1:], strict=False):
+        waiting += data[start:end]
+        used = parser.parse(waiting, 0, len(waiting))
+        assert 0 <= used <= len(waiting)
+        del waiting[:used]
+    return recorder.calls
+
+
+def publish(subject: bytes, payload: bytes, tail: bytes, reply: bytes = b"", headers: bytes = b"") -> Call:
+    return ("publish", subject, reply, headers, payload, tail)
+
+
+BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "call"),
+    [
+        (b"PUB a.b 5\r\nhello\r\n", publish(b"a.b", b"hello", b"5\r\nhello\r\n")),
+        (b"pub a.b 0\r\n\r\n", publish(b"a.b", b"", b"0\r\n\r\n")),
+        (b"PUB a r.1 2\r\nok\r\n", publish(b"a", b"ok", b"r.1 2\r\nok\r\n", b"r.1")),
+        (b"PUB a 002\r\nok\r\n", publish(b"a", b"ok", b"002\r\nok\r\n")),
+        (b"PUB \t a\t r  2 \r\nok\r\n", publish(b"a", b"ok", b"r 2\r\nok\r\n", b"r")),
+        (b"PUB a 2\nok\r\n", publish(b"a", b"ok", b"2\r\nok\r\n")),
+        (b"PUB \x00\xff 2\r\nok\r\n", publish(b"\x00\xff", b"ok", b"2\r\nok\r\n")),
+        (b"HPUB a 18 20\r\n" + BLOCK + b"ok\r\n", publish(b"a", b"ok", b"18 20\r\n" + BLOCK + b"ok\r\n", b"", BLOCK)),
+        (
+            b"hPuB a r  18 20\n" + BLOCK + b"ok\r\n",
+            publish(b"a", b"ok", b"r 18 20\r\n" + BLOCK + b"ok\r\n", b"r", BLOCK),
+        ),
+        (b"HPUB a 0 2\r\nok\r\n", publish(b"a", b"ok", b"2\r\nok\r\n")),
+        (b"HPUB a r 0 2\r\nok\r\n", publish(b"a", b"ok", b"r 2\r\nok\r\n", b"r")),
+        (b"SUB a.* 1\r\n", ("subscribe", b"a.*", b"", b"1")),
+        (b"sub a.*\tq  -5\n", ("subscribe", b"a.*", b"q", b"-5")),
+        (b"UNSUB 1\r\n", ("unsubscribe", b"1", 0)),
+        (b"UNSUB 1 5\r\n", ("unsubscribe", b"1", 5)),
+        (b"UNSUB 1 abc\r\n", ("unsubscribe", b"1", 0)),
+        (b"UNSUB 1 -1\r\n", ("unsubscribe", b"1", 0)),
+        (b'CONNECT {"a":1}\r\n', ("connect", b'{"a":1}')),
+        (b"CONNECT{}\r\n", ("connect", b"{}")),
+        (b"CONNECT\r\n", ("connect", b"")),
+        (b"PING\r\n", ("ping",)),
+        (b"PING foo\r\n", ("ping",)),
+        (b"PINGPONG\r\n", ("ping",)),
+        (b"pong\n", ("pong",)),
+        (b"INFO {}\r\n", ("info", b"{}")),
+        (b"-ERR 'x'\r\n", ("error",)),
+        (b"FROB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"X", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUX", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b" PING\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"SUB\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUBX a 1\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"MSG a 1 1\r\nx\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"GET / HTTP/1.1\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nokay\r\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nok\n", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUB a 2\r\nok\rX", ("violation", client_ops.UNKNOWN_OPERATION)),
+        (b"PUB a\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a b c 1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a xx\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a -1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a +1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a 1_0\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        ("PUB a ٢\r\n".encode(), ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a 1234567890\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"HPUB a 5 4\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"HPUB a 5\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"HPUB a b c 1 2\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"SUB a\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"SUB a b c d\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"UNSUB\t\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"UNSUB 1 2 3\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a 999999999\r\n", ("violation", client_ops.PAYLOAD_TOO_LARGE)),
+        (b"SUB " + b"a" * 70, ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
+        (b"SUB " + b"a" * 70 + b" 1\r\n", ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
+        (b"PUB " + b"a" * 70 + b" 1\r\n", ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
+        (b"CONNECT " + b" " * 5 + b"{" * 70, ("violation", client_ops.CONTROL_LINE_TOO_LONG)),
+    ],
+)
+def test_an_op_is_understood_as_nats_server_understands_it(data: bytes, call: Call) -> None:
+    assert parse(data) == [call]
+    assert parse(data, cuts=tuple(range(1, len(data)))) == [call]
+
+
+def test_plus_ok_from_a_client_is_ignored() -> None:
+    assert parse(b"+OK\r\nPING\r\n") == [("ping",)]
+
+
+def test_a_payload_may_hold_anything() -> None:
+    payload = b"PING\r\nPUB x 1\r\n\r\n"
+    assert parse(b"PUB a %d\r\n%b\r\nPING\r\n" % (len(payload), payload))[1:] == [("ping",)]
+
+
+def test_nothing_is_called_after_a_violation() -> None:
+    assert parse(b"FROB\r\nPING\r\nPING\r\n") == [("violation", client_ops.UNKNOWN_OPERATION)]
+
+
+def test_a_handler_can_stop_the_parser() -> None:
+    recorder = Recorder()
+    recorder.answer = 1
+    parser = ClientOpParser(recorder, 64, 64)
+    data = bytearray(b"PING\r\nPING\r\n")
+    assert parser.parse(data, 0, len(data)) == len(data)
+    assert recorder.calls == [("ping",)]
+
+
+def test_before_connect_only_connect_is_allowed_where_credentials_are_required() -> None:
+    for data, expected in (
+        (b"PING\r\n", [("violation", client_ops.NOT_CONNECTED)]),
+        (b"CONNECT {}\r\n", [("connect", b"{}")]),
+    ):
+        recorder = Recorder()
+        parser = ClientOpParser(recorder, 64, 64)
+        parser.awaiting_connect = True
+        parser.parse(bytearray(data), 0, len(data))
+        assert recorder.calls == expected
+
+
+def test_hpub_is_closed_in_silence_when_the_client_did_not_say_headers() -> None:
+    recorder = Recorder()
+    parser = ClientOpParser(recorder, 64, 64)
+    parser.headers = False
+    data = bytearray(b"HPUB a 18 20\r\n" + BLOCK + b"ok\r\n")
+    parser.parse(data, 0, len(data))
+    assert recorder.calls == [("violation", client_ops.BAD_ARGUMENTS)]
+
+
+def test_max_payload_is_checked_before_the_body_comes() -> None:
+    assert parse(b"PUB a 11\r\n", max_payload=10) == [("violation", client_ops.PAYLOAD_TOO_LARGE)]
+    assert parse(b"PUB a 10\r\n", max_payload=10) == []
+
+
+token = st.binary(min_size=1, max_size=8).map(lambda raw: bytes(33 + byte % 90 for byte in raw))
+blanks = st.sampled_from([b" ", b"  ", b"\t", b" \t "])
+newline = st.sampled_from([b"\r\n", b"\n"])
+
+
+@st.composite
+def valid_ops(draw: st.DrawFn) -> bytes:
+    kind = draw(st.sampled_from(["pub", "hpub", "sub", "unsub", "ping", "pong", "ok", "connect"]))
+    end = draw(newline)
+    if kind == "pub":
+        payload = draw(st.binary(max_size=40))
+        words = [b"PUB", draw(token), *draw(st.lists(token, max_size=1)), b"%d" % len(payload)]
+        return draw(blanks).join(words) + end + payload + b"\r\n"
+    if kind == "hpub":
+        block, payload = draw(st.binary(max_size=20)), draw(st.binary(max_size=20))
+        words = [b"HPUB", draw(token), *draw(st.lists(token, max_size=1))]
+        words += [b"%d" % len(block), b"%d" % (len(block) + len(payload))]
+        return draw(blanks).join(words) + end + block + payload + b"\r\n"
+    if kind == "sub":
+        return draw(blanks).join([b"SUB", draw(token), *draw(st.lists(token, max_size=1)), draw(token)]) + end
+    if kind == "unsub":
+        return draw(blanks).join([b"UNSUB", draw(token), *draw(st.lists(token, max_size=1))]) + end
+    return {"ping": b"PING", "pong": b"PONG", "ok": b"+OK", "connect": b"CONNECT {}"}[kind] + end
+
+
+cuts = st.lists(st.integers(min_value=0, max_value=2000), max_size=30).map(tuple)
+
+
+@given(st.lists(valid_ops(), max_size=8), cuts)
+def test_any_cut_of_valid_ops_gives_the_same_calls(ops: list[bytes], cut: tuple[int, ...]) -> None:
+    data = b"".join(ops)
+    whole = parse(data, line=256)
+    assert parse(data, cuts=tuple(c for c in cut if c <= len(data)), line=256) == whole
+    assert len(whole) == len([op for op in ops if not op.startswith(b"+OK")])
+
+
+@given(st.lists(st.one_of(valid_ops(), st.binary(max_size=30)), max_size=6), cuts)
+def test_any_cut_of_any_bytes_gives_the_same_calls_and_no_exception(parts: list[bytes], cut: tuple[int, ...]) -> None:
+    data = b"".join(parts)
+    assert parse(data, cuts=tuple(c for c in cut if c <= len(data))) == parse(data)
