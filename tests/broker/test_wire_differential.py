@@ -8,8 +8,10 @@ the same test holds the two parsers against each other on bytes that are no prot
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -39,13 +41,13 @@ def draw_subject(rng: random.Random, wildcards: float) -> bytes:
     return subject + b"." if rng.random() < 0.02 else subject
 
 
-def draw_payload(rng: random.Random) -> bytes:
+def draw_payload(rng: random.Random, limit: int) -> bytes:
     size = rng.choice([0, 1, 2, 7, 100, 500, 4000]) if rng.random() < 0.97 else rng.randint(60_000, 200_000)
-    return rng.randbytes(size)
+    return rng.randbytes(min(size, limit))
 
 
-def draw_publish(rng: random.Random) -> bytes:
-    payload = draw_payload(rng)
+def draw_publish(rng: random.Random, limit: int) -> bytes:
+    payload = draw_payload(rng, limit)
     head = [draw_subject(rng, 0.05), *([b"answer." + draw_subject(rng, 0.0)] if rng.random() < 0.3 else [])]
     gap = rng.choice([b" ", b" ", b" ", b"  ", b"\t"])
     if rng.random() < 0.6:
@@ -56,11 +58,11 @@ def draw_publish(rng: random.Random) -> bytes:
     return gap.join([b"HPUB", *head, *sizes]) + b"\r\n" + block + payload + b"\r\n"
 
 
-def draw_op(rng: random.Random) -> bytes:
+def draw_op(rng: random.Random, limit: int) -> bytes:
     kind = rng.random()
     sid = b"%d" % rng.randint(1, 12)
     if kind < 0.60:
-        return draw_publish(rng)
+        return draw_publish(rng, limit)
     if kind < 0.80:
         queue = [QUEUE + sid] if rng.random() < 0.2 else []  # a group for each sid: its choice of member is no choice
         return b" ".join([b"SUB", draw_subject(rng, 0.6), *queue, sid]) + b"\r\n"
@@ -70,13 +72,20 @@ def draw_op(rng: random.Random) -> bytes:
     return rng.choice([b"PING\r\n", b"PING\r\n", b"PONG\r\n", b"+OK\r\n", b"ping\n"])
 
 
-def draw_script(rng: random.Random) -> bytes:
-    """CONNECT with random options, then ops; in one script of three the last op is damaged."""
+def draw_script(rng: random.Random) -> tuple[bytes, list[int]]:
+    """CONNECT with random options, then ops; in one script of three the last op is damaged. And where to cut it.
+
+    A server that closes while input is unread resets the connection, and what is still in its socket's queue is lost, with
+    either server. So a damaged script has small payloads, and its last op comes in one piece.
+    """
     options = {name: rng.random() < 0.3 for name in ("verbose", "pedantic", "no_responders")}
-    ops = [connect_op(**options, echo=rng.random() < 0.8), *(draw_op(rng) for _ in range(rng.randint(1, OPS)))]
-    if rng.random() < 0.33:
-        ops.append(damage(rng, draw_op(rng)))
-    return b"".join(ops)
+    damaged = rng.random() < 0.33
+    limit = 100 if damaged else 200_000
+    ops = [draw_op(rng, limit) for _ in range(rng.randint(1, OPS))]
+    last = damage(rng, ops.pop()) if damaged else b""
+    script = connect_op(**options, echo=rng.random() < 0.8) + b"".join(ops)
+    cuts = sorted(rng.randrange(len(script)) for _ in range(rng.choice([0, 1, 5, 40])))
+    return script + last, cuts
 
 
 def damage(rng: random.Random, op: bytes) -> bytes:
@@ -86,15 +95,29 @@ def damage(rng: random.Random, op: bytes) -> bytes:
     return op[:position] + middle + op[position + 1 :]
 
 
-def group_by_sid(deliveries: list[Delivery]) -> dict[bytes, list[tuple[bytes, bytes]]]:
-    streams: dict[bytes, list[tuple[bytes, bytes]]] = {}
+class Heard(NamedTuple):
+    """What one server made of a script."""
+
+    by_sid: dict[bytes, list[Delivery]]
+    lines: list[bytes]
+    listeners: list[list[Delivery]]
+
+
+def group_by_sid(deliveries: list[Delivery]) -> dict[bytes, list[Delivery]]:
+    streams: dict[bytes, list[Delivery]] = {}
     for delivery in deliveries:
-        streams.setdefault(delivery.sid, []).append((delivery.control, delivery.body))
+        streams.setdefault(delivery.sid, []).append(delivery)
     return streams
 
 
-def run_script(port: int, script: bytes, cuts: list[int]) -> tuple[object, ...]:
-    """What one server makes of it: the link's streams by sid, its other lines, and each listener's stream."""
+def fold_complaints(lines: list[bytes]) -> list[bytes]:
+    """nats-server complains of a publish subject once more when the payload comes in two reads: runs count as one."""
+    complaint = b"-ERR 'Invalid Publish Subject'\r\n"
+    return [line for before, line in pairwise([b"", *lines]) if line != complaint or before != complaint]
+
+
+def run_script(port: int, script: bytes, cuts: list[int]) -> Heard:
+    """Runs the script on one link, with the listeners on links of their own; ends when the server closes the link."""
     listeners = [dial(port) for _ in LISTENERS]
     try:
         for subject, listener in zip(LISTENERS, listeners, strict=True):
@@ -104,19 +127,32 @@ def run_script(port: int, script: bytes, cuts: list[int]) -> tuple[object, ...]:
             link.say_in_pieces(script, cuts)
             link.say_no_more()
             deliveries, lines = split_deliveries(link.hear_end())
-        heard = [split_deliveries(listener.settle()) for listener in listeners]
+        heard = [split_deliveries(listener.settle())[0] for listener in listeners]
     finally:
         for listener in listeners:
             listener.close()
-    return group_by_sid(deliveries), lines, heard
+    return Heard(group_by_sid(deliveries), fold_complaints(lines), heard)
+
+
+def describe_difference(real: Heard, ours: Heard) -> str:
+    """Where the first differing stream is, shortened: whole scripts are hundreds of kilobytes."""
+    streams: list[tuple[str, Sequence[object], Sequence[object]]] = [("lines", real.lines, ours.lines)]
+    for sid in real.by_sid | ours.by_sid:
+        streams.append((f"sid {sid!r}", real.by_sid.get(sid, []), ours.by_sid.get(sid, [])))
+    for subject, theirs, mine in zip(LISTENERS, real.listeners, ours.listeners, strict=True):
+        streams.append((f"listener {subject!r}", theirs, mine))
+    for name, wanted, heard in streams:
+        for index, (want, got) in enumerate(zip_longest(wanted, heard)):
+            if want != got:
+                return f"{name}, item {index}: nats-server {str(want)[:200]}, ours {str(got)[:200]}"
+    return "nothing differs"
 
 
 @pytest.mark.parametrize("seed", range(SCRIPTS))
 def test_random_ops_with_random_cuts_give_the_same_streams(ports: list[int], seed: int) -> None:
-    rng = random.Random(seed)
-    script = draw_script(rng)
-    cuts = sorted(rng.randrange(len(script)) for _ in range(rng.choice([0, 1, 5, 40])))
+    script, cuts = draw_script(random.Random(seed))
     real, ours = (run_script(port, script, cuts) for port in ports)
-    assert ours == real, f"seed {seed}: {script[:2000]!r}"
+    if ours != real:
+        pytest.fail(f"seed {seed}: {describe_difference(real, ours)}\nscript: {script[:1000]!r}")
     for port in ports:
         prove_service(port)
