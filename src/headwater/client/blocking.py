@@ -1,0 +1,351 @@
+"""A NATS client without an event loop: requests, JetStream API calls, and feeding a parser of the caller's own.
+
+Spark plans and reads in processes that run one thing at a time; a whole asyncio client there would be cost without
+use. This one does what those processes need and no more:
+
+    request / api      one question, one answer, a deadline
+    subscribe, pull    start deliveries to a subscription
+    feed               wait for bytes and let the caller's parser have them
+
+While a subscription is being fed, its deliveries go to the caller's parser; a `request` in between would take them off
+the wire and drop them. So ask first, then pull. Nothing reconnects here: a lost connection raises TransportError, and
+the owner, who knows how far it had come, connects anew.
+
+Answers PING wherever it reads. One thread at a time.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from headwater.errors import (
+    AuthorizationError,
+    ConfigError,
+    EnvironmentProblem,
+    JetStreamError,
+    NoResponders,
+    RemoteProtocolError,
+    RequestTimeout,
+    ServerError,
+    TransportError,
+)
+from headwater.net.blocking import BlockingConnection, deadline_after
+from headwater.wire.handshake import ConnectOptions, ServerInfo, decode_info
+from headwater.wire.memory import OutputBuffer
+from headwater.wire.publish import OpWriter
+from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+
+DEFAULT_PORT: int = 4222
+MAILBOX_SID: int = 1
+AUTHORIZATION_TEXTS = (
+    "authorization violation",
+    "authentication timeout",
+    "authentication expired",
+    "permissions violation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are. Never shown: the secrets are left out of `repr`."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+    def options(self, name: str) -> ConnectOptions:
+        """CONNECT with these credentials."""
+        unset = msgspec.UNSET
+        return ConnectOptions(
+            verbose=False,
+            pedantic=False,
+            headers=True,
+            no_responders=True,
+            protocol=1,
+            name=name,
+            lang="python-headwater",
+            version="0.1.0",
+            user=self.user or unset,
+            password=self.password or unset,
+            auth_token=self.token or unset,
+        )
+
+
+def server_address(url: str) -> tuple[str, int]:
+    """Host and port of `nats://host:port` or `host:port`. Raises ConfigError, without quoting any secret."""
+    text = url.strip()
+    parts = urlsplit(text if "://" in text else f"nats://{text}")
+    if parts.username or parts.password or "@" in parts.netloc:
+        raise ConfigError("a server URL must not hold credentials here", hint="give user, password or token apart")
+    if parts.scheme == "tls":
+        raise ConfigError("TLS is not supported by the blocking client yet", value=url)
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"{url!r} has a port that is no port number", value=url) from error
+    if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/"):
+        raise ConfigError(f"{url!r} is no server URL", value=url, hint="for example nats://127.0.0.1:4222")
+    return parts.hostname, DEFAULT_PORT if port is None else port
+
+
+class _Mailbox(ServerOpHandler):
+    """Collects what the client itself waits for."""
+
+    def __init__(self) -> None:
+        self.info: bytes = b""
+        self.pings = 0
+        self.pongs = 0
+        self.errors: list[str] = []
+        self.violation: RemoteProtocolError | None = None
+        self.wanted = b""
+        self.answer: tuple[bytes, bytes] | None = None
+
+    def on_message(
+        self,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        sid: int,
+        reply: int,
+        reply_end: int,
+        headers: int,
+        payload: int,
+        end: int,
+    ) -> int:
+        if sid == MAILBOX_SID and buffer[subject:subject_end] == self.wanted:
+            self.answer = bytes(buffer[headers:payload]), bytes(buffer[payload:end])
+        return 0
+
+    def on_info(self, json: bytes) -> int:
+        self.info = json
+        return 0
+
+    def on_ping(self) -> int:
+        self.pings += 1
+        return 0
+
+    def on_pong(self) -> int:
+        self.pongs += 1
+        return 0
+
+    def on_error(self, text: str) -> int:
+        self.errors.append(text)
+        return 0
+
+    def on_violation(self, error: RemoteProtocolError) -> int:
+        self.violation = error
+        return 0
+
+
+class BlockingClient:
+    """A connected client; make one with `connect`."""
+
+    def __init__(self, connection: BlockingConnection, timeout: float) -> None:
+        self._connection = connection
+        self._timeout = timeout
+        self._mailbox = _Mailbox()
+        self._parser = ServerOpParser(self._mailbox)
+        self._output = OutputBuffer()
+        self._writer = OpWriter(self._output)
+        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
+        self._last_request = 0
+        self._last_sid = MAILBOX_SID
+        self.info = ServerInfo()
+        self.requests = 0  # how many questions were asked, of the broker or of JetStream
+
+    @classmethod
+    def connect(
+        cls,
+        servers: Sequence[str],
+        *,
+        credentials: Credentials | None = None,
+        name: str = "headwater",
+        timeout: float = 5.0,
+    ) -> Self:
+        """Connect to the first of `servers` that answers within `timeout` seconds.
+
+        Raises ConfigError for a URL that is none, AuthorizationError when a server refuses the credentials, and
+        TransportError with the last failure when no server can be reached.
+        """
+        addresses = [server_address(url) for url in servers]
+        if not addresses:
+            raise ConfigError("no server to connect to", hint="for example nats://127.0.0.1:4222")
+        failure: TransportError | None = None
+        for host, port in addresses:
+            try:
+                connection = BlockingConnection.dial(host, port, deadline_after(timeout))
+                client = cls(connection, timeout)
+                client._handshake((credentials or Credentials()).options(name))
+            except TransportError as error:
+                failure = error
+            else:
+                return client
+        assert failure is not None
+        raise failure
+
+    def _handshake(self, options: ConnectOptions) -> None:
+        deadline = deadline_after(self._timeout)
+        mailbox = self._mailbox
+        while not mailbox.info:
+            self._read(deadline, "INFO")
+        self.info = decode_info(mailbox.info)
+        if self.info.tls_required:
+            self.close()
+            raise EnvironmentProblem(
+                f"{self._connection.address} demands TLS, which the blocking client does not speak yet",
+                value=self._connection.address,
+            )
+        self._writer.connect(options)
+        self._writer.subscribe(f"{self._inbox}.*", "", MAILBOX_SID)
+        self._writer.ping()
+        self._flush()
+        try:
+            while not mailbox.pongs:
+                self._read(deadline, "PONG")
+        except TransportError:
+            # nats-server writes its verdict and closes; the verdict may lie in the bytes that came before the end.
+            self._check()
+            raise
+
+    def publish(self, subject: str, payload: bytes = b"", reply: str = "") -> None:
+        """Send one message without headers. Raises TransportError, and SubjectError for a subject that is none."""
+        self._writer.publish(subject, reply, b"", payload)
+        self._flush()
+
+    def request(self, subject: str, payload: bytes = b"", *, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Ask and wait for the first answer: its header block and its payload.
+
+        Raises NoResponders when nobody is subscribed, RequestTimeout after `timeout` seconds, TransportError when the
+        connection is lost and ServerError when the server answers -ERR.
+        """
+        seconds = self._timeout if timeout is None else timeout
+        deadline = deadline_after(seconds)
+        self._last_request += 1
+        self.requests += 1
+        reply = f"{self._inbox}.{self._last_request}"
+        mailbox = self._mailbox
+        mailbox.wanted = reply.encode()
+        mailbox.answer = None
+        self.publish(subject, payload, reply)
+        while mailbox.answer is None:
+            self._read(deadline, f"an answer to {subject}")
+        answer: tuple[bytes, bytes] = mailbox.answer
+        if answer[0].startswith(b"NATS/1.0 503") and not answer[1]:
+            raise NoResponders(f"nobody answers {subject}", value=subject)
+        return answer
+
+    def api(
+        self, call: str, body: Mapping[str, object] | None = None, *, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """A JetStream API call, such as `STREAM.INFO.ORDERS`; returns the decoded answer.
+
+        Raises JetStreamError for an error answer, EnvironmentProblem when the server has no JetStream, and what
+        `request` raises.
+        """
+        payload = b"" if body is None else msgspec.json.encode(body)
+        try:
+            answer = self.request(f"$JS.API.{call}", payload, timeout=timeout)[1]
+        except NoResponders as error:
+            raise EnvironmentProblem(
+                f"{self._connection.address} has no JetStream for this account",
+                value=call,
+                hint="start nats-server with -js, or `headwater serve -js`",
+            ) from error
+        try:
+            decoded: dict[str, Any] = msgspec.json.decode(answer, type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise RemoteProtocolError(f"{call} was answered with something that is no JSON: {error}") from error
+        problem = decoded.get("error")
+        if isinstance(problem, dict):
+            code, detail = int(problem.get("code", 0)), str(problem.get("description", ""))
+            raise JetStreamError(code, int(problem.get("err_code", 0)), detail)
+        return decoded
+
+    def subscribe(self) -> tuple[int, str]:
+        """A new inbox and the sid under which its messages come. They are the caller's to `feed`."""
+        self._last_sid += 1
+        inbox = f"_INBOX.{secrets.token_hex(11)}"
+        self._writer.subscribe(inbox, "", self._last_sid)
+        self._flush()
+        return self._last_sid, inbox
+
+    def unsubscribe(self, sid: int) -> None:
+        """End deliveries; those already on their way come under a sid that nobody knows any more."""
+        self._writer.unsubscribe(sid)
+        self._flush()
+
+    def pull(self, stream: str, consumer: str, inbox: str, batch: int, expires: float) -> None:
+        """Ask a pull consumer for `batch` messages to `inbox`; the server gives up after `expires` seconds."""
+        self.requests += 1
+        body = b'{"batch":%d,"expires":%d}' % (batch, int(expires * 1e9))
+        self.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
+
+    def forget_consumer(self, stream: str, consumer: str) -> None:
+        """Delete a consumer without waiting for the answer; the server forgets an idle one by itself anyway."""
+        self.requests += 1
+        self.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}", b"", f"{self._inbox}.0")
+
+    def pong(self, count: int) -> None:
+        """Answer `count` PINGs that the caller's parser saw."""
+        for _ in range(count):
+            self._writer.pong()
+        self._flush()
+
+    def feed(self, parser: ServerOpParser, deadline: float) -> bool:
+        """Let `parser` have what has arrived, or what arrives until the deadline; False when nothing did.
+
+        Raises TransportError when the connection is lost. PINGs are the parser's owner's to count, and to answer
+        through `pong`.
+        """
+        received = self._connection.received
+        before = received.filled
+        if before:
+            received.consume(parser.parse(received.data, 0, received.filled))
+            if received.filled < before:
+                return True
+        if not self._connection.receive(deadline):
+            return False
+        received.consume(parser.parse(received.data, 0, received.filled))
+        return True
+
+    def close(self) -> None:
+        """Close the connection; nothing is flushed, for nothing waits."""
+        self._connection.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.closed
+
+    def _flush(self) -> None:
+        if self._output.size:
+            self._connection.send(self._output.take(), deadline_after(self._timeout))
+
+    def _read(self, deadline: float, awaited: str) -> None:
+        """Read once for the mailbox. Raises what came in place of what was awaited."""
+        came = self.feed(self._parser, deadline)
+        mailbox = self._mailbox
+        pings, mailbox.pings = mailbox.pings, 0
+        self._check()
+        self.pong(pings)
+        if not came and mailbox.answer is None:
+            raise RequestTimeout(f"{self._connection.address} did not send {awaited} in time", value=awaited)
+
+    def _check(self) -> None:
+        mailbox = self._mailbox
+        if mailbox.violation is not None:
+            self.close()
+            raise mailbox.violation
+        if mailbox.errors:
+            text = mailbox.errors.pop(0)
+            raise server_error(text)
+
+
+def server_error(text: str) -> ServerError:
+    """The exception for the text of -ERR."""
+    if text.lower().startswith(AUTHORIZATION_TEXTS):
+        return AuthorizationError(text)
+    return ServerError(text)

@@ -1,0 +1,75 @@
+"""Where a reader stands in a stream, as Spark's checkpoint keeps it, and what the stream says of itself.
+
+    {"v": 1, "streams": {"ORDERS": {"next": 123, "created": "2026-11-21T03:49:36.1Z"}}}
+
+`next` is the first stream sequence not yet read: ranges are half-open, and a stream of which nothing was read stands
+at its first sequence. `created` is the creation time of the stream as the server writes it. Sequences of a stream that
+was deleted and made anew start over, and would silently mean other messages; the creation time tells the two apart.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from headwater.errors import ConfigError, RemoteProtocolError
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A position in one stream; `to_json` and `from_json` are what lies in the checkpoint."""
+
+    stream: str
+    next: int
+    created: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"v": FORMAT_VERSION, "streams": {self.stream: {"next": self.next, "created": self.created}}}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], stream: str) -> Self:
+        """Raises ConfigError when the checkpoint is of another format or another stream."""
+        if document.get("v") != FORMAT_VERSION:
+            raise ConfigError(
+                f"the checkpoint holds offsets of format {document.get('v')!r}, not {FORMAT_VERSION}",
+                value=document,
+                hint="it was written by another version or another source",
+            )
+        streams = document.get("streams")
+        if not isinstance(streams, dict) or set(streams) != {stream}:
+            raise ConfigError(
+                f"the checkpoint belongs to another stream than {stream!r}",
+                value=document,
+                hint="use a new checkpoint location for another stream",
+            )
+        entry = streams[stream]
+        return cls(stream, int(entry["next"]), str(entry["created"]))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A stream at one moment: sequences `first <= s < end` may be there (some may have been deleted singly)."""
+
+    stream: str
+    created: str
+    first: int
+    end: int
+    retention: str
+
+    @classmethod
+    def from_info(cls, info: Mapping[str, Any]) -> Self:
+        """From the answer to STREAM.INFO. Raises RemoteProtocolError when a field is missing."""
+        try:
+            state = info["state"]
+            end = int(state["last_seq"]) + 1
+            # A stream that never held a message says 0 and 0; one that was purged says first = last + 1.
+            first = int(state["first_seq"]) or end
+            config = info["config"]
+            retention = str(config.get("retention", "limits"))
+            return cls(str(config["name"]), str(info["created"]), first, end, retention)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RemoteProtocolError(f"STREAM.INFO was answered without {error}", value=dict(info)) from error
+
+    def at(self, sequence: int) -> StreamOffset:
+        return StreamOffset(self.stream, sequence, self.created)

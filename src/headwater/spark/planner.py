@@ -1,0 +1,146 @@
+"""The planning side's view of a stream: its state, and waiting for it to grow.
+
+Lives in Spark's planner process, for the whole life of a query. It keeps one connection and makes a new one when that
+is lost; a broker that is away for less than `readTimeout` costs a query nothing but time.
+
+Spark polls a streaming source without a pause while nothing comes. `wait_beyond` is the pause: one pull request of a
+headers-only consumer that sits at the end of the stream, answered by the server when a message arrives or after at most
+`WAIT_SECONDS`. Idle, that is 4 requests a second and one STREAM.INFO every `REFRESH_SECONDS`; `stop` of a query waits
+no longer than `WAIT_SECONDS`.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headwater.client.blocking import BlockingClient
+from headwater.errors import JetStreamError, NoResponders, RequestTimeout, TransportError
+from headwater.net.blocking import deadline_after
+from headwater.spark import connections
+from headwater.spark.offsets import StreamState
+from headwater.spark.options import SourceOptions
+from headwater.spark.range_reader import create_consumer, stream_state
+from headwater.spark.ranges import check_readable
+from headwater.wire.columns import ColumnDecoder
+from headwater.wire.server_ops import ServerOpParser
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 0.25
+REFRESH_SECONDS = 5.0  # a stream that is deleted while nothing comes is noticed this late
+RETRY_PAUSE = 0.2
+
+
+class StreamPlanner:
+    """Answers what a stream holds. Picklable: the connection stays behind."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._client: BlockingClient | None = None
+        self._sentinel: _Sentinel | None = None
+        self._refreshed = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_client": None, "_sentinel": None, "_refreshed": 0.0}
+
+    @property
+    def requests(self) -> int:
+        """Questions asked on the present connection; for tests of how few they are."""
+        return self._client.requests if self._client else 0
+
+    def state(self) -> StreamState:
+        """The stream now. Raises what `stream_state` raises, ConfigError for a stream without ranges, and
+        TransportError when no server could be reached for `readTimeout`."""
+        state = self._persistently(lambda client: stream_state(client, self._options.stream))
+        check_readable(state)
+        self._refreshed = time.monotonic()
+        return state
+
+    def wait_beyond(self, end: int) -> StreamState | None:
+        """Wait a little for a message at sequence `end` or later; the state then, or None when none came."""
+        if time.monotonic() - self._refreshed > REFRESH_SECONDS:
+            return self.state()
+        if not self._persistently(lambda client: self._wait(client, end)):
+            return None
+        return self.state()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = self._sentinel = None
+
+    def _wait(self, client: BlockingClient, end: int) -> bool:
+        if self._sentinel is None or not self._sentinel.guards(client, end):
+            if self._sentinel is not None:
+                self._sentinel.remove()
+            self._sentinel = _Sentinel(client, self._options, end)
+        came = self._sentinel.wait()
+        if came:
+            self._sentinel.remove()
+            self._sentinel = None
+        return came
+
+    def _persistently(self, ask: Callable[[BlockingClient], T]) -> T:
+        """Ask, on a new connection when the present one fails, for up to `readTimeout`."""
+        give_up = time.monotonic() + self._options.read_timeout
+        while True:
+            try:
+                if self._client is None:
+                    self._client = connections.take(self._options, fresh=True)
+                return ask(self._client)
+            except (TransportError, RequestTimeout, NoResponders) as error:
+                self.close()
+                if time.monotonic() > give_up:
+                    raise
+                logger.warning("planner_reconnects stream=%s: %s", self._options.stream, error)
+                time.sleep(RETRY_PAUSE)
+            except BaseException:
+                self.close()
+                raise
+
+
+class _Sentinel:
+    """A consumer that stands at the end of the stream and delivers what comes first there."""
+
+    def __init__(self, client: BlockingClient, options: SourceOptions, end: int) -> None:
+        self._client = client
+        self._stream = options.stream
+        self._end = end
+        self._consumer, pending = create_consumer(client, options.stream, end, options, headers_only=True)
+        self._sid, self._inbox = client.subscribe()
+        self._decoder = ColumnDecoder(self._sid, end, end + 1, with_map=False, with_raw=False)
+        self._parser = ServerOpParser(self._decoder)
+        self._came = pending > 0
+
+    def guards(self, client: BlockingClient, end: int) -> bool:
+        return self._client is client and self._end == end
+
+    def wait(self) -> bool:
+        """One pull request of `WAIT_SECONDS`; True when a message came."""
+        if self._came:
+            return True
+        self._client.pull(self._stream, self._consumer, self._inbox, 1, WAIT_SECONDS)
+        # The server answers with a status when the time is over; ours is only for a server that does not.
+        deadline = deadline_after(2 * WAIT_SECONDS)
+        decoder = self._decoder
+        while not decoder.received and not decoder.statuses and time.monotonic() < deadline:
+            self._client.feed(self._parser, deadline)
+            self._client.pong(decoder.answered_pings())
+            if decoder.errors or decoder.violation:
+                raise TransportError(f"waiting on {self._stream} failed: {decoder.errors or decoder.violation}")
+        statuses = [status.split(b" ", 2)[1][:3] for status in decoder.statuses]
+        decoder.statuses.clear()
+        if any(code != b"408" for code in statuses):
+            raise TransportError(f"the consumer at the end of {self._stream} is gone ({statuses[0].decode()})")
+        return decoder.received > 0
+
+    def remove(self) -> None:
+        """Delete the consumer, without waiting for it; a failure is nobody's loss."""
+        try:
+            self._client.unsubscribe(self._sid)
+            self._client.forget_consumer(self._stream, self._consumer)
+        except (TransportError, JetStreamError) as error:
+            logger.debug("sentinel_not_removed stream=%s: %s", self._stream, error)

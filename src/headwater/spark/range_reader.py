@@ -1,0 +1,262 @@
+"""Reads the messages of a range, in order, each exactly once: the executor's part.
+
+A range is replayed by an ephemeral pull consumer that starts at its first sequence, acknowledges nothing and is
+deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that the server never waits
+for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end.
+
+    create consumer at `position + 1` ─▶ pull, pull ─▶ feed decoder ─▶ take columns ─▶ … ─▶ range complete
+                ▲                                         │
+                └──── connection or consumer lost ────────┘
+
+The decoder's `position` is the only state. Whatever breaks (connection, consumer, a delivery that is missing in the
+consumer's own count), the read goes on with a new consumer after that position, and no row can come twice or be
+skipped. It gives up after `ATTEMPTS` failures in a row without a row in between.
+
+What the stream no longer has cannot be read: a stream made anew, or sequences that expire while the range is being
+read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.client.blocking import BlockingClient
+from headwater.errors import (
+    ConfigError,
+    DataLossError,
+    HeadwaterError,
+    JetStreamError,
+    RemoteProtocolError,
+    RequestTimeout,
+    TransportError,
+)
+from headwater.model.header_block import parse_status
+from headwater.net.blocking import deadline_after
+from headwater.spark import connections
+from headwater.spark.offsets import StreamState
+from headwater.spark.options import SourceOptions
+from headwater.spark.ranges import Range, check_readable, loss
+from headwater.wire.columns import ColumnDecoder, Columns
+from headwater.wire.server_ops import ServerOpParser
+
+logger = logging.getLogger(__name__)
+
+BATCH_ROWS = 8_192  # rows from which a batch is handed on; Spark's speed is flat between 5,000 and 20,000
+BATCH_BYTES = 32 << 20  # or bytes in its largest column
+OUTSTANDING = 2  # pull requests
+EXPIRES = 5.0  # seconds after which the server lets go of a pull request
+INACTIVE_SECONDS = 30  # after which the server deletes a consumer whose reader died
+ATTEMPTS = 6  # in a row without progress
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts, doubling
+
+CONSUMER_LOST_STATUSES = ("consumer deleted", "leadership change", "server shutdown", "consumer is push based")
+
+
+class _ConsumerLost(TransportError):
+    """The consumer ended before the range did; a new one may go on."""
+
+
+def read_range(wanted: Range, options: SourceOptions) -> Iterator[Columns]:
+    """The rows of `wanted`, some thousand at a time.
+
+    Raises DataLossError (see above), the last TransportError or RequestTimeout when the server stays away,
+    ConfigError or JetStreamError when it refuses.
+    """
+    with_raw = options.wants_raw or options.decode == "cloudevents"
+    decoder = ColumnDecoder(0, wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
+    failures = 0
+    while not decoder.complete:
+        before = decoder.position
+        try:
+            yield from _attempt(decoder, wanted, options, fresh=failures > 0)
+        except (TransportError, RequestTimeout) as error:
+            failures = failures + 1 if decoder.position == before else 1
+            if failures >= ATTEMPTS:
+                raise
+            logger.warning("range_interrupted stream=%s position=%d: %s", wanted.stream, decoder.position, error)
+            time.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
+    if decoder.rows:
+        yield decoder.take()
+
+
+def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, fresh: bool) -> Iterator[Columns]:
+    """Read on from the decoder's position, until the range is complete or something breaks."""
+    client = connections.take(options, fresh=fresh)
+    try:
+        _refuse_loss(stream_state(client, wanted.stream), wanted, decoder.position + 1, options)
+        yield from _Replay(client, decoder, wanted, options).run()
+        _check_head(client, decoder, wanted, options)
+    except BaseException:
+        # In mid-exchange: what is still to come on this connection would meet the wrong reader.
+        client.close()
+        raise
+    connections.give_back(options, client)
+
+
+class _Replay:
+    """One consumer's life: created, pulled dry, deleted."""
+
+    def __init__(self, client: BlockingClient, decoder: ColumnDecoder, wanted: Range, options: SourceOptions) -> None:
+        self.client = client
+        self.decoder = decoder
+        self.wanted = wanted
+        self.options = options
+        self.requests: deque[int] = deque()  # messages still due for each outstanding pull request, oldest first
+        self.counted = 0  # of `decoder.received`
+
+    def run(self) -> Iterator[Columns]:
+        """Columns whenever enough rows have come; what is left at the end stays in the decoder."""
+        client, decoder, stream = self.client, self.decoder, self.wanted.stream
+        consumer, pending = create_consumer(client, stream, decoder.position + 1, self.options)
+        if pending == 0:
+            decoder.finish()
+        else:
+            sid, inbox = client.subscribe()
+            decoder.resubscribe(sid)
+            parser = ServerOpParser(decoder)
+            last_progress = time.monotonic()
+            while not decoder.complete:
+                self._top_up(consumer, inbox)
+                client.feed(parser, deadline_after(EXPIRES))
+                client.pong(decoder.answered_pings())
+                if self._account():
+                    last_progress = time.monotonic()
+                elif time.monotonic() - last_progress > self.options.read_timeout:
+                    waited = f"{self.options.read_timeout:g} s"
+                    raise RequestTimeout(
+                        f"no message of {stream} after {decoder.position} within {waited}", value=stream
+                    )
+                if decoder.rows >= BATCH_ROWS or decoder.size >= BATCH_BYTES:
+                    yield decoder.take()
+            client.unsubscribe(sid)
+        client.forget_consumer(stream, consumer)
+
+    def _top_up(self, consumer: str, inbox: str) -> None:
+        """Keep `OUTSTANDING` pull requests with the server, as far as the range can use them."""
+        while len(self.requests) < OUTSTANDING:
+            left = self.wanted.end - 1 - self.decoder.position - sum(self.requests)
+            batch = min(self.options.fetch_batch, left)
+            if batch <= 0:
+                return
+            self.client.pull(self.wanted.stream, consumer, inbox, batch, EXPIRES)
+            self.requests.append(batch)
+
+    def _account(self) -> bool:
+        """Charge deliveries to the requests that they answer and act on statuses; whether any message came."""
+        decoder = self.decoder
+        if decoder.violation is not None:
+            raise TransportError(f"the server broke the protocol: {decoder.violation}") from decoder.violation
+        if decoder.errors:
+            raise TransportError(f"the server answered: {decoder.errors.pop(0)}")
+        came = decoder.received - self.counted
+        self.counted = decoder.received
+        self._charge(came)
+        for block in decoder.statuses:
+            self._act_on(block)
+        decoder.statuses.clear()
+        if decoder.skipped and not decoder.complete:
+            raise _ConsumerLost(f"a delivery after sequence {decoder.position} was lost on the way")
+        return came > 0
+
+    def _charge(self, came: int) -> None:
+        while came > 0 and self.requests:
+            used = min(came, self.requests[0])
+            came -= used
+            self.requests[0] -= used
+            if self.requests[0] == 0:
+                self.requests.popleft()
+
+    def _act_on(self, block: bytes) -> None:
+        """A status frame ends one pull request, or the consumer, or the read (JetStream API, CONSUMER.MSG.NEXT)."""
+        status = parse_status(block)
+        if status is None or status.code == 100:
+            return
+        text = (status.description or "").lower()
+        if status.code == 408 or (status.code == 409 and text.startswith("batch completed")):
+            if self.requests:
+                self.requests.popleft()
+        elif status.code == 503 or (status.code == 409 and text.startswith(CONSUMER_LOST_STATUSES)):
+            raise _ConsumerLost(f"the consumer is gone: {status.code} {status.description or 'no responders'}")
+        elif status.code == 409 and text.startswith("exceeded maxrequestbatch"):
+            raise ConfigError(
+                f"the server refuses pull requests of {self.options.fetch_batch}: {status.description}",
+                value=self.options.fetch_batch,
+                hint="lower the option fetchBatch",
+            )
+        else:
+            raise HeadwaterError(f"pulling from {self.wanted.stream} was refused: {status.code} {status.description}")
+
+
+def stream_state(client: BlockingClient, stream: str) -> StreamState:
+    """STREAM.INFO. Raises JetStreamError, with a hint for a stream that does not exist."""
+    try:
+        return StreamState.from_info(client.api(f"STREAM.INFO.{stream}"))
+    except JetStreamError as error:
+        if error.err_code == 10059:
+            error.hint = f"create the stream {stream}, or check the options stream and servers"
+        raise
+
+
+def create_consumer(
+    client: BlockingClient, stream: str, start: int, options: SourceOptions, *, headers_only: bool = False
+) -> tuple[str, int]:
+    """An ephemeral pull consumer from sequence `start` on: its name, and how many messages it has."""
+    config: dict[str, Any] = {
+        "deliver_policy": "by_start_sequence",
+        "opt_start_seq": start,
+        "ack_policy": "none",
+        "replay_policy": "instant",
+        "max_deliver": -1,
+        "inactive_threshold": INACTIVE_SECONDS * 1_000_000_000,
+        "num_replicas": 1,
+        "mem_storage": True,
+    }
+    if headers_only:
+        config["headers_only"] = True
+    if len(options.subjects) == 1:
+        config["filter_subject"] = options.subjects[0]
+    elif options.subjects:
+        config["filter_subjects"] = list(options.subjects)
+    created = client.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+    try:
+        return str(created["name"]), int(created.get("num_pending", 0))
+    except (KeyError, ValueError) as error:
+        raise RemoteProtocolError("CONSUMER.CREATE was answered without a name", value=created) from error
+
+
+def _refuse_loss(state: StreamState, wanted: Range, position: int, options: SourceOptions) -> None:
+    """Before reading: is all from `position` on still there, of the stream that was planned with?"""
+    check_readable(state)
+    here = StreamState(wanted.stream, wanted.created, position, position, state.retention).at(position)
+    _report(loss(here, state), options)
+
+
+def _check_head(client: BlockingClient, decoder: ColumnDecoder, wanted: Range, options: SourceOptions) -> None:
+    """After reading: a gap that the stream's head has passed meanwhile may be rows that expired under the reader.
+
+    Gaps are ordinary (filters, single deletes), and only the head moving into the range makes one suspect. Such a gap
+    is reported even if it was there before: better a false alarm than a silent hole.
+    """
+    gap = decoder.first_gap
+    if gap < 0:
+        return
+    state = stream_state(client, wanted.stream)
+    if state.created != wanted.created:
+        _report(loss(StreamState(wanted.stream, wanted.created, gap, gap, "").at(gap), state), options)
+    elif wanted.start < state.first and gap < state.first:
+        problem = DataLossError(
+            f"sequences of stream {wanted.stream} from {gap} on expired or were purged while they were being read",
+            value=(gap, state.first),
+            hint="failOnDataLoss=false reads on from what is left",
+        )
+        _report(problem, options)
+
+
+def _report(problem: DataLossError | None, options: SourceOptions) -> None:
+    if problem is None:
+        return
+    if options.fail_on_data_loss:
+        raise problem
+    logger.warning("data_loss_accepted: %s", problem)

@@ -1,0 +1,56 @@
+"""The columns of `format("nats")`, as the options ask for them. ADR 0008 gives the reasons.
+
+Spark cannot prune columns of a Python source, so what is not wanted must not be in the schema: `includeHeaders`,
+`includeTimestampNs` and `decode` decide.
+"""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headwater.spark.options import SourceOptions
+
+HEADERS_TYPE = MapType(StringType(), ArrayType(StringType(), containsNull=False), valueContainsNull=False)
+
+EVENT_FIELDS = (
+    StructField("ce_specversion", StringType()),
+    StructField("ce_id", StringType()),
+    StructField("ce_source", StringType()),
+    StructField("ce_type", StringType()),
+    StructField("ce_subject", StringType()),
+    StructField("ce_time", TimestampType()),
+    StructField("ce_time_raw", StringType()),
+    StructField("ce_datacontenttype", StringType()),
+    StructField("ce_dataschema", StringType()),
+    StructField("ce_extensions", MapType(StringType(), StringType(), valueContainsNull=False)),
+    StructField("ce_data", BinaryType()),
+    StructField("ce_error", StringType()),
+)
+
+
+def source_schema(options: SourceOptions) -> StructType:
+    """The schema that a read with these options has; column order is part of it."""
+    fields = [
+        StructField("stream", StringType(), nullable=False),
+        StructField("subject", StringType(), nullable=False),
+        StructField("seq", LongType(), nullable=False),
+        StructField("timestamp", TimestampType(), nullable=False),
+    ]
+    if options.timestamp_ns:
+        fields.append(StructField("timestamp_ns", LongType(), nullable=False))
+    if options.wants_map:
+        fields.append(StructField("headers", HEADERS_TYPE))
+        fields.append(StructField("header_error", StringType()))
+    if options.wants_raw:
+        fields.append(StructField("headers_raw", BinaryType()))
+    fields.append(StructField("data", BinaryType(), nullable=False))
+    if options.decode == "cloudevents":
+        fields.extend(EVENT_FIELDS)
+    return StructType(fields)

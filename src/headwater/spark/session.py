@@ -1,0 +1,91 @@
+"""A Spark session that works on the first try, on one machine or against a master.
+
+Four things go wrong without help: no usable Java (`headwater.spark.java`); workers that run another Python than the
+driver and lack pyarrow there (`PYSPARK_PYTHON`); a host name that does not resolve to loopback (`SPARK_LOCAL_IP`,
+`spark.driver.host`); and planner and worker processes that cannot import the data source, because the driver found
+it through `sys.path` and they look at `PYTHONPATH`. `session` settles all four before the JVM starts.
+"""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import headwater
+from headwater.errors import EnvironmentProblem
+from headwater.spark.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_PYSPARK = (4, 2)  # admission control and AvailableNow for Python sources
+
+
+def session(
+    app_name: str,
+    *,
+    master: str = "local[*]",
+    config: Mapping[str, str] | None = None,
+    log_level: str = "ERROR",
+) -> "SparkSession":
+    """The Spark session of this process, made if there is none.
+
+    `config` is laid over our settings: loopback addresses, no web UI, UTC, one shuffle partition per core up to 8
+    (Spark's 200 are for clusters). The environment of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`,
+    `SPARK_LOCAL_IP`, `PYTHONPATH`. Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are
+    missing or too old.
+    """
+    require_pyspark()
+    prepare_environment()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in (settings() | dict(config or {})).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
+def require_pyspark() -> None:
+    """Raise EnvironmentProblem when pyspark or pyarrow cannot be imported, or pyspark is too old."""
+    for name in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(name) is None:
+            raise EnvironmentProblem(f"{name} is not installed", value=name, hint="pip install 'headwater[spark]'")
+    import pyspark
+
+    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+    if version < MINIMUM_PYSPARK:
+        raise EnvironmentProblem(
+            f"pyspark {pyspark.__version__} is too old: its Python data sources have no admission control",
+            value=pyspark.__version__,
+            limit="4.2",
+            hint="pip install 'pyspark>=4.2'",
+        )
+
+
+def prepare_environment() -> None:
+    """Set what the JVM and the Python processes that it starts take from the environment."""
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    home = str(Path(headwater.__file__).resolve().parents[1])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if home not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([home, *filter(None, paths)])
+
+
+def settings() -> dict[str, str]:
+    """Our defaults; every one may be overridden."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(min(os.cpu_count() or 1, 8)),
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    }

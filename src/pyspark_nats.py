@@ -1,0 +1,36 @@
+"""Makes `format("nats")` known to PySpark, which imports every top-level module named `pyspark_*` at first use.
+
+An import error here would break the discovery of everybody's data sources, so this module imports nothing of ours until
+it is used.
+"""
+
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """JetStream streams; `headwater.spark.options` lists the options."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        from headwater.spark.source import JetStreamSource
+
+        self._source = JetStreamSource(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return "nats"
+
+    def schema(self) -> "StructType":
+        return self._source.schema()
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        return self._source.reader(schema)
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        return self._source.stream_reader(schema)
