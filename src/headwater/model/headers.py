@@ -124,6 +124,11 @@ class Headers(MutableMapping[str, str]):
         return cls._over(_Lines(block, validate(block, strict)), _Rule.EXACT)
 
     @classmethod
+    def of_checked(cls, pairs: Pairs) -> Self:
+        """Headers over pairs that are known to be writable; the list is given away. For encoders of this package."""
+        return cls._over(_Lines(None, pairs), _Rule.EXACT)
+
+    @classmethod
     def _over(cls, lines: _Lines, rule: _Rule) -> Self:
         made = cls.__new__(cls)
         made._lines = lines

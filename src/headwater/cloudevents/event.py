@@ -1,0 +1,294 @@
+"""`CloudEvent`: context attributes and data, checked once, frozen, the data left encoded until somebody looks.
+
+Data is held as the bytes that a NATS message in binary mode would carry, plus what they are:
+
+    ABSENT   no data at all
+    BINARY   opaque bytes; in JSON they travel as `data_base64`, whatever the content type says
+    TEXT     characters for a content type that is not JSON; held as UTF-8
+    JSON     a JSON text, decoded at each look at `data`, so that nobody can alter the event through it
+
+An id or a time is never invented: an event without them is an error or has none.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import msgspec
+
+from headwater.cloudevents import attributes as rules
+from headwater.cloudevents.attributes import AttributeValue, canonical_string, check_context, check_name, refuse
+from headwater.errors import CloudEventError
+
+JSON_CONTENT_TYPE: Final = "application/json"
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+NOT_JSON: Final = "JSON"
+NOT_A_STRING: Final = "data is not a string"
+
+
+class DataKind(Enum):
+    ABSENT = "absent"
+    BINARY = "binary"
+    TEXT = "text"
+    JSON = "json"
+
+
+def media_type(content_type: str) -> str:
+    """`type/subtype` in lower case, parameters dropped."""
+    return content_type.partition(";")[0].strip(" \t").lower()
+
+
+def is_json_type(content_type: str) -> bool:
+    """Whether the media type is `*/json` or `*/*+json`."""
+    if content_type == JSON_CONTENT_TYPE:
+        return True
+    subtype = media_type(content_type).partition("/")[2]
+    return subtype == "json" or subtype.endswith("+json")
+
+
+class CloudEvent:
+    """One event of CloudEvents 1.0.
+
+    `data`: None for no data; bytes are opaque; a str is text, or a JSON string where the content type is JSON or not
+    given; anything else is encoded as JSON at once. `msgspec.Raw` is a JSON text that is encoded already, so that
+    `msgspec.Raw(b"null")` is the explicit null payload.
+    `time`: RFC 3339 text, kept as it is, or an aware datetime. `extensions`: String, Integer, Boolean, Binary (bytes)
+    and Timestamp (aware datetime) values by name; None stands for unset.
+
+    Raises CloudEventError, which names attribute, value and rule. Equal events have equal attributes and data (JSON
+    data is compared decoded); source and id make the hash, as they identify an event.
+    """
+
+    __slots__ = ("_attributes", "_kind", "_payload")
+    _attributes: dict[str, AttributeValue]
+    _kind: DataKind
+    _payload: bytes
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        source: str,
+        type: str,
+        data: Any = None,
+        datacontenttype: str | None = None,
+        dataschema: str | None = None,
+        subject: str | None = None,
+        time: str | datetime | None = None,
+        extensions: Mapping[str, AttributeValue | datetime | None] | None = None,
+        specversion: str = rules.SPECVERSION,
+        strict: bool = False,
+    ) -> None:
+        context: dict[str, AttributeValue | datetime | None] = {
+            "specversion": specversion,
+            "id": id,
+            "source": source,
+            "type": type,
+            "datacontenttype": datacontenttype,
+            "dataschema": dataschema,
+            "subject": subject,
+            "time": time,
+        }
+        for name, value in (extensions or {}).items():
+            if name in context:
+                refuse(rules.DUPLICATE, name, value, why="it is no extension attribute")
+            check_name(name)
+            context[name] = value
+        self._attributes = _checked(context, strict)
+        self._kind, self._payload = _encoded(data, datacontenttype)
+
+    @classmethod
+    def from_attributes(cls, attributes: Mapping[str, Any], data: Any = None, strict: bool = False) -> Self:
+        """An event from all its attributes in one mapping, extensions among them; None stands for unset.
+
+        Raises CloudEventError.
+        """
+        for name in attributes:
+            check_name(name)
+        checked = _checked(attributes, strict)
+        content_type = checked.get("datacontenttype")
+        return cls._of(checked, *_encoded(data, None if content_type is None else str(content_type)))
+
+    @classmethod
+    def _of(cls, attributes: dict[str, AttributeValue], kind: DataKind, payload: bytes) -> Self:
+        """For the decoders of this package: everything has been checked, and the dict is given away."""
+        made = cls.__new__(cls)
+        made._attributes = attributes
+        made._kind = kind
+        made._payload = payload
+        return made
+
+    @property
+    def specversion(self) -> str:
+        return str(self._attributes["specversion"])
+
+    @property
+    def id(self) -> str:
+        return str(self._attributes["id"])
+
+    @property
+    def source(self) -> str:
+        return str(self._attributes["source"])
+
+    @property
+    def type(self) -> str:
+        return str(self._attributes["type"])
+
+    @property
+    def subject(self) -> str | None:
+        return self._text("subject")
+
+    @property
+    def datacontenttype(self) -> str | None:
+        return self._text("datacontenttype")
+
+    @property
+    def dataschema(self) -> str | None:
+        return self._text("dataschema")
+
+    @property
+    def time_text(self) -> str | None:
+        """The timestamp as the producer wrote it."""
+        return self._text("time")
+
+    @property
+    def time(self) -> datetime | None:
+        """The timestamp as an aware datetime, cut to microseconds. Raises CloudEventError if none can hold it."""
+        text = self._text("time")
+        return None if text is None else rules.to_datetime("time", text)
+
+    @property
+    def extensions(self) -> dict[str, AttributeValue]:
+        """The extension attributes, a dict of your own. From headers all of them are str: types are lost there."""
+        return {name: value for name, value in self._attributes.items() if name not in rules.CORE}
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """All context attributes that are set, in the order they came, read-only; `time` as text."""
+        return MappingProxyType(self._attributes)
+
+    @property
+    def kind(self) -> DataKind:
+        return self._kind
+
+    @property
+    def payload(self) -> bytes:
+        """The data as encoded bytes, not copied; empty when there is none. Text is UTF-8."""
+        return self._payload
+
+    @property
+    def data(self) -> Any:
+        """None, bytes, str, or the value of a JSON text, made anew at each look (`kind` tells null from absent).
+
+        Raises CloudEventError when the payload is no JSON although its content type says so.
+        """
+        match self._kind:
+            case DataKind.ABSENT:
+                return None
+            case DataKind.BINARY:
+                return self._payload
+            case DataKind.TEXT:
+                return self._payload.decode()
+            case DataKind.JSON:
+                return decode_json(self._payload)
+
+    def _text(self, name: str) -> str | None:
+        value = self._attributes.get(name)
+        return None if value is None else str(value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CloudEvent):
+            return NotImplemented
+        if self._attributes != other._attributes or (self._kind is DataKind.ABSENT) != (other._kind is DataKind.ABSENT):
+            return False
+        if self._payload == other._payload:
+            return True
+        try:
+            return self._kind is other._kind is DataKind.JSON and bool(self.data == other.data)
+        except CloudEventError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash((self._attributes["source"], self._attributes["id"]))
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={rules.cut(value)}" for name, value in self._attributes.items()]
+        if self._kind is not DataKind.ABSENT:
+            shown.append(f"data=<{len(self._payload)} bytes of {self._kind.value}>")
+        return f"CloudEvent({', '.join(shown)})"
+
+
+def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeValue]:
+    """The attributes that are set, each of one of the types in memory. Raises CloudEventError."""
+    checked: dict[str, AttributeValue] = {}
+    for name, value in context.items():
+        if value is None:
+            continue
+        text = canonical_string(name, value)
+        if isinstance(value, (str, datetime)):
+            checked[name] = text
+        else:  # values that cannot be altered from outside
+            checked[name] = bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+    check_context(checked, strict)
+    return checked
+
+
+def _encoded(data: Any, content_type: str | None) -> tuple[DataKind, bytes]:
+    """Kind and payload of what a program passes as data. Raises CloudEventError."""
+    if data is None:
+        return DataKind.ABSENT, b""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return DataKind.BINARY, bytes(data)
+    json = content_type is None or is_json_type(content_type)
+    if isinstance(data, str) and not json:
+        try:
+            return DataKind.TEXT, data.encode()
+        except UnicodeEncodeError:
+            refuse(rules.SURROGATE, "data", data)
+    if not json:
+        refuse(NOT_A_STRING, "data", data, why=f"with content type {content_type!r} data is bytes or str")
+    return DataKind.JSON, encode_json(data)
+
+
+def encode_json(value: Any) -> bytes:
+    """The JSON text of a value; a `msgspec.Raw` is checked and kept. Raises CloudEventError."""
+    if isinstance(value, msgspec.Raw):
+        text = bytes(value).removeprefix(BYTE_ORDER_MARK)
+        decode_json(text)
+        return text
+    try:
+        encoded = msgspec.json.encode(value)
+        # msgspec writes NaN and the infinities as null: a value that silently changes
+        if b"null" in encoded and _has_no_number(msgspec.to_builtins(value)):
+            refuse(NOT_JSON, "data", value, why="NaN and infinities are no JSON")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        if isinstance(error, CloudEventError):
+            raise
+        raise CloudEventError(
+            f"attribute 'data': {rules.cut(value)} has no JSON form: {error}",
+            attribute="data",
+            value=value,
+            rule=NOT_JSON,
+        ) from error
+    return encoded
+
+
+def _has_no_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return value - value != 0.0
+    if isinstance(value, dict):
+        return any(_has_no_number(each) for each in value.values())
+    return isinstance(value, list | tuple) and any(_has_no_number(each) for each in value)
+
+
+def decode_json(text: bytes) -> Any:
+    """The value of a JSON text. A byte order mark is ignored. Raises CloudEventError."""
+    try:
+        return msgspec.json.decode(text.removeprefix(BYTE_ORDER_MARK))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CloudEventError(
+            f"attribute 'data': the payload is no JSON: {error}", attribute="data", value=rules.cut(text), rule=NOT_JSON
+        ) from error

@@ -1,0 +1,163 @@
+"""The JSON event format: one JSON object holds the attributes and `data` or `data_base64`.
+
+Reading takes the object apart without decoding `data`, which stays a JSON text until somebody looks. What JSON allows
+and CloudEvents does not is refused by name: an attribute twice, a number with a fraction or above 32 bits, an object, a
+lone surrogate. A member that is null is an attribute that is not set; `data` that is null is a payload.
+"""
+
+import base64
+import binascii
+import json
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from headwater.cloudevents import attributes as rules
+from headwater.cloudevents.attributes import AttributeValue, check_context, check_name, check_string, refuse
+from headwater.cloudevents.event import (
+    BYTE_ORDER_MARK,
+    NOT_A_STRING,
+    NOT_JSON,
+    CloudEvent,
+    DataKind,
+    decode_json,
+    is_json_type,
+)
+from headwater.cloudevents.header_value import INVALID_UTF8
+
+NOT_AN_OBJECT: Final = "not an object"
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_value = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder().encode
+
+
+def to_json(event: CloudEvent) -> bytes:
+    """The event as UTF-8 JSON text. Raises CloudEventError when data that should be JSON is none."""
+    members: dict[str, Any] = dict(event.attributes)
+    payload = event.payload
+    match event.kind:
+        case DataKind.BINARY:
+            members["data_base64"] = payload
+        case DataKind.TEXT:
+            members["data"] = payload.decode()
+        case DataKind.JSON:
+            decode_json(payload)
+            members["data"] = msgspec.Raw(payload.removeprefix(BYTE_ORDER_MARK))
+    return _encode(members)
+
+
+def from_json(text: bytes, strict: bool = False) -> CloudEvent:
+    """The event in a JSON text. A byte order mark is ignored. Raises CloudEventError with attribute and rule."""
+    text = bytes(text).removeprefix(BYTE_ORDER_MARK)
+    if not text.isascii():
+        _check_utf8(text)
+    try:
+        members = _members.decode(text)
+    except msgspec.ValidationError as error:
+        refuse(NOT_AN_OBJECT, None, why=str(error))
+    except (msgspec.DecodeError, RecursionError) as error:
+        _explain(text, error)
+    if _shortest(members) != len(text):
+        _check_distinct(text)
+    data, data_base64 = members.pop("data", None), members.pop("data_base64", None)
+    attributes: dict[str, AttributeValue] = {}
+    for name, raw in members.items():
+        value = _attribute(name, raw)
+        if value is not None:
+            attributes[name] = value
+    check_context(attributes, strict)
+    return CloudEvent._of(attributes, *_data(data, data_base64, attributes.get("datacontenttype")))
+
+
+def _attribute(name: str, raw: msgspec.Raw) -> AttributeValue | None:
+    """The value of one member; None for null."""
+    if not rules.is_attribute_name(name):
+        check_name(name)
+    try:
+        value = _value.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        refuse(rules.NOT_A_TYPE, name, bytes(raw), why=str(error))
+    if isinstance(value, str):
+        check_string(name, value)
+    elif value is None or isinstance(value, bool):
+        pass
+    elif not isinstance(value, int):
+        rule = rules.WRONG_TYPE if name in rules.CORE else rules.NOT_A_TYPE
+        refuse(rule, name, value, why="a JSON string, a boolean or a 32-bit integer")
+    elif not -(2**31) <= value < 2**31:
+        refuse(rules.OUT_OF_RANGE, name, value, why="an Integer has 32 bits")
+    return value  # type: ignore[no-any-return]
+
+
+def _data(
+    data: msgspec.Raw | None, data_base64: msgspec.Raw | None, content_type: AttributeValue | None
+) -> tuple[DataKind, bytes]:
+    if data is not None and data_base64 is not None and bytes(data_base64) != b"null":
+        refuse(rules.DUPLICATE, "data_base64", why="data and data_base64 exclude each other")
+    if data is not None:
+        text = bytes(data)
+        if content_type is None or is_json_type(str(content_type)):
+            return DataKind.JSON, text
+        value = decode_json(text) if text.startswith(b'"') else None
+        if not isinstance(value, str):
+            refuse(NOT_A_STRING, "data", text, why=f"with content type {content_type!r} data is a JSON string")
+        return DataKind.TEXT, value.encode()
+    if data_base64 is None or bytes(data_base64) == b"null":
+        return DataKind.ABSENT, b""
+    encoded = decode_json(bytes(data_base64))
+    try:
+        if not isinstance(encoded, str):
+            refuse(rules.NOT_BASE64, "data_base64", encoded, why="it is a JSON string")
+        return DataKind.BINARY, base64.b64decode(encoded.encode(), validate=True)
+    except binascii.Error as error:
+        refuse(rules.NOT_BASE64, "data_base64", encoded, why=str(error))
+
+
+def _shortest(members: dict[str, msgspec.Raw]) -> int:
+    """How long an object with these members and no white space is. A text of just this length has no others in it:
+    a second `id`, an escape in a name or a blank would each make it longer."""
+    names = "".join(members)
+    length = len(names) if names.isascii() else len(names.encode())
+    return length + sum([len(memoryview(raw)) for raw in members.values()]) + 4 * len(members) + 1
+
+
+class _Members(list[tuple[str, Any]]):
+    """An object as the list of its members, repeated ones included."""
+
+
+def _check_distinct(text: bytes) -> None:
+    """Raises CloudEventError for a member that is there twice. `text` is a JSON object."""
+    seen = set()
+    for name, value in _all_members(text):
+        if name in seen:
+            refuse(rules.DUPLICATE, name, value, why="an attribute appears at most once")
+        seen.add(name)
+
+
+def _all_members(text: bytes) -> list[tuple[str, Any]]:
+    def refuse_constant(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        members = json.loads(text, object_pairs_hook=_Members, parse_constant=refuse_constant, parse_int=float)
+    except (ValueError, RecursionError) as error:
+        refuse(NOT_JSON, None, why=str(error))
+    if not isinstance(members, _Members):
+        refuse(NOT_AN_OBJECT, None)
+    return members
+
+
+def _check_utf8(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        refuse(INVALID_UTF8, None, why=f"byte {error.start} of the JSON text")
+
+
+def _explain(text: bytes, error: Exception) -> NoReturn:
+    """Refuse a text that msgspec does not read: by the attribute if it is one with a lone surrogate, else as no JSON."""
+    for name, value in _all_members(text):
+        if isinstance(value, str):
+            check_string(name, value)
+    refuse(NOT_JSON, None, why=str(error))

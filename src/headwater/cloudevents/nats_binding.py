@@ -1,0 +1,212 @@
+"""The NATS protocol binding for CloudEvents: an event as a message, in binary or in structured content mode.
+
+    binary       ce-<attribute>: <percent-encoded canonical string>, one header each; the data is the payload
+    structured   Content-Type: application/cloudevents+json; the payload is the JSON event format
+
+Unlike over HTTP and Kafka, the content type of the data is `ce-datacontenttype`; a plain Content-Type only tells the
+mode. Names are written in lower case and matched in any (as the binding says); the same attribute twice is refused.
+
+By the letter everything without that Content-Type is binary. But the binding's own structured example, sdk-go and
+sdk-rust send none, so by default a message without it is binary if it has a `ce-` header and structured if it has none
+and its payload begins like a JSON object. `strict=True` is the letter, here and in the values.
+There is no batch mode in this binding: a batch is refused, not taken for its first event.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from headwater.cloudevents import attributes as rules
+from headwater.cloudevents.attributes import AttributeValue, canonical_string, check_context, check_string, refuse
+from headwater.cloudevents.event import (
+    BYTE_ORDER_MARK,
+    JSON_CONTENT_TYPE,
+    CloudEvent,
+    DataKind,
+    is_json_type,
+    media_type,
+)
+from headwater.cloudevents.header_value import decode_header_value, encode_header_value
+from headwater.cloudevents.json_format import from_json, to_json
+from headwater.errors import CloudEventError, HeaderError
+from headwater.model.header_names import NatsHeader
+from headwater.model.headers import Headers, HeaderSource
+
+PREFIX: Final = "ce-"
+CONTENT_TYPE: Final = "Content-Type"
+STRUCTURED: Final = "application/cloudevents"
+STRUCTURED_JSON: Final = "application/cloudevents+json"
+BATCH: Final = "application/cloudevents-batch"
+
+NOT_A_CLOUDEVENT: Final = "not a CloudEvent"
+NO_BATCH: Final = "batch not supported by NATS binding"
+UNSUPPORTED_FORMAT: Final = "unsupported event format"
+
+ContentMode = Literal["binary", "structured"]
+Pairs = Iterable[tuple[str, str]]
+
+_ATTRIBUTE_OF: Final = {PREFIX + name: name for name in rules.CORE}
+_ENCODED_JSON_TYPE: Final = encode_header_value(JSON_CONTENT_TYPE)
+
+
+class NATSMessage(NamedTuple):
+    """What the binding needs of a message. `headers` may be a Headers, a mapping, pairs, or None for no headers."""
+
+    headers: Headers | HeaderSource | None
+    data: bytes
+
+
+class HasHeadersAndData(Protocol):
+    """A `NATSMessage`, or any message with these two, such as a received one."""
+
+    @property
+    def headers(self) -> Any: ...
+    @property
+    def data(self) -> bytes: ...
+
+
+# writing
+
+
+def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
+    """The event in binary mode, `headers` a `Headers`. With `msg_id` also `Nats-Msg-Id`, from `message_id`.
+
+    The content type that JSON data implies is made explicit. Raises CloudEventError for text that its declared charset
+    cannot hold.
+    """
+    attributes = event.attributes
+    pairs = []
+    for name, value in attributes.items():
+        text = value if isinstance(value, str) else canonical_string(name, value)
+        pairs.append((PREFIX + name, encode_header_value(text)))
+    if event.kind is DataKind.JSON and "datacontenttype" not in attributes:
+        pairs.append((PREFIX + "datacontenttype", _ENCODED_JSON_TYPE))
+    if msg_id:
+        pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
+    payload = _in_charset(event) if event.kind is DataKind.TEXT else event.payload
+    return NATSMessage(Headers.of_checked(pairs), payload)
+
+
+def to_structured(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
+    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError for data that is no JSON."""
+    pairs = [(CONTENT_TYPE, STRUCTURED_JSON)]
+    if msg_id:
+        pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
+    return NATSMessage(Headers.of_checked(pairs), to_json(event))
+
+
+def message_id(event: CloudEvent) -> str:
+    """`source`, a space, `id`, both percent-encoded: different events never share one, for no encoded part has a space.
+
+    As `Nats-Msg-Id` it makes a stream drop an event that is published twice.
+    """
+    return f"{encode_header_value(event.source)} {encode_header_value(event.id)}"
+
+
+def _in_charset(event: CloudEvent) -> bytes:
+    """Text in the charset that its content type names, UTF-8 if none."""
+    content_type = event.datacontenttype or ""
+    for parameter in content_type.split(";")[1:]:
+        name, _, charset = parameter.partition("=")
+        charset = charset.strip(' \t"').lower()
+        if name.strip(" \t").lower() == "charset" and charset not in ("utf-8", "utf8"):
+            try:
+                return event.payload.decode().encode(charset)
+            except (LookupError, UnicodeEncodeError) as error:
+                refuse("charset", "datacontenttype", content_type, PREFIX + "datacontenttype", str(error))
+    return event.payload
+
+
+# reading
+
+
+def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
+    """The event in a message, whatever its mode. Attributes from headers are Strings: their types are not sent.
+
+    JSON data is not decoded here. Raises CloudEventError, also for headers that are malformed, and nothing else.
+    """
+    pairs = _pairs(message)
+    attributes: dict[str, str] = {}
+    content_type = None
+    plain = True
+    for name, value in pairs:
+        attribute = _ATTRIBUTE_OF.get(name)
+        if attribute is None:
+            if name[:3].lower() == PREFIX:
+                attribute = name[3:].lower()
+                plain = plain and rules.is_attribute_name(attribute)
+            else:
+                if content_type is None and name.lower() == "content-type":
+                    content_type = value
+                continue
+        plain = plain and attribute not in attributes
+        attributes[attribute] = value
+    data = message.data
+    mode = _mode(content_type, bool(attributes), data, strict)
+    if mode == "structured":
+        return from_json(data, strict)
+    if not plain:
+        _refuse_names(pairs)
+    return _from_binary(attributes, content_type, bytes(data), strict)
+
+
+def content_mode(message: HasHeadersAndData, strict: bool = False) -> ContentMode:
+    """Which mode a message is in. Raises CloudEventError for a batch, another event format, or no CloudEvent at all."""
+    pairs = _pairs(message)
+    content_type = next((value for name, value in pairs if name.lower() == "content-type"), None)
+    return _mode(content_type, any(name[:3].lower() == PREFIX for name, _ in pairs), message.data, strict)
+
+
+def _pairs(message: HasHeadersAndData) -> list[tuple[str, str]]:
+    try:
+        headers = message.headers
+        if not isinstance(headers, Headers):
+            headers = Headers(headers or ())
+        return headers.multi_items()
+    except HeaderError as error:
+        raise CloudEventError(f"the headers are malformed: {error}", header=error.key, rule=error.rule) from error
+
+
+def _mode(content_type: str | None, has_attributes: bool, data: bytes, strict: bool) -> ContentMode:
+    if content_type is not None:
+        media = media_type(content_type)
+        if media in (STRUCTURED, STRUCTURED_JSON):
+            return "structured"
+        if media == BATCH or media.startswith(BATCH + "+"):
+            refuse(NO_BATCH, None, content_type, CONTENT_TYPE, "publish each event as a message")
+        if media.startswith(STRUCTURED + "+"):
+            refuse(UNSUPPORTED_FORMAT, None, content_type, CONTENT_TYPE, "over NATS the event format is JSON")
+    if has_attributes or strict:
+        return "binary"
+    if bytes(data[:64]).removeprefix(BYTE_ORDER_MARK).lstrip(b" \t\r\n").startswith(b"{"):
+        return "structured"
+    refuse(NOT_A_CLOUDEVENT, None, why="there is no ce- header, and the payload is no JSON object")
+
+
+def _refuse_names(pairs: Pairs) -> None:
+    """Raise for the first `ce-` header whose attribute is misnamed or there already."""
+    seen = set()
+    for name, value in pairs:
+        if name[:3].lower() == PREFIX:
+            attribute = name[3:].lower()
+            rules.check_name(attribute, header=name)
+            if attribute in seen:
+                refuse(rules.DUPLICATE, attribute, value, name, "an attribute appears at most once")
+            seen.add(attribute)
+
+
+def _from_binary(texts: dict[str, str], content_type: str | None, data: bytes, strict: bool) -> CloudEvent:
+    together = "".join(texts.values())
+    if "%" in together or '"' in together or not (together.isascii() and together.isprintable()):
+        for name, value in texts.items():
+            texts[name] = decode_header_value(value, strict, name, PREFIX + name)
+            check_string(name, texts[name], PREFIX + name)
+    if content_type is not None and not strict and "datacontenttype" not in texts:
+        texts["datacontenttype"] = content_type
+        check_string("datacontenttype", content_type, CONTENT_TYPE)
+    attributes: dict[str, AttributeValue] = texts  # type: ignore[assignment]
+    check_context(attributes, strict, PREFIX)
+    kind = DataKind.ABSENT
+    if data:
+        declared = texts.get("datacontenttype")
+        kind = DataKind.JSON if declared is not None and is_json_type(declared) else DataKind.BINARY
+    return CloudEvent._of(attributes, kind, data)
