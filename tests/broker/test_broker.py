@@ -1,0 +1,153 @@
+"""The broker as a whole, over TCP: starting, serving, protecting itself, stopping."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from headwater.broker.broker import Broker
+from headwater.broker.options import BrokerOptions
+from headwater.errors import EnvironmentProblem, LocalProtocolError
+
+PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":0}\r\n'
+
+
+class Client:
+    """A raw connection that has been greeted."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, info: dict[str, object]) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.info = info
+
+    async def ask(self, data: bytes) -> bytes:
+        """Send `data` and a PING; returns what came before the PONG."""
+        self.writer.write(data + b"PING\r\n")
+        return (await self.reader.readuntil(b"PONG\r\n")).removesuffix(b"PONG\r\n")
+
+
+async def connect(broker: Broker, first: bytes = PLAIN) -> Client:
+    reader, writer = await asyncio.open_connection(broker.host, broker.port, limit=1 << 24)
+    info = json.loads((await reader.readline()).removeprefix(b"INFO "))
+    writer.write(first)
+    return Client(reader, writer, info)
+
+
+def serve(test: Callable[[Broker], Coroutine[None, None, None]], options: BrokerOptions | None = None) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), Broker(options=options or BrokerOptions()) as broker:
+            await test(broker)
+
+    asyncio.run(main())
+
+
+def test_info_tells_what_clients_decide_by() -> None:
+    async def conversation(broker: Broker) -> None:
+        first, second = await connect(broker), await connect(broker)
+        assert first.info["headers"] is True
+        assert first.info["proto"] == 1
+        assert first.info["port"] == broker.port
+        assert first.info["max_payload"] == 1 << 20
+        assert first.info["client_ip"] == "127.0.0.1"
+        assert first.info["client_id"] != second.info["client_id"]
+        assert str(first.info["server_id"]).startswith("N")
+
+    serve(conversation)
+
+
+def test_messages_travel_between_clients_in_order() -> None:
+    async def conversation(broker: Broker) -> None:
+        subscriber, publisher = await connect(broker), await connect(broker)
+        await subscriber.ask(b"SUB a.> 7\r\n")
+        await publisher.ask(b"".join(b"PUB a.%d 3\r\nabc\r\n" % number for number in range(1000)))
+        expected = b"".join(b"MSG a.%d 7 3\r\nabc\r\n" % number for number in range(1000))
+        assert await subscriber.reader.readexactly(len(expected)) == expected
+
+    serve(conversation)
+
+
+def test_garbage_from_one_client_does_not_disturb_another() -> None:
+    async def conversation(broker: Broker) -> None:
+        good = await connect(broker)
+        await good.ask(b"SUB a 1\r\n")
+        for garbage in (b"\x00\xff\xfe" * 1000, b"GET / HTTP/1.1\r\n\r\n", b"PUB a 5\r\nlonger\r\n", b"CONNECT [\r\n"):
+            bad = await connect(broker, garbage)
+            await bad.reader.read()
+            assert await good.ask(b"PUB a 2\r\nok\r\n") == b"MSG a 1 2\r\nok\r\n"
+
+    serve(conversation)
+
+
+def test_a_client_that_never_reads_does_not_stop_those_who_do() -> None:
+    async def conversation(broker: Broker) -> None:
+        stuck, good, publisher = await connect(broker), await connect(broker), await connect(broker)
+        await stuck.ask(b"SUB a 1\r\n")
+        await good.ask(b"SUB a 1\r\n")
+        stuck.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        payload = bytes(1 << 16)
+        op = b"PUB a %d\r\n%b\r\n" % (len(payload), payload)
+        received = 0
+        for _ in range(40):
+            await publisher.ask(op * 16)
+            received += len(await good.reader.readexactly(16 * (len(op) + 2)))
+        assert received > 40 << 20
+        assert broker.router is not None
+        assert broker.router.slow_consumers == 1
+        assert broker.sessions is not None
+        assert len(broker.sessions) == 2
+
+    serve(conversation, BrokerOptions(max_pending=16 << 20))
+
+
+def test_connections_beyond_the_limit_are_refused_and_others_served() -> None:
+    async def conversation(broker: Broker) -> None:
+        first = await connect(broker)
+        reader, _ = await asyncio.open_connection(broker.host, broker.port)
+        assert await reader.read() == b"-ERR 'maximum connections exceeded'\r\n"
+        assert await first.ask(b"") == b""
+
+    serve(conversation, BrokerOptions(max_connections=1))
+
+
+def test_a_silent_client_is_pinged_and_found_stale() -> None:
+    async def conversation(broker: Broker) -> None:
+        client = await connect(broker)
+        said = await client.reader.read()
+        assert said == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
+
+    serve(conversation, BrokerOptions(ping_interval=0.1, ping_max=2))
+
+
+def test_a_port_in_use_is_told_and_nothing_is_left_behind() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            with pytest.raises(EnvironmentProblem, match=str(broker.port)):
+                await Broker(port=broker.port).start()
+
+    asyncio.run(main())
+
+
+def test_starting_twice_is_the_callers_fault_and_stopping_twice_is_none() -> None:
+    async def main() -> None:
+        broker = Broker()
+        await broker.start()
+        with pytest.raises(LocalProtocolError):
+            await broker.start()
+        await broker.stop()
+        await broker.stop()
+
+    asyncio.run(main())
+
+
+def test_stopping_ends_the_connections_without_an_error_op() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            broker = Broker()
+            await broker.start()
+            client = await connect(broker)
+            await client.ask(b"")
+            await broker.stop()
+            assert await client.reader.read() == b""
+
+    asyncio.run(main())

@@ -1,0 +1,82 @@
+"""The trie and its cache find what the plain rule finds, whatever was inserted and removed before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.broker.sublist import CACHE_SIZE, Sublist, Subscription
+from headwater.model.subject import is_valid_subject, matches
+
+tokens = st.sampled_from([b"a", b"b", b"*", b">", b"a*"])
+subjects = st.lists(tokens, min_size=1, max_size=4).map(b".".join)
+patterns = subjects.filter(is_valid_subject)
+steps = st.lists(
+    st.tuples(st.sampled_from(["insert", "remove"]), st.integers(0, 9), patterns, st.sampled_from([b"", b"q", b"r"])),
+    max_size=30,
+)
+
+
+def naive(live: list[Subscription], subject: bytes) -> tuple[set[Subscription], dict[bytes, set[Subscription]]]:
+    """Plain subscriptions and groups that `subject` reaches, by the rule and nothing else."""
+    plain: set[Subscription] = set()
+    groups: dict[bytes, set[Subscription]] = {}
+    for subscription in live:
+        if matches(subscription.subject, subject):
+            if subscription.queue:
+                groups.setdefault(subscription.queue, set()).add(subscription)
+            else:
+                plain.add(subscription)
+    return plain, groups
+
+
+@given(steps, st.lists(subjects, min_size=1, max_size=6))
+def test_the_trie_finds_what_a_naive_matcher_finds(
+    changes: list[tuple[str, int, bytes, bytes]], asked: list[bytes]
+) -> None:
+    sublist, live = Sublist(), dict[int, Subscription]()
+    for verb, slot, pattern, queue in changes:
+        if slot in live:
+            sublist.remove(live.pop(slot))
+        if verb == "insert":
+            live[slot] = Subscription(pattern, queue, b"%d" % slot)
+            sublist.insert(live[slot])
+        for subject in asked:
+            match = sublist.match(subject)
+            plain, groups = naive(list(live.values()), subject)
+            assert len(match.plain) == len(set(match.plain))
+            assert set(match.plain) == plain
+            assert {frozenset(members) for members in match.groups} == {frozenset(group) for group in groups.values()}
+            assert sublist.has_interest(subject) == bool(plain or groups)
+    assert sublist.count == len(live)
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    sublist = Sublist()
+    kept = Subscription(b"a.b", b"", b"1")
+    sublist.insert(kept)
+    sublist.remove(Subscription(b"a.b", b"", b"1"))
+    sublist.remove(Subscription(b"a.c.d", b"q", b"1"))
+    assert sublist.match(b"a.b").plain == [kept]
+    assert sublist.count == 1
+
+
+def test_a_queue_group_is_one_group_across_literal_and_wildcard_subscriptions() -> None:
+    sublist = Sublist()
+    for position, pattern in enumerate([b"a.b", b"a.*", b"a.>", b">"]):
+        sublist.insert(Subscription(pattern, b"q", b"%d" % position))
+    assert [len(members) for members in sublist.match(b"a.b").groups] == [4]
+
+
+def test_a_match_is_reused_until_interest_changes() -> None:
+    sublist = Sublist()
+    first = sublist.match(b"a")
+    assert sublist.match(b"a") is first
+    sublist.insert(Subscription(b"z", b"", b"1"))
+    assert sublist.match(b"a") is not first
+
+
+def test_a_flood_of_one_time_subjects_does_not_grow_the_cache() -> None:
+    sublist = Sublist()
+    kept = sublist.match(b"first")
+    for number in range(CACHE_SIZE):
+        sublist.match(b"once.%d" % number)
+    assert sublist.match(b"first") is not kept

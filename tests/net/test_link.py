@@ -1,0 +1,183 @@
+"""A link over a real loopback socket: batching, last words, back-pressure, and owners that fail."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+
+from headwater.net.link import HIGH_WATER, Link
+from headwater.net.tcp import dial, listen
+
+
+class Owner:
+    """Keeps what it is given; `take` decides how much of it is used."""
+
+    def __init__(self) -> None:
+        self.link: Link | None = None
+        self.received = b""
+        self.attached = asyncio.Event()
+        self.got = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.error: Exception | None = None
+        self.times_lost = 0
+        self.fail = False
+        self.take: Callable[[bytes], int] = len
+
+    def attach(self, link: Link) -> None:
+        self.link = link
+        self.attached.set()
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        if self.fail:
+            raise ZeroDivisionError
+        used = self.take(bytes(buffer[:filled]))
+        self.received += buffer[:used]
+        self.got.set()
+        return used
+
+    def lost(self, error: Exception | None) -> None:
+        self.error = error
+        self.times_lost += 1
+        self.ended.set()
+
+
+def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]]) -> None:
+    """Run `test(server, server_link, client, client_link)` over one connection."""
+
+    async def main() -> None:
+        server, client = Owner(), Owner()
+        listener = await listen("127.0.0.1", 0, lambda: server)
+        async with asyncio.timeout(20):
+            link = await dial("127.0.0.1", listener.sockets[0].getsockname()[1], client, 5.0)
+            await server.attached.wait()
+            assert server.link is not None
+            await test(server, server.link, client, link)
+            link.abort()
+            await client.ended.wait()
+            server.link.abort()
+            await server.ended.wait()
+            assert (server.times_lost, client.times_lost) == (1, 1)
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_what_is_not_used_comes_again_with_more_behind_it() -> None:
+    async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
+        server.take = lambda data: data.rfind(b"\n") + 1
+        for piece in (b"one\ntw", b"o\n", b"three\n"):
+            server.got.clear()
+            link.output.append(piece)
+            link.flush()
+            await server.got.wait()
+        while server.received != b"one\ntwo\nthree\n":
+            server.got.clear()
+            await server.got.wait()
+
+    run(conversation)
+
+
+def test_many_flush_soon_make_one_write() -> None:
+    async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
+        for _unused in range(100):
+            link.output.append(b"x")
+            link.flush_soon()
+        assert link.sent == 0
+        await server.got.wait()
+        assert server.received == b"x" * 100
+
+    run(conversation)
+
+
+def test_the_last_words_arrive_although_unread_input_is_left() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        def refuse(data: bytes) -> int:
+            server_link.output.append(b"-ERR 'no'\r\n")
+            server_link.close()
+            return len(data)
+
+        server.take = refuse
+        link.output.append(b"garbage" * 100_000)
+        link.flush()
+        await client.ended.wait()
+        assert client.received == b"-ERR 'no'\r\n"
+
+    run(conversation)
+
+
+def test_output_waits_while_the_peer_does_not_read_and_drained_tells_when_it_has() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        chunk = bytes(HIGH_WATER)
+        sent = 0
+        while link.pending < 4 * HIGH_WATER:
+            link.output.append(chunk)
+            link.flush()
+            sent += len(chunk)
+        assert link.sent < sent
+        assert link.sent + link.pending == sent
+        waiting = asyncio.ensure_future(link.drained())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        server_link.resume_reading()
+        await waiting
+        while len(server.received) < sent:
+            server.got.clear()
+            await server.got.wait()
+        assert link.pending == 0
+
+    run(conversation)
+
+
+def test_whoever_waits_for_a_drain_hears_when_the_link_is_lost() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        while link.pending < 2 * HIGH_WATER:
+            link.output.append(bytes(HIGH_WATER))
+            link.flush()
+        waiting = asyncio.ensure_future(link.drained())
+        await asyncio.sleep(0)
+        link.abort()
+        try:
+            await waiting
+        except ConnectionError:
+            return
+        raise AssertionError("drained() must not return as if all had been written")
+
+    run(conversation)
+
+
+def test_an_owner_that_raises_loses_its_link_and_no_other() -> None:
+    async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
+        server.fail = True
+        link.output.append(b"x")
+        link.flush()
+        await client.ended.wait()
+        await server.ended.wait()
+
+    run(conversation)
+
+
+def test_the_peers_address_is_host_and_port() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        assert server_link.peer.startswith("127.0.0.1:")
+        assert link.peer.split(":")[0] == "127.0.0.1"
+
+    run(conversation)
+
+
+def test_a_peer_that_resets_is_reported_with_the_error() -> None:
+    async def main() -> None:
+        server = Owner()
+        listener = await listen("127.0.0.1", 0, lambda: server)
+        async with asyncio.timeout(10):
+            raw = socket.create_connection(listener.sockets[0].getsockname())
+            await server.attached.wait()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            raw.close()
+            await server.ended.wait()
+        assert isinstance(server.error, ConnectionError)
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())

@@ -1,0 +1,43 @@
+"""Listening and dialling: what cannot work says so, with the address and a way out."""
+
+import asyncio
+import socket
+
+import pytest
+
+from headwater.errors import EnvironmentProblem, TransportError
+from headwater.net.link import Link
+from headwater.net.tcp import dial, listen
+
+
+class Silent:
+    """An owner that is never connected."""
+
+    def attach(self, link: Link) -> None:
+        raise AssertionError("nothing can connect here")
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        return filled
+
+    def lost(self, error: Exception | None) -> None:
+        raise AssertionError("nothing was connected here")
+
+
+def test_a_port_in_use_is_an_environment_problem_that_names_the_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EnvironmentProblem, match=rf"127\.0\.0\.1:{port}.*port 0"):
+            asyncio.run(listen("127.0.0.1", port, Silent))
+
+
+def test_an_impossible_port_is_no_crash() -> None:
+    with pytest.raises(EnvironmentProblem):
+        asyncio.run(listen("127.0.0.1", 99_999, Silent))
+
+
+def test_a_refused_connection_is_a_transport_error_that_may_be_retried() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(TransportError, match=str(port)) as caught:
+        asyncio.run(dial("127.0.0.1", port, Silent(), 5.0))
+    assert caught.value.retriable

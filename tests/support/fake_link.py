@@ -1,0 +1,56 @@
+"""A link without a socket: what the router and a session need of one, with the knobs that a test turns."""
+
+from headwater.broker.sublist import Outlet
+from headwater.wire.memory import OutputBuffer
+
+
+class FakeLink:
+    """Keeps everything that was flushed in `flushed`; `waiting` is added to what counts as pending."""
+
+    def __init__(self, peer: str = "127.0.0.1:9") -> None:
+        self.output = OutputBuffer()
+        self.flushed = b""
+        self.waiting = 0
+        self.peer = peer
+        self.sent = 0
+        self.closed = False
+        self.aborted = False
+        self.reading = True
+
+    @property
+    def pending(self) -> int:
+        return self.output.size + self.waiting
+
+    def flush(self) -> None:
+        if not self.closed:
+            self.flushed += self.output.take()
+
+    def flush_soon(self) -> None:
+        self.flush()
+
+    def close(self) -> None:
+        self.flush()
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def said(self) -> bytes:
+        """What was flushed since the last call."""
+        said, self.flushed = self.flushed, b""
+        return said
+
+
+def make_outlet(*, headers: bool = True, echo: bool = True) -> tuple[FakeLink, Outlet]:
+    """A link and the outlet of a client on it."""
+    link = FakeLink()
+    outlet = Outlet(link, link.output)
+    outlet.headers = headers
+    outlet.echo = echo
+    return link, outlet
