@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import HeaderError
 from headwater.model.header_block import decode_header_block, encode_header_block, lookup, parse_status
+from headwater.model.header_syntax import Scan, read_pairs
 from headwater.model.headers import Headers
 from headwater.model.status import Status
 
@@ -129,6 +130,18 @@ def test_strict_reading_accepts_no_more_than_lenient_reading_and_reads_the_same(
     strict = decoded(block, strict=True)
     if "error" not in strict:
         assert strict == decoded(block)
+
+
+@given(near_blocks)
+def test_quick_ways_through_a_block_read_what_the_scan_reads(block: bytes) -> None:
+    read_pairs(b"NATS/1.0\r\nA: 1\r\na: 2\r\nB: 3\r\nC: 4\r\n\r\n", strict=False)  # names are known from here on
+    outcomes = []
+    for read in (lambda: read_pairs(block, False), lambda: Scan(block, False).pairs()):
+        try:
+            outcomes.append(read())
+        except HeaderError as error:
+            outcomes.append([(error.rule, str(error.offset))])
+    assert outcomes[0] == outcomes[1]
 
 
 @given(near_blocks)

@@ -15,8 +15,8 @@ def decode_header_block(block: bytes, strict: bool = False) -> tuple[Status | No
     """The status of a `NATS/1.0` block and its headers.
 
     Lenient reading accepts what real senders write (folded lines, empty names, UTF-8 and other bytes in values, bytes
-    after the empty line); `strict` is ADR-4 revision 2 with RFC 7230 names. Raises HeaderError with key, byte offset and
-    rule, and nothing else, whatever the bytes are.
+    after the empty line); `strict` is ADR-4 revision 2 with RFC 7230 names. Raises HeaderError with key, byte offset
+    and rule, and nothing else, whatever the bytes are.
     """
     return read_status(block), Headers.parse(block, strict)
 

@@ -9,15 +9,17 @@ The ADR has five operations on a map of lists; here they are
     DELETE  h.discard(k)    no complaint when missing; `del h[k]` raises KeyError
 
 `Headers` keeps the lines in wire order with names as written, and is a MutableMapping over its *distinct* names with
-the first value of each. That is as far as a mapping is honest: `dict(h)` drops further values, `multi_items()` does not.
+the first value of each. That is as far as a mapping is honest: `dict(h)` drops further values, `multi_items()` keeps
+them.
 
 Names match exactly. `h.ignore_case` and `h.canonical` are the ADR's two options as live views: `Headers` over the same
 lines that match otherwise. The case-insensitive view finds every spelling, appends to the first one, and sets the
 spelling that it is given; the canonical one puts the name it is *given* into MIME form and then matches exactly.
 
 Invariants: what is in here can be written. Names and values are checked when they come in, so a CR or LF never gets as
-far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it, split it at the first
-look, and are written back byte for byte until the first change. A message status is never in here.
+far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back
+byte for byte until the first change. A message status is never in here. (Nothing here is lazy: that is the message's
+part, which makes its `Headers` when somebody asks.)
 """
 
 import re
@@ -26,7 +28,7 @@ from enum import Enum
 from typing import Final, Self, TypeVar, overload
 
 from headwater.model.header_names import NatsHeader
-from headwater.model.header_syntax import EMPTY_BLOCK, Pairs, checked_name, checked_value, split_plain, validate, write
+from headwater.model.header_syntax import Pairs, checked_name, checked_value, read_pairs, version_line, write
 
 HeaderValue = str | bytes
 HeaderSource = (
@@ -73,26 +75,18 @@ def canonical_name(name: str) -> str:
 
 
 class _Lines:
-    """The lines that an object and its views share: a block, its pairs, or both (`block` is None after a change)."""
+    """The lines that an object and its views share, and the block they came in as long as nothing has been changed."""
 
-    __slots__ = ("block", "read")
+    __slots__ = ("block", "pairs")
 
-    def __init__(self, block: bytes | None, read: Pairs | None) -> None:
+    def __init__(self, block: bytes | None, pairs: Pairs) -> None:
         self.block = block
-        self.read = read
-
-    def pairs(self) -> Pairs:
-        read = self.read
-        if read is None:
-            assert self.block is not None
-            read = self.read = split_plain(self.block)
-        return read
+        self.pairs = pairs
 
     def changed(self) -> Pairs:
         """The pairs, about to be altered."""
-        pairs = self.pairs()
         self.block = None
-        return pairs
+        return self.pairs
 
 
 class Headers(MutableMapping[str, str]):
@@ -116,12 +110,12 @@ class Headers(MutableMapping[str, str]):
 
     @classmethod
     def parse(cls, block: bytes, strict: bool = False) -> Self:
-        """The headers of a `NATS/1.0` block; the block is checked now and split at the first look.
+        """The headers of a `NATS/1.0` block, which is kept for writing it back.
 
         A status in its version line is passed over; `header_block.decode_header_block` gives both.
         Raises HeaderError with key, byte offset and rule.
         """
-        return cls._over(_Lines(block, validate(block, strict)), _Rule.EXACT)
+        return cls._over(_Lines(block, read_pairs(block, strict)), _Rule.EXACT)
 
     @classmethod
     def of_checked(cls, pairs: Pairs) -> Self:
@@ -166,19 +160,19 @@ class Headers(MutableMapping[str, str]):
         """The first value, or `default`."""
         rule = self._rule
         if rule is _Rule.EXACT:
-            for stored, value in self._lines.pairs():
+            for stored, value in self._lines.pairs:
                 if stored == name:
                     return value
             return default
         wanted = rule.wanted(name)
-        for stored, value in self._lines.pairs():
+        for stored, value in self._lines.pairs:
             if rule.stored(stored) == wanted:
                 return value
         return default
 
     def get_all(self, name: str) -> list[str]:
         """ADR-4 VALUES: every value, a list of your own. The case-insensitive view groups them by spelling."""
-        rule, pairs = self._rule, self._lines.pairs()
+        rule, pairs = self._rule, self._lines.pairs
         if rule is not _Rule.IGNORE_CASE:
             wanted = rule.wanted(name)
             return [value for stored, value in pairs if stored == wanted]
@@ -191,7 +185,7 @@ class Headers(MutableMapping[str, str]):
 
     def multi_items(self) -> Pairs:
         """Every (name, value) in wire order; a list of your own."""
-        return list(self._lines.pairs())
+        return list(self._lines.pairs)
 
     def __getitem__(self, name: str) -> str:
         value = self.get(name)
@@ -204,7 +198,7 @@ class Headers(MutableMapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         """Distinct names as written, in order of first appearance, each of which this object can look up."""
-        names = dict.fromkeys([name for name, _ in self._lines.pairs()])
+        names = dict.fromkeys([name for name, _ in self._lines.pairs])
         if self._rule is _Rule.CANONICAL:
             return iter([name for name in names if canonical_name(name) == name])
         return iter(names)
@@ -214,7 +208,7 @@ class Headers(MutableMapping[str, str]):
 
     def __bool__(self) -> bool:
         """Whether there is any line: a message without one is sent as PUB, not HPUB."""
-        return bool(self._lines.pairs())
+        return bool(self._lines.pairs)
 
     # changing
 
@@ -247,7 +241,7 @@ class Headers(MutableMapping[str, str]):
         """ADR-4 DELETE: every value under the name, if there is one."""
         rule = self._rule
         wanted = rule.wanted(name)
-        pairs = self._lines.pairs()
+        pairs = self._lines.pairs
         kept = [pair for pair in pairs if rule.stored(pair[0]) != wanted]
         if len(kept) != len(pairs):
             self._lines.changed()[:] = kept
@@ -267,7 +261,7 @@ class Headers(MutableMapping[str, str]):
             given.append(name, value)
         for name in given:
             self.discard(name)
-        for name, value in given._lines.pairs():
+        for name, value in given._lines.pairs:
             self.append(name, value)
 
     # as a value
@@ -275,7 +269,7 @@ class Headers(MutableMapping[str, str]):
     def copy(self) -> Self:
         """An independent copy with the same way of matching; it too is written byte for byte until changed."""
         lines = self._lines
-        return self._over(_Lines(lines.block, None if lines.read is None else list(lines.read)), self._rule)
+        return self._over(_Lines(lines.block, list(lines.pairs)), self._rule)
 
     __copy__ = copy
 
@@ -304,7 +298,7 @@ class Headers(MutableMapping[str, str]):
 
     def _grouped(self) -> dict[str, list[str]]:
         groups: dict[str, list[str]] = {}
-        for name, value in self._lines.pairs():
+        for name, value in self._lines.pairs:
             groups.setdefault(name, []).append(value)
         return groups
 
@@ -312,11 +306,11 @@ class Headers(MutableMapping[str, str]):
         """A block without a status: the one these headers came in if untouched, else one line per value."""
         block = self._lines.block
         if block is None:
-            return write(EMPTY_BLOCK[:10], self._lines.pairs())
-        return EMPTY_BLOCK[:10] + block[block.index(b"\n") + 1 :]
+            return write(version_line(None), self._lines.pairs)
+        return version_line(None) + block[block.index(b"\n") + 1 :]
 
     def __repr__(self) -> str:
-        pairs = self._lines.pairs()
+        pairs = self._lines.pairs
         shown = [f"({_cut(name)}, {_shown(name, value)})" for name, value in pairs[:_SHOWN_PAIRS]]
         if len(pairs) > _SHOWN_PAIRS:
             shown.append(f"… {len(pairs) - _SHOWN_PAIRS} more")
@@ -334,7 +328,7 @@ def flat(source: HeaderSource) -> Iterable[tuple[str, HeaderValue]]:
 
 
 def _each(value: HeaderValue | Iterable[HeaderValue]) -> Iterable[HeaderValue]:
-    """A str or bytes is one value; any other iterable is a row of them; the rest is one value, for the check to refuse."""
+    """A str or bytes is one value, any other iterable a row of them, the rest one value for the check to refuse."""
     return value if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else (value,)
 
 
