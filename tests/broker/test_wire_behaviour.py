@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import pytest
-
-from tests.support.headwater_server import start_headwater
-from tests.support.nats_server import start_nats_server
-from tests.support.raw_wire import (
+from support.headwater_server import start_headwater
+from support.nats_server import start_nats_server
+from support.raw_wire import (
     VIOLATION,
     Answer,
     RawLink,

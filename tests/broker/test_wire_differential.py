@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-from tests.support.headwater_server import start_headwater
-from tests.support.nats_server import start_nats_server
-from tests.support.raw_wire import Delivery, RawLink, connect_op, dial, prove_service, split_deliveries
+from support.headwater_server import start_headwater
+from support.nats_server import start_nats_server
+from support.raw_wire import Delivery, RawLink, connect_op, dial, prove_service, split_deliveries
 
 SCRIPTS = 60  # seeds; each is one script of up to OPS ops, about 30 ms for both servers together
 OPS = 120
