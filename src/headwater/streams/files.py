@@ -1,0 +1,202 @@
+"""The file system as the log sees it: two small protocols, and their implementation on the operating system.
+
+Every durability argument of the log is an argument about the order of these calls, so they are few, they do one
+system call each (or a loop over one, for short writes), and nothing else in `streams` touches the OS. The tests put a
+recording implementation in this place and rebuild every state that a power loss could leave behind.
+
+What each call promises:
+
+* `File.pwrite` writes everything or raises; after a raise any part of it may be in the file.
+* `File.fdatasync` makes data and size of the file durable. A raise means that nobody knows what is durable: callers
+  must never call it again and believe the answer (the kernel may have dropped the dirty pages).
+* `create` and `rename` are durable only after `sync_directory` of the directory that holds the name.
+* All errors are plain OSError with errno; the log translates them, once.
+
+Files are created 0600 and directories 0700: a log holds other people's messages. POSIX only (pwritev, flock).
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from headwater.errors import DiskFull, StorageError
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: more buffers than this in one writev is EINVAL
+
+
+class File(Protocol):
+    """One open file. Reads and writes carry their position, so one thread may write while another reads."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end of the file."""
+
+    def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
+        """Write the pieces back to back from `position`."""
+
+    def size(self) -> int:
+        """Bytes in the file now, written by anybody, durable or not."""
+
+    def truncate(self, size: int) -> None:
+        """Cut (or extend with zeros) to `size` bytes; durable after `fdatasync`."""
+
+    def fdatasync(self) -> None:
+        """Make contents and size durable."""
+
+    def close(self) -> None:
+        """Give the handle back; makes nothing durable."""
+
+
+class Files(Protocol):
+    """A tree of directories and files."""
+
+    def open(self, path: str) -> File:
+        """Open an existing file for reading and writing. Raises FileNotFoundError."""
+
+    def create(self, path: str) -> File:
+        """Create an empty file, or empty the one that is there, and open it."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give the file a new name, replacing what has it; all or nothing."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file. Raises FileNotFoundError."""
+
+    def mkdir(self, path: str) -> None:
+        """Create a directory and the parents it lacks, each durably; not an error when it is there."""
+
+    def rmdir(self, path: str) -> None:
+        """Remove an empty directory."""
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in the directory, in no particular order. Raises FileNotFoundError."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in the directory durable."""
+
+    def lock(self, path: str) -> File:
+        """Create the file if needed and hold it exclusively until closed or the process dies. Raises BlockingIOError
+        when somebody else holds it."""
+
+    def entropy(self, size: int) -> bytes:
+        """Bytes that nobody can foresee."""
+
+
+class OsFile:
+    """A file descriptor."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        pieces = [data]  # a signal or a network file system may cut a read short before the end of the file
+        missing = size - len(data)
+        while missing and data:
+            data = os.pread(self._descriptor, missing, position + size - missing)
+            pieces.append(data)
+            missing -= len(data)
+        return b"".join(pieces)
+
+    def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
+        for first in range(0, len(pieces), MAX_PIECES):
+            group: Sequence[bytes | memoryview] = pieces[first : first + MAX_PIECES]
+            wanted = sum(map(len, group))
+            written = os.pwritev(self._descriptor, group, position)
+            position += written
+            if written < wanted:
+                rest = memoryview(b"".join(group))[written:]
+                while rest:
+                    written = os.pwrite(self._descriptor, rest, position)
+                    position += written
+                    rest = rest[written:]
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def fdatasync(self) -> None:
+        _sync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+class OsFiles:
+    """The real file system. Paths are taken as they are."""
+
+    def open(self, path: str) -> File:
+        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+
+    def create(self, path: str) -> File:
+        return OsFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE))
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def mkdir(self, path: str) -> None:
+        if os.path.isdir(path):
+            return
+        parent = os.path.dirname(os.path.abspath(path))
+        self.mkdir(parent)
+        try:
+            os.mkdir(path, DIRECTORY_MODE)
+        except FileExistsError:
+            return
+        self.sync_directory(parent)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> File:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return OsFile(descriptor)
+
+    def entropy(self, size: int) -> bytes:
+        return os.urandom(size)
+
+
+def _full_sync(descriptor: int) -> None:
+    """macOS: fsync there only reaches the drive's cache; this asks for the platter."""
+    fcntl.fcntl(descriptor, FULL_SYNC)
+
+
+FULL_SYNC: int = getattr(fcntl, "F_FULLFSYNC", 0)
+_sync: Callable[[int], None] = _full_sync if FULL_SYNC else os.fdatasync
+
+
+def storage_error(what: str, error: OSError) -> StorageError:
+    """What an OSError means: DiskFull when room may return, StorageError for everything else."""
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"no room to {what}: {reason}", value=error.filename, hint="free space, then try again")
+    return StorageError(f"cannot {what}: {reason}", value=error.filename)

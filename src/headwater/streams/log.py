@@ -1,0 +1,289 @@
+"""The durable log of one partition: append in batches, read by offset, survive anything that a disk survives.
+
+Appending has two phases, so that one fdatasync serves everybody who waits (group commit):
+
+    loop thread     offset = log.stage(...)          many times; joins the open batch; nobody can read it yet
+                    batch = log.seal()               when the worker is free
+    worker thread   log.write(batch)                 blocking: one append, one fdatasync
+    loop thread     log.publish(batch)               readable from now on; now acknowledge
+                    log.abandon(batch)               instead, when write raised; now refuse
+
+Batches are written and published in the order in which they were sealed, each exactly once.
+
+Threads: `write` and `sync` may run in one worker thread at a time (they use `LogWriter` and nothing else); everything
+else belongs to the loop thread (the open batch, the readable segments, the recent batches, the offsets). The hand-over
+of a `StagedBatch` between the two must go through a queue or a future, which orders their memory. `close` and `delete`
+are called when no `write` runs.
+
+Offsets count from 0 and are half-open. `start_offset <= end_offset <= next_offset`: below `end_offset` is readable, and
+under sync policy `always` durable; `next_offset` is what `stage` gives out next. An offset that `stage` gave out is not
+given out again while the log is open, whatever becomes of it, and an offset that was ever readable never means another
+record, through crashes, cuts and lost files (`recovery` says by which means). So offsets have gaps: where a batch was
+refused or was lost. Count records with `record_count`, not by subtraction.
+
+What reading finds damaged it skips and adds to `damage`; it never returns a byte whose CRC32C failed.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+from headwater.errors import StorageError, WriteFailed
+from headwater.streams.files import Files, storage_error
+from headwater.streams.log_format import (
+    BatchBuilder,
+    BatchHeader,
+    RecordCursor,
+    StoredRecord,
+    read_records,
+)
+from headwater.streams.opening import OpenedLog, delete_directory, open_directory
+from headwater.streams.options import LogOptions
+from headwater.streams.recent import RecentBatches
+from headwater.streams.recovery import Damage, RecoveryReport, SpoiledBytes
+from headwater.streams.segment import Segment
+from headwater.streams.writer import LogWriter, StagedBatch
+
+__all__ = ["Log", "LogOptions", "StagedBatch", "StoredBatch", "StoredRecord"]
+
+OPEN_SEGMENTS = 16  # read handles kept per log; a replay touches them one after the other
+
+
+class StoredBatch(NamedTuple):
+    """A checked batch as it was stored: for readers that do not want every record copied out."""
+
+    header: BatchHeader
+    body: bytes
+
+    def cursor(self) -> RecordCursor:
+        return RecordCursor(self.body, 0, len(self.body), self.header.base_offset)
+
+
+class Log:
+    """See the head of this module. Made by `Log.open`."""
+
+    def __init__(self, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> None:
+        self.directory = directory
+        self.options = options
+        self.recovery: RecoveryReport = opened.report
+        self.damage: list[Damage] = list(opened.report.damage)
+        self._files = files
+        self._lock = opened.lock
+        self._segments: list[Segment] = opened.segments
+        self._with_handle: list[Segment] = []
+        self._start_offset = opened.state.start_offset
+        self._end_offset = opened.report.next_offset
+        self._records = opened.report.records
+        self._recent = RecentBatches(options.cache_bytes)
+        self._open_batch = BatchBuilder(self._end_offset)
+        self._full_batches: list[BatchBuilder] = []
+        self._closed = False
+        self._writer = LogWriter(
+            files, directory, options, opened.state, self._segments[-1], self._end_offset, opened.turn
+        )
+
+    @classmethod
+    def open(cls, files: Files, directory: str, options: LogOptions, now_ns: int) -> Self:
+        """Recover the log in `directory`, or make a new one; `recovery` says what was found. Takes a lock on it.
+
+        Every batch is read and checked (about 1 GB/s). Raises StorageError when somebody else has the log open or the
+        disk fails, CorruptLog when it was written by a newer version.
+        """
+        opened = open_directory(files, directory, now_ns)
+        try:
+            return cls(files, directory, options, opened)
+        except OSError as error:
+            opened.lock.close()
+            raise storage_error(f"open the log {directory}", error) from error
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log begins; a read below it starts here."""
+        return self._start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The high watermark: behind the last readable record (or the gap after it)."""
+        return self._end_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The log end offset: what the next staged record gets."""
+        return self._open_batch.end_offset
+
+    @property
+    def record_count(self) -> int:
+        """Readable records; less than `end_offset - start_offset` where there are gaps."""
+        return self._records
+
+    @property
+    def size_bytes(self) -> int:
+        """Published bytes in all segments, head pages included."""
+        return sum(segment.end_position for segment in self._segments)
+
+    @property
+    def first_timestamp_ns(self) -> int | None:
+        """Of the oldest record; None in an empty log."""
+        return next((found for segment in self._segments if (found := segment.first_timestamp_ns) is not None), None)
+
+    @property
+    def last_timestamp_ns(self) -> int | None:
+        """Of the newest readable record; None in an empty log."""
+        segments = reversed(self._segments)
+        return next((found for segment in segments if (found := segment.last_timestamp_ns) is not None), None)
+
+    @property
+    def failure(self) -> WriteFailed | None:
+        """Why the log is read-only; None while it is not."""
+        return self._writer.failure
+
+    def stage(self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: int) -> int:
+        """Add a record to the open batch; returns its offset. Raises WriteFailed when the log is read-only,
+        StorageError when the record does not fit the format."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        batch = self._open_batch
+        if batch.size >= self.options.batch_bytes:
+            self._full_batches.append(batch)
+            batch = self._open_batch = BatchBuilder(batch.end_offset)
+        return batch.append(subject, header_block, payload, timestamp_ns)
+
+    @property
+    def staged_bytes(self) -> int:
+        """Bytes that wait for `seal`: what a caller bounds when the disk is slower than the publishers."""
+        return self._open_batch.size + sum(batch.size for batch in self._full_batches)
+
+    def seal(self) -> StagedBatch | None:
+        """Everything staged since the last seal, as one unit of writing and acknowledging; None when nothing was."""
+        builders = self._full_batches
+        if self._open_batch.record_count:
+            builders.append(self._open_batch)
+        if not builders:
+            return None
+        self._full_batches = []
+        self._open_batch = BatchBuilder(builders[-1].end_offset)
+        return StagedBatch(builders, builders[0].base_offset, builders[-1].end_offset)
+
+    def write(self, batch: StagedBatch) -> None:
+        """Blocking; the worker thread's. When it returns, the batch is on disk, and durable as the sync policy has it.
+
+        Raises DiskFull: nothing of the batch is in the log, and the log stays usable. Raises WriteFailed: the log is
+        read-only until it is opened again; whether the batch will be found then is unknown, as after a crash.
+        """
+        self._writer.write(batch)
+
+    def sync(self) -> None:
+        """Blocking; the worker thread's. Make durable what the policies `interval` and `never` left to later."""
+        self._writer.sync()
+
+    def publish(self, batch: StagedBatch) -> None:
+        """Make a written batch readable. Batches are published in the order they were written."""
+        if not batch.placed or batch.base_offset < self._end_offset:
+            raise StorageError(
+                "only a written batch can be published, once, after those before it",
+                value=(batch.base_offset, batch.end_offset),
+                limit=self._end_offset,
+            )
+        for placed in batch.placed:
+            if placed.segment is not self._segments[-1]:
+                self._segments.append(placed.segment)
+            placed.segment.publish(placed.position, placed.header)
+            self._recent.add(placed.header, placed.body)
+            self._records += placed.header.record_count
+        self._end_offset = batch.end_offset
+        batch.placed.clear()
+
+    def abandon(self, batch: StagedBatch) -> None:
+        """Give up a batch that `write` refused. Its offsets stay unused; the records were never readable."""
+        if batch.placed:
+            raise StorageError("a written batch is in the log: publish it", value=(batch.base_offset, batch.end_offset))
+        batch.builders.clear()
+
+    def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
+        """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
+        block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
+        records: list[StoredRecord] = []
+        if max_records <= 0:
+            return records
+        for batch in self.batches(offset, max_bytes):
+            taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
+            max_bytes -= taken
+            if taken < 0 or max_bytes <= 0 or len(records) >= max_records:
+                break
+        return records
+
+    def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
+        """The published batches that end above `offset`, in order. The caller stops when it has enough; reads are sized
+        for `expected_bytes`. What is published meanwhile may or may not be seen.
+
+        Damage is skipped and reported in `damage`. Raises StorageError when the disk cannot be read."""
+        offset = max(offset, self._start_offset)
+        while offset < self._end_offset:
+            recent = self._recent.since(offset, expected_bytes)
+            if recent is None:
+                yield from self._stored_batches(offset, expected_bytes)
+                return
+            if not recent:
+                return
+            for header, body in recent:
+                yield StoredBatch(header, body)
+            offset = recent[-1][0].end_offset
+
+    def _stored_batches(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
+        """As `batches`, from the files, to the end of the log."""
+        at = max(0, bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1)
+        while at < len(self._segments):
+            segment = self._segments[at]
+            try:
+                self._keep_handle(segment)
+                for piece in segment.batches(offset, expected_bytes):
+                    if isinstance(piece, SpoiledBytes):
+                        self._report(segment, piece)
+                    else:
+                        yield StoredBatch(piece.header, piece.body)
+            except OSError as error:
+                raise storage_error(f"read {segment.path}", error) from error
+            at += 1
+
+    def _keep_handle(self, segment: Segment) -> None:
+        """This segment's file is about to be read: give back the handle that was taken longest ago, if too many."""
+        if segment not in self._with_handle:
+            self._with_handle.append(segment)
+            if len(self._with_handle) > OPEN_SEGMENTS:
+                self._with_handle.pop(0).release()
+
+    def _report(self, segment: Segment, spoiled: SpoiledBytes) -> None:
+        if any(known.file == segment.name and known.position == spoiled.position for known in self.damage):
+            return
+        end = segment.end_offset if spoiled.end_offset is None else spoiled.end_offset
+        size = spoiled.end_position - spoiled.position
+        self.damage.append(Damage("corrupt", spoiled.start_offset, end, True, segment.name, spoiled.position, size))
+
+    def close(self) -> None:
+        """Make everything written durable, note a clean end, give the files back. Staged records that were not written
+        are dropped. Raises WriteFailed when that fails; the files are given back all the same. Once is enough."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._writer.close()
+        finally:
+            self._release()
+
+    def delete(self) -> None:
+        """Remove the log from the disk. Raises StorageError when the disk refuses; the log is closed either way."""
+        if not self._closed:
+            self._closed = True
+            self._writer.abandon()
+        try:
+            delete_directory(self._files, self.directory)
+        except OSError as error:
+            raise storage_error(f"delete the log {self.directory}", error) from error
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        for segment in self._with_handle:
+            segment.release()
+        self._with_handle.clear()
+        self._lock.close()

@@ -1,0 +1,44 @@
+cimport cython
+
+cdef Py_ssize_t _RECORD_HEAD_SIZE
+
+@cython.final
+@cython.freelist(64)
+cdef class StoredRecord:
+    cdef readonly long long offset
+    cdef readonly long long timestamp_ns
+    cdef readonly bytes subject
+    cdef readonly bytes header_block
+    cdef readonly bytes payload
+
+@cython.final
+cdef class BatchBuilder:
+    cdef readonly long long base_offset
+    cdef readonly long long record_count
+    cdef readonly Py_ssize_t size
+    cdef readonly long long first_timestamp_ns
+    cdef readonly long long last_timestamp_ns
+    cdef list _pieces
+    cpdef long long append(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
+
+@cython.final
+cdef class RecordCursor:
+    cdef readonly bytes buffer
+    cdef readonly long long base_offset
+    cdef readonly long long offset
+    cdef readonly long long timestamp_ns
+    cdef readonly Py_ssize_t subject_at
+    cdef readonly Py_ssize_t header_block_at
+    cdef readonly Py_ssize_t payload_at
+    cdef readonly Py_ssize_t end
+    cdef readonly Py_ssize_t limit
+    cpdef bint advance(self) except? -1
+    cpdef bytes subject(self)
+    cpdef bytes header_block(self)
+    cpdef bytes payload(self)
+    cpdef StoredRecord record(self)
+
+cpdef Py_ssize_t read_records(
+    bytes body, long long base_offset, long long from_offset, Py_ssize_t max_records, Py_ssize_t max_bytes, list into
+) except? -1
+cdef unsigned long long _u32(bytes buffer, Py_ssize_t at) noexcept

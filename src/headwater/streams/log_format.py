@@ -1,0 +1,465 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The bytes of the log, version 1: what a segment file holds, drawn once. `docs/log-format.md` is the specification.
+
+A segment file is one head page and then batches, back to back, to the end of the file. All integers little-endian.
+
+    head page, 4096 bytes = 8 sectors of 512
+      sector 0  segment head, written once      | magic "HWS1" | crc | version u16 | flags u16 | identity 8 bytes
+                                                | base offset u64 | previous end u64 | created ns i64 | zeros ...
+      sector 1  mark slot 0, the two slots are  | magic "HWM1" | crc | identity 8 bytes | durable end u64
+      sector 2  mark slot 1  written in turn    | assigned end u64 | zeros ...
+      3..7      zeros
+
+    batch = header + body
+      | magic "HWB1" | identity 8 bytes         the marker: what a scan looks for after damage
+      | header crc u32                          CRC32C of the header from here to its end
+      | version u8 | dialect u8 | flags u16
+      | record count u32 | offset span u32      offsets [base, base + span); count < span once records were removed
+      | body size u32 | base offset u64
+      | first timestamp i64 | last timestamp i64 | body crc u32 | reserved u32
+      body = records, back to back
+
+    record of the NATS dialect
+      | timestamp ns i64 | offset delta u32 | subject size u16 | attributes u16 | header block size u32
+      | payload size u32 | subject | header block | payload
+
+`identity` is 64 random bits of one log: a scan cannot take bytes that somebody published for a batch, and a file of
+another log is seen as such. There are two CRCs a batch, so that a flipped bit in a body leaves its length believable.
+
+This module turns values into these bytes and back. It refuses to guess: a byte that does not check makes
+`decode_*` return None, a checked batch of a version or dialect it does not know raises CorruptLog (and is never cut).
+Hot and compiled: `BatchBuilder.append` runs per record stored, `RecordCursor.advance` per record read.
+"""
+
+import struct
+from typing import NamedTuple
+
+import cython
+from google_crc32c import value as crc32c
+
+from headwater.errors import CorruptLog, StorageError
+
+VERSION: int = 1
+DIALECT_NATS: int = 0
+DIALECT_IGGY: int = 1  # reserved: bodies as Iggy sends them
+
+SEGMENT_MAGIC = b"HWS1"
+MARK_MAGIC = b"HWM1"
+BATCH_MAGIC = b"HWB1"
+IDENTITY_SIZE: int = 8
+
+SECTOR_SIZE: int = 512  # the unit that a disk writes whole or not at all
+HEAD_PAGE_SIZE: int = 4096
+MARK_SLOTS: int = 2
+
+SEGMENT_HEAD = struct.Struct("<4sIHH8sQQq")
+MARK = struct.Struct("<4sI8sQQ")
+CHECKED_FROM: int = struct.calcsize("<4sI")  # in a sector the crc covers all that follows it, zeros included
+
+MARKER = struct.Struct("<4s8s")
+MARKER_SIZE: int = MARKER.size
+HEADER_CRC = struct.Struct("<I")
+HEADER_REST = struct.Struct("<BBHIIIQqqII")
+HEADER_REST_AT: int = MARKER.size + HEADER_CRC.size
+BATCH_HEADER_SIZE: int = HEADER_REST_AT + HEADER_REST.size
+
+RECORD_HEAD = struct.Struct("<qIHHII")
+_RECORD_HEAD_SIZE: cython.Py_ssize_t = RECORD_HEAD.size
+RECORD_HEAD_SIZE: int = RECORD_HEAD.size
+
+MAX_SUBJECT: int = (1 << 16) - 1  # subject size is a u16; NATS control lines end at 4096 anyway
+MAX_BODY: int = (1 << 32) - 1  # body size is a u32
+MAX_OFFSET: int = (1 << 63) - 1  # so that offsets fit a signed 64-bit column everywhere
+
+
+class BatchHeader(NamedTuple):
+    """A batch header that checked. Offsets half-open `[base_offset, end_offset)`, timestamps in ns, sizes in bytes."""
+
+    dialect: int
+    flags: int
+    record_count: int
+    offset_span: int
+    body_size: int
+    base_offset: int
+    first_timestamp_ns: int
+    last_timestamp_ns: int
+    body_crc: int
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + self.offset_span
+
+    @property
+    def size(self) -> int:
+        return BATCH_HEADER_SIZE + self.body_size
+
+
+class SegmentHead(NamedTuple):
+    """Who a segment file belongs to and where it starts; earlier segments hold offsets up to `previous_end`, which is
+    below `base_offset` when the offsets between were given up."""
+
+    identity: bytes
+    base_offset: int
+    previous_end: int
+    created_ns: int
+
+
+class Mark(NamedTuple):
+    """The high-water mark: offsets below `durable_end` were durable before the write that carried this mark; offsets
+    below `assigned_end` may have been, after it."""
+
+    durable_end: int
+    assigned_end: int
+
+
+class StoredRecord:
+    """One record as it was stored. `header_block` is the NATS/1.0 block as it arrived, b"" when there was none."""
+
+    offset: int
+    timestamp_ns: int
+    subject: bytes
+    header_block: bytes
+    payload: bytes
+
+    def __init__(
+        self,
+        offset: cython.longlong,
+        timestamp_ns: cython.longlong,
+        subject: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> None:
+        self.offset = offset
+        self.timestamp_ns = timestamp_ns
+        self.subject = subject
+        self.header_block = header_block
+        self.payload = payload
+
+    def _fields(self) -> tuple[int, int, bytes, bytes, bytes]:
+        return (self.offset, self.timestamp_ns, self.subject, self.header_block, self.payload)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredRecord) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return (
+            f"<StoredRecord {self.offset} {self.subject!r} header_block={len(self.header_block)}B "
+            f"payload={len(self.payload)}B at={self.timestamp_ns}>"
+        )
+
+
+class BatchBuilder:
+    """Records on their way into one batch of the NATS dialect.
+
+    Keeps references to the caller's bytes and copies each byte once, when `encode` joins them. `size` is the size of
+    the body so far, `end_offset` the offset of the next record.
+    """
+
+    base_offset: int
+    record_count: int
+    size: int
+    first_timestamp_ns: int
+    last_timestamp_ns: int
+    _pieces: list[bytes]
+
+    def __init__(self, base_offset: cython.longlong) -> None:
+        self.base_offset = base_offset
+        self.record_count = 0
+        self.size = 0
+        self.first_timestamp_ns = 0
+        self.last_timestamp_ns = 0
+        self._pieces = []
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + self.record_count
+
+    def append(
+        self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
+    ) -> cython.longlong:
+        """Add a record; returns its offset. Raises StorageError when a field does not fit the format; the batch is
+        then as it was."""
+        subject_size: cython.Py_ssize_t = len(subject)
+        block_size: cython.Py_ssize_t = len(header_block)
+        payload_size: cython.Py_ssize_t = len(payload)
+        size: cython.Py_ssize_t = self.size + _RECORD_HEAD_SIZE + subject_size + block_size + payload_size
+        if subject_size > MAX_SUBJECT:
+            raise StorageError("subject too long to store", value=subject_size, limit=MAX_SUBJECT)
+        if size > MAX_BODY:
+            raise StorageError("batch too large to store", value=size, limit=MAX_BODY)
+        delta: cython.longlong = self.record_count
+        head: bytes = RECORD_HEAD.pack(timestamp_ns, delta, subject_size, 0, block_size, payload_size)
+        self._pieces.append(head)
+        self._pieces.append(subject)
+        if block_size:
+            self._pieces.append(header_block)
+        if payload_size:
+            self._pieces.append(payload)
+        if delta == 0:
+            self.first_timestamp_ns = timestamp_ns
+        self.last_timestamp_ns = timestamp_ns
+        self.record_count = delta + 1
+        self.size = size
+        return self.base_offset + delta
+
+    def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
+        """The batch as (header, header bytes, body bytes); the two pieces are written one after the other."""
+        body = b"".join(self._pieces)
+        header = BatchHeader(
+            dialect=DIALECT_NATS,
+            flags=0,
+            record_count=self.record_count,
+            offset_span=self.record_count,
+            body_size=len(body),
+            base_offset=self.base_offset,
+            first_timestamp_ns=self.first_timestamp_ns,
+            last_timestamp_ns=self.last_timestamp_ns,
+            body_crc=crc32c(body),
+        )
+        return header, encode_batch_header(header, identity), body
+
+
+class RecordCursor:
+    """Walks the records of a checked NATS-dialect body where they lie; copies only what is asked for.
+
+        cursor = RecordCursor(body, 0, len(body), header.base_offset)
+        while cursor.advance():
+            if wanted(cursor.subject()):
+                use(cursor.offset, cursor.payload())
+
+    `base_offset` is that of the batch. The indices (`subject_at` .. `end`) point into `buffer`.
+    """
+
+    buffer: bytes
+    base_offset: int
+    offset: int
+    timestamp_ns: int
+    subject_at: int
+    header_block_at: int
+    payload_at: int
+    end: int
+    limit: int
+
+    def __init__(
+        self, buffer: bytes, start: cython.Py_ssize_t, limit: cython.Py_ssize_t, base_offset: cython.longlong
+    ) -> None:
+        if start < 0 or limit > len(buffer):
+            raise ValueError(f"no records [{start}, {limit}) in a buffer of {len(buffer)}")
+        self.buffer = buffer
+        self.base_offset = base_offset
+        self.offset = base_offset - 1
+        self.timestamp_ns = 0
+        self.subject_at = self.header_block_at = self.payload_at = start
+        self.end = start
+        self.limit = limit
+
+    def advance(self) -> cython.bint:
+        """Step to the next record; False at the end. Raises CorruptLog when the sizes do not add up (a body that passed
+        its CRC was written so: a fault of the writer, not of the disk)."""
+        at: cython.Py_ssize_t = self.end
+        if at == self.limit:
+            return False
+        start: cython.Py_ssize_t = at + _RECORD_HEAD_SIZE
+        timestamp: cython.longlong
+        delta: cython.longlong
+        subject_size: cython.Py_ssize_t
+        block_size: cython.Py_ssize_t
+        payload_size: cython.Py_ssize_t
+        if start > self.limit:
+            raise self._broken("a record head")
+        if cython.compiled:
+            timestamp = cython.cast(cython.longlong, _u32(self.buffer, at) | (_u32(self.buffer, at + 4) << 32))
+            delta = _u32(self.buffer, at + 8)
+            subject_size = _u32(self.buffer, at + 12) & 0xFFFF
+            block_size = _u32(self.buffer, at + 16)
+            payload_size = _u32(self.buffer, at + 20)
+        else:
+            timestamp, delta, subject_size, _, block_size, payload_size = RECORD_HEAD.unpack_from(self.buffer, at)
+        self.timestamp_ns = timestamp
+        self.offset = self.base_offset + delta
+        self.subject_at = start
+        self.header_block_at = start + subject_size
+        self.payload_at = self.header_block_at + block_size
+        self.end = self.payload_at + payload_size
+        if self.end > self.limit:
+            raise self._broken("a record")
+        return True
+
+    def subject(self) -> bytes:
+        return self.buffer[self.subject_at : self.header_block_at]
+
+    def header_block(self) -> bytes:
+        return self.buffer[self.header_block_at : self.payload_at]
+
+    def payload(self) -> bytes:
+        return self.buffer[self.payload_at : self.end]
+
+    def record(self) -> StoredRecord:
+        """The record under the cursor, copied out."""
+        return StoredRecord(self.offset, self.timestamp_ns, self.subject(), self.header_block(), self.payload())
+
+    def _broken(self, what: str) -> CorruptLog:
+        return CorruptLog(
+            f"{what} after offset {self.offset} reaches past the end of its batch",
+            value=(self.base_offset, self.offset + 1),
+            limit=self.limit,
+        )
+
+
+def read_records(
+    body: bytes,
+    base_offset: cython.longlong,
+    from_offset: cython.longlong,
+    max_records: cython.Py_ssize_t,
+    max_bytes: cython.Py_ssize_t,
+    into: list[StoredRecord],
+) -> cython.Py_ssize_t:
+    """Append the records of a checked body from `from_offset` on to `into`, until `max_records` or `max_bytes`
+    (subject, header block and payload together) would be passed; the first record of an empty `into` is always taken.
+    Returns the bytes taken, or -1 - bytes when a limit stopped it."""
+    cursor = RecordCursor(body, 0, len(body), base_offset)
+    taken: cython.Py_ssize_t = 0
+    count: cython.Py_ssize_t = len(into)
+    while cursor.advance():
+        if cursor.offset < from_offset:
+            continue
+        size: cython.Py_ssize_t = cursor.end - cursor.subject_at
+        if count >= max_records or (count and taken + size > max_bytes):
+            return -1 - taken
+        into.append(cursor.record())
+        count += 1
+        taken += size
+    return taken
+
+
+def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
+    """Little-endian u32 at `at`; bounds are the caller's duty. Only the compiled module comes here."""
+    low: cython.ulonglong = buffer[at]
+    second: cython.ulonglong = buffer[at + 1]
+    third: cython.ulonglong = buffer[at + 2]
+    high: cython.ulonglong = buffer[at + 3]
+    return low | (second << 8) | (third << 16) | (high << 24)
+
+
+def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
+    """The 64 bytes before a body."""
+    rest = HEADER_REST.pack(
+        VERSION,
+        header.dialect,
+        header.flags,
+        header.record_count,
+        header.offset_span,
+        header.body_size,
+        header.base_offset,
+        header.first_timestamp_ns,
+        header.last_timestamp_ns,
+        header.body_crc,
+        0,
+    )
+    return MARKER.pack(BATCH_MAGIC, identity) + HEADER_CRC.pack(crc32c(rest)) + rest
+
+
+def batch_marker(identity: bytes) -> bytes:
+    """The bytes that every batch of this log starts with."""
+    return MARKER.pack(BATCH_MAGIC, identity)
+
+
+def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader | None:
+    """The batch header at `buffer[at:]`; None when these bytes are none, or none of this log, or damaged.
+
+    Raises CorruptLog when the header is intact but of a version or dialect that this program does not know: such
+    data is somebody's, and no recovery may cut it.
+    """
+    rest_at = at + HEADER_REST_AT
+    if at + BATCH_HEADER_SIZE > len(buffer) or not buffer.startswith(MARKER.pack(BATCH_MAGIC, identity), at):
+        return None
+    (crc,) = HEADER_CRC.unpack_from(buffer, at + MARKER_SIZE)
+    if crc32c(buffer[rest_at : at + BATCH_HEADER_SIZE]) != crc:
+        return None
+    version, dialect, flags, count, span, size, base, first, last, body_crc, _ = HEADER_REST.unpack_from(
+        buffer, rest_at
+    )
+    if version != VERSION or dialect != DIALECT_NATS or flags:
+        raise CorruptLog(
+            f"batch at offset {base} has format version {version}, dialect {dialect}, flags {flags:#x}",
+            value=(base, base + span),
+            limit=(VERSION, DIALECT_NATS, 0),
+            hint="it was written by a newer Headwater; open the log with that, or upgrade",
+        )
+    if not 0 < count <= span or base + span > MAX_OFFSET:
+        return None
+    return BatchHeader(dialect, flags, count, span, size, base, first, last, body_crc)
+
+
+def body_is_intact(header: BatchHeader, body: bytes) -> bool:
+    """Whether these are the bytes that were written after this header."""
+    return len(body) == header.body_size and crc32c(body) == header.body_crc
+
+
+def encode_head_page(head: SegmentHead, mark: Mark) -> bytes:
+    """The first page of a new segment, with its first mark in slot 0."""
+    fields = SEGMENT_HEAD.pack(
+        SEGMENT_MAGIC, 0, VERSION, 0, head.identity, head.base_offset, head.previous_end, head.created_ns
+    )
+    return (_sealed_sector(fields) + encode_mark(mark, head.identity)).ljust(HEAD_PAGE_SIZE, b"\0")
+
+
+def encode_mark(mark: Mark, identity: bytes) -> bytes:
+    """One sector; it goes to `mark_position(n)` for the n-th write."""
+    return _sealed_sector(MARK.pack(MARK_MAGIC, 0, identity, mark.durable_end, mark.assigned_end))
+
+
+def mark_position(turn: int) -> int:
+    """Where in the file the mark of this turn goes: the slots take turns, so a torn one leaves its elder."""
+    return SECTOR_SIZE * (1 + turn % MARK_SLOTS)
+
+
+def decode_segment_head(page: bytes) -> SegmentHead | None:
+    """The segment head in the first sector; None when damaged. Raises CorruptLog for an unknown version."""
+    sector = page[:SECTOR_SIZE]
+    if not _sector_is_intact(sector, SEGMENT_MAGIC):
+        return None
+    _, _, version, flags, identity, base_offset, previous_end, created_ns = SEGMENT_HEAD.unpack_from(sector)
+    if version != VERSION or flags:
+        raise CorruptLog(
+            f"segment at offset {base_offset} has format version {version}, flags {flags:#x}",
+            value=(base_offset, base_offset),
+            limit=(VERSION, 0),
+            hint="it was written by a newer Headwater; open the log with that, or upgrade",
+        )
+    return SegmentHead(identity, base_offset, previous_end, created_ns)
+
+
+def decode_marks(page: bytes, identity: bytes) -> tuple[Mark | None, int, bool]:
+    """The newest mark in the page, its turn (0 when there is none), and whether both slots are in order: intact, or
+    never written (zeros)."""
+    newest: Mark | None = None
+    newest_turn = 0
+    in_order = True
+    for turn in range(MARK_SLOTS):
+        sector = page[mark_position(turn) : mark_position(turn) + SECTOR_SIZE]
+        if not _sector_is_intact(sector, MARK_MAGIC):
+            in_order = in_order and sector == bytes(SECTOR_SIZE)
+            continue
+        _, _, owner, durable_end, assigned_end = MARK.unpack_from(sector)
+        if owner != identity:
+            in_order = False
+        elif newest is None or (durable_end, assigned_end) > newest:
+            newest, newest_turn = Mark(durable_end, assigned_end), turn
+    return newest, newest_turn, in_order
+
+
+def _sealed_sector(fields: bytes) -> bytes:
+    sector = fields.ljust(SECTOR_SIZE, b"\0")
+    crc = HEADER_CRC.pack(crc32c(sector[CHECKED_FROM:]))
+    return sector[: CHECKED_FROM - HEADER_CRC.size] + crc + sector[CHECKED_FROM:]
+
+
+def _sector_is_intact(sector: bytes, magic: bytes) -> bool:
+    if len(sector) != SECTOR_SIZE or not sector.startswith(magic):
+        return False
+    (crc,) = HEADER_CRC.unpack_from(sector, CHECKED_FROM - HEADER_CRC.size)
+    return bool(crc32c(sector[CHECKED_FROM:]) == crc)

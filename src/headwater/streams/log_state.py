@@ -1,0 +1,54 @@
+"""The log's own small document: what must survive the loss of any segment.
+
+Saved with `meta` (two copies) when the log is made, when a segment is opened, when the reservation is extended (once
+per `RESERVATION` records) and at close; never per batch.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Self
+
+from headwater.streams.log_format import IDENTITY_SIZE, VERSION
+
+RESERVATION = 1 << 20  # offsets; how far the numbers may jump when the newest segment is destroyed beyond reading
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """`identity`: of the log. `start_offset`: where it begins. `reserved_end`: no offset at or above it was ever used.
+    `active_base`: base offset of the newest segment. `marks_are_synced`: whether every mark was made durable with its
+    batch, so that the newest one found is the newest there was (sync policy `always`, or a clean close)."""
+
+    identity: bytes
+    start_offset: int
+    reserved_end: int
+    active_base: int
+    marks_are_synced: bool
+
+    def encode(self) -> bytes:
+        """JSON, so that a person with `strings` can read it."""
+        return json.dumps(
+            {
+                "format_version": VERSION,
+                "identity": self.identity.hex(),
+                "start_offset": self.start_offset,
+                "reserved_end": self.reserved_end,
+                "active_base": self.active_base,
+                "marks_are_synced": self.marks_are_synced,
+            }
+        ).encode()
+
+    @classmethod
+    def decode(cls, document: bytes) -> Self | None:
+        """None when this is not a state that this version wrote."""
+        try:
+            fields = json.loads(document)
+            identity = bytes.fromhex(fields["identity"])
+            start, reserved, active = fields["start_offset"], fields["reserved_end"], fields["active_base"]
+            version, synced = fields["format_version"], fields["marks_are_synced"]
+        except (ValueError, KeyError, TypeError):
+            return None
+        numbers_are_good = all(type(number) is int and number >= 0 for number in (start, reserved, active))
+        if version != VERSION or len(identity) != IDENTITY_SIZE or not numbers_are_good:
+            return None
+        return cls(identity, start, reserved, active, synced is True)

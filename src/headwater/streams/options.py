@@ -1,0 +1,49 @@
+"""What can be chosen about a log, checked when it is chosen."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from headwater.errors import ConfigError
+
+SyncPolicy = Literal["always", "interval", "never"]
+
+SMALLEST_SEGMENT = 64 << 10  # below this the 4 KiB head page of each file would be a tax worth noticing
+LARGEST_BATCH = 64 << 20  # a batch is checked as a whole, so this is what one read may have to hold in memory
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """`sync`: when a written batch is made durable. `always` (default): before `Log.write` returns, one fdatasync for
+    the whole staged batch. `interval`: when `sync_interval_ns` of record time has passed since the last one, and
+    whenever `Log.sync` is called. `never`: when the kernel likes; survives kill -9, not a power loss.
+
+    `segment_bytes`: a batch that would make a segment larger than this opens a new one (a single larger batch gets a
+    segment to itself). `batch_bytes`: a batch on disk is closed when its body reaches this. `cache_bytes`: newest
+    batches kept in memory for readers at the end of the log.
+    """
+
+    segment_bytes: int = 64 << 20
+    batch_bytes: int = 1 << 20
+    sync: SyncPolicy = "always"
+    sync_interval_ns: int = 1_000_000_000
+    cache_bytes: int = 4 << 20
+
+    def __post_init__(self) -> None:
+        if self.sync not in get_args(SyncPolicy):
+            raise ConfigError(
+                f"unknown sync policy {self.sync!r}",
+                value=self.sync,
+                limit=get_args(SyncPolicy),
+                hint="use always, interval or never",
+            )
+        _check_range("segment_bytes", self.segment_bytes, SMALLEST_SEGMENT, 1 << 40)
+        _check_range("batch_bytes", self.batch_bytes, 1, LARGEST_BATCH)
+        _check_range("sync_interval_ns", self.sync_interval_ns, 0, 1 << 62)
+        _check_range("cache_bytes", self.cache_bytes, 0, 1 << 40)
+
+
+def _check_range(name: str, value: int, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        raise ConfigError(
+            f"{name} must be from {lowest} to {highest}, not {value}", value=value, limit=(lowest, highest)
+        )

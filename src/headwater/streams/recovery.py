@@ -1,0 +1,328 @@
+"""What the bytes found on disk mean: pure decisions, no file is touched here.
+
+Two faults must be told apart. A *torn tail* is what a crash leaves of a batch that was being written: nothing after it
+is intact, and it was never acknowledged unless the marks say so. *Corruption in the middle* is what a failing disk
+leaves: intact batches follow. A torn tail may be cut (its bytes are kept aside); corruption is skipped, reported with
+its offset range, and left where it is.
+
+`walk` finds the intact batches and the spoiled stretches between them. `examine` runs it over one segment and keeps
+what the log needs to know. `decide` looks at all segments and the log's state, and says what is lost, what is to be
+cut, and the first offset that was certainly never used:
+
+1. Every write carries a mark in the segment's head page: offsets below `durable_end` are on disk, those below
+   `assigned_end` may be. Both are part of the same fdatasync. So, when marks are in order, nothing at or above the
+   newest `assigned_end` was ever visible, wherever the tail of the file was cut.
+2. Where marks cannot be trusted (a damaged head page, a segment that is gone, a sync policy under which a power loss
+   takes marks along), the reservation of the log's state decides: it is durable before any offset below it is used.
+3. Where the state is gone too, the highest end that any intact byte speaks of.
+
+Skipped offsets are never filled again; readers see a gap.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from headwater.streams.index import SparseIndex
+from headwater.streams.log_format import (
+    BATCH_HEADER_SIZE,
+    HEAD_PAGE_SIZE,
+    IDENTITY_SIZE,
+    MARK_SLOTS,
+    MARKER_SIZE,
+    SECTOR_SIZE,
+    BatchHeader,
+    Mark,
+    SegmentHead,
+    batch_marker,
+    body_is_intact,
+    decode_batch_header,
+    decode_marks,
+    decode_segment_head,
+    mark_position,
+)
+from headwater.streams.log_state import LogState
+
+Fetch = Callable[[int, int], bytes]  # (size, position) -> bytes, as File.pread
+SCAN_WINDOW = 4 << 20  # bytes read at once when a whole segment is checked
+
+
+class FoundBatch(NamedTuple):
+    """An intact batch, where it is, and its checked body."""
+
+    position: int
+    header: BatchHeader
+    body: bytes
+
+
+class SpoiledBytes(NamedTuple):
+    """Bytes `[position, end_position)` that hold no intact batch. An intact one follows, whose offsets start at
+    `end_offset`; None: nothing intact follows."""
+
+    position: int
+    end_position: int
+    start_offset: int
+    end_offset: int | None
+
+
+DamageKind = Literal["torn", "corrupt", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Offsets `[start, end)` that cannot be served, or bytes that had to be put aside.
+
+    `torn`: the end of the newest segment was no whole batch; cut, and kept in the file `kept`. `corrupt`: bytes in the
+    middle fail their checks; left in place. `missing`: the bytes are not there at all. `certain`: some of the offsets
+    had been durable, so acknowledged records are lost. Otherwise the log cannot know: most likely the range is a batch
+    that was in flight when the process or the power went, or it is empty.
+    """
+
+    kind: DamageKind
+    start: int
+    end: int
+    certain: bool
+    file: str
+    position: int
+    size: int
+    kept: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file} at byte {self.position}" if self.file else "whole segment"
+        text = f"{self.kind}: offsets [{self.start}, {self.end}), {self.size} bytes, {where}"
+        return f"{text}, kept in {self.kept}" if self.kept else text
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening the log found. `notes` are faults that cost no record (a damaged copy, a damaged mark)."""
+
+    damage: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+    records: int = 0
+    next_offset: int = 0
+
+    @property
+    def lost(self) -> tuple[Damage, ...]:
+        """The damage that certainly cost acknowledged records."""
+        return tuple(item for item in self.damage if item.certain)
+
+
+@dataclass(slots=True)
+class SegmentFacts:
+    """What one segment file holds. `end_offset` and `end_position` are behind its last intact batch; `tail` counts the
+    bytes after that. `head` is None when the head page cannot be read."""
+
+    name: str
+    base_offset: int
+    file_size: int
+    index: SparseIndex
+    head: SegmentHead | None = None
+    mark: Mark | None = None
+    mark_turn: int = 0
+    page_in_order: bool = False
+    end_offset: int = 0
+    end_position: int = HEAD_PAGE_SIZE
+    record_count: int = 0
+    first_timestamp_ns: int | None = None
+    last_timestamp_ns: int | None = None
+    spoiled: list[SpoiledBytes] = field(default_factory=list)
+
+    @property
+    def tail(self) -> int:
+        return max(0, self.file_size - self.end_position)
+
+    def add(self, position: int, header: BatchHeader) -> None:
+        """Count an intact batch."""
+        self.index.add(header.base_offset, position)
+        self.end_offset = header.end_offset
+        self.end_position = position + header.size
+        self.record_count += header.record_count
+        if self.first_timestamp_ns is None:
+            self.first_timestamp_ns = header.first_timestamp_ns
+        self.last_timestamp_ns = header.last_timestamp_ns
+
+
+class Decision(NamedTuple):
+    """What opening is to do: continue at `next_offset`; cut the tail of the last segment at `cut_at` (None: leave it);
+    start a new segment when `roll` (the last one must not be written to, or cannot carry the jump)."""
+
+    next_offset: int
+    cut_at: int | None
+    roll: bool
+    damage: list[Damage]
+    notes: list[str]
+
+
+class Window:
+    """A stretch of a file in memory, moved forward as it is walked."""
+
+    __slots__ = ("_data", "_end", "_fetch", "_origin", "_size")
+
+    def __init__(self, fetch: Fetch, end: int, size: int) -> None:
+        self._fetch = fetch
+        self._end = end
+        self._size = size
+        self._origin = 0
+        self._data = b""
+
+    def at(self, position: int, size: int) -> tuple[bytes, int]:
+        """(data, index): `data[index : index + size]` is what the file holds at `position`; shorter at its end."""
+        index = position - self._origin
+        if index < 0 or index + size > len(self._data):
+            wanted = min(max(size, self._size), max(0, self._end - position))
+            self._data = self._fetch(wanted, position)
+            self._origin = position
+            index = 0
+        return self._data, index
+
+    def find(self, needle: bytes, position: int) -> int:
+        """Position of `needle` at or after `position`, or -1."""
+        while position + len(needle) <= self._end:
+            data, index = self.at(position, len(needle))
+            found = data.find(needle, index)
+            if found >= 0:
+                return self._origin + found
+            if len(data) - index < len(needle):
+                return -1  # the file is shorter than it was said to be
+            position = self._origin + len(data) - len(needle) + 1
+        return -1
+
+
+def walk(
+    fetch: Fetch, position: int, end: int, identity: bytes, expected: int, limit: int, window_size: int = SCAN_WINDOW
+) -> Iterator[FoundBatch | SpoiledBytes]:
+    """The batches in bytes `[position, end)` of a segment and the spoiled stretches between them, in order.
+
+    A batch counts when its marker is this log's, both CRCs hold, its offsets begin at or above `expected` (then: above
+    its predecessor's) and end at or below `limit`. Raises CorruptLog for intact batches of an unknown version, OSError
+    from `fetch`.
+    """
+    window = Window(fetch, end, window_size)
+    marker = batch_marker(identity)
+    while position < end:
+        batch = _batch_at(window, position, identity, expected, limit)
+        if batch is None:
+            start = position
+            candidate = position
+            while batch is None:
+                candidate = window.find(marker, candidate + 1)
+                if candidate < 0:
+                    yield SpoiledBytes(start, end, expected, None)
+                    return
+                batch = _batch_at(window, candidate, identity, expected, limit)
+            yield SpoiledBytes(start, candidate, expected, batch.header.base_offset)
+        yield batch
+        position = batch.position + batch.header.size
+        expected = batch.header.end_offset
+
+
+def _batch_at(window: Window, position: int, identity: bytes, expected: int, limit: int) -> FoundBatch | None:
+    data, index = window.at(position, BATCH_HEADER_SIZE)
+    header = decode_batch_header(data, index, identity)
+    if header is None or header.base_offset < expected or header.end_offset > limit:
+        return None
+    body_at = position + BATCH_HEADER_SIZE
+    data, index = window.at(body_at, header.body_size)
+    body = data[index : index + header.body_size]
+    if not body_is_intact(header, body):
+        return None
+    return FoundBatch(position, header, body)
+
+
+def examine(fetch: Fetch, file_size: int, name: str, base_offset: int, identity: bytes, limit: int) -> SegmentFacts:
+    """Check every batch of a segment file. `limit` is the end of what it may hold."""
+    facts = SegmentFacts(name, base_offset, file_size, SparseIndex(HEAD_PAGE_SIZE), end_offset=base_offset)
+    page = fetch(HEAD_PAGE_SIZE, 0)
+    head = decode_segment_head(page)
+    if head is not None and head.identity == identity and head.base_offset == base_offset:
+        facts.head = head
+        facts.mark, facts.mark_turn, slots_in_order = decode_marks(page, identity)
+        padding = page[mark_position(MARK_SLOTS - 1) + SECTOR_SIZE :]
+        facts.page_in_order = slots_in_order and facts.mark is not None and not any(padding)
+    for piece in walk(fetch, HEAD_PAGE_SIZE, file_size, identity, base_offset, limit):
+        if isinstance(piece, FoundBatch):
+            facts.add(piece.position, piece.header)
+        elif piece.end_offset is not None:
+            facts.spoiled.append(piece)
+    return facts
+
+
+def identity_of(fetch: Fetch) -> bytes | None:
+    """The identity that a segment file claims: its head's, or the first batch's, which has a fixed place."""
+    page = fetch(HEAD_PAGE_SIZE, 0)
+    head = decode_segment_head(page)
+    if head is not None:
+        return head.identity
+    first = fetch(BATCH_HEADER_SIZE, HEAD_PAGE_SIZE)
+    claimed = first[MARKER_SIZE - IDENTITY_SIZE : MARKER_SIZE]
+    return claimed if decode_batch_header(first, 0, claimed) is not None else None
+
+
+def decide(segments: list[SegmentFacts], state: LogState | None) -> Decision:
+    """What to do about what was found. `segments` ascending by base offset; `state` is None when the log's state was
+    lost (or there never was a log here)."""
+    damage: list[Damage] = []
+    notes = [f"{facts.name}: damaged head page" for facts in segments if not facts.page_in_order]
+    first = state.start_offset if state else 0
+    if segments and state and segments[0].base_offset > first:
+        damage.append(Damage("missing", first, segments[0].base_offset, True, "", 0, 0))
+    for facts, following in pairwise(segments):
+        damage.extend(_spoiled_middle(facts))
+        damage.extend(_sealed_end(facts, following))
+    if not segments:
+        reserved = max(first, state.reserved_end) if state else 0
+        if reserved > first:
+            damage.append(Damage("missing", first, reserved, True, "", 0, 0))
+        return Decision(reserved, None, True, damage, notes)
+    damage.extend(_spoiled_middle(segments[-1]))
+    return _decide_end(segments[-1], max(first, segments[-1].end_offset), state, damage, notes)
+
+
+def _decide_end(
+    last: SegmentFacts, found_end: int, state: LogState | None, damage: list[Damage], notes: list[str]
+) -> Decision:
+    """The end of the newest segment: cut or not, and the next offset."""
+    mark = last.mark or Mark(found_end, found_end)
+    proved = max(found_end, mark.assigned_end)
+    newest_is_gone = state is not None and last.base_offset < state.active_base
+    next_offset = proved
+    if state is not None and (newest_is_gone or not last.page_in_order or not state.marks_are_synced):
+        next_offset = max(proved, state.reserved_end)
+    cut_at = last.end_position if last.tail and last.head is not None else None
+    # A segment gets its name after its head page is durable: a shorter file was cut by something that is no crash.
+    certain = mark.durable_end > found_end or newest_is_gone or last.file_size < HEAD_PAGE_SIZE
+    if last.tail:
+        kind: DamageKind = "corrupt" if cut_at is None else "torn"
+        damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))
+    elif next_offset > found_end:
+        damage.append(Damage("missing", found_end, next_offset, certain, last.name, last.file_size, 0))
+    # A jump by reservation is in no mark of this segment: a new segment's name and head carry it from now on.
+    roll = newest_is_gone or not last.page_in_order or next_offset > proved
+    if roll and last.tail and next_offset == last.base_offset:
+        next_offset += 1  # the new segment must not take the name of a file that still holds something
+    return Decision(next_offset, cut_at, roll, damage, notes)
+
+
+def _spoiled_middle(facts: SegmentFacts) -> list[Damage]:
+    found = []
+    for position, end_position, start, end in facts.spoiled:
+        if end is not None:
+            found.append(Damage("corrupt", start, end, True, facts.name, position, end_position - position))
+    return found
+
+
+def _sealed_end(facts: SegmentFacts, following: SegmentFacts) -> list[Damage]:
+    """A sealed segment must reach to where the next one says it did."""
+    end = max(facts.end_offset, following.head.previous_end if following.head else following.base_offset)
+    if facts.tail:
+        return [Damage("corrupt", facts.end_offset, end, True, facts.name, facts.end_position, facts.tail)]
+    if facts.end_offset < end:
+        return [Damage("missing", facts.end_offset, end, True, facts.name, facts.end_position, 0)]
+    return []
+
+
+def kept_aside(damage: list[Damage], kept: str) -> list[Damage]:
+    """The same damage, the torn tail with the name of the file that has its bytes."""
+    return [replace(item, kept=kept) if item.kind == "torn" else item for item in damage]

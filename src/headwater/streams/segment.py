@@ -1,0 +1,109 @@
+"""One segment as readers see it: a file, the part of it that is published, and the way to a batch in it.
+
+Belongs to the loop thread. The file handle is the reader's own (the writer has another), opened when first needed, and
+given back by `release`. Nothing here knows of bytes that are written but not published: `end_position` is the limit of
+every read.
+"""
+
+from collections.abc import Iterator
+
+from headwater.streams.files import File, Files
+from headwater.streams.index import SparseIndex
+from headwater.streams.log_format import HEAD_PAGE_SIZE, BatchHeader
+from headwater.streams.recovery import FoundBatch, SegmentFacts, SpoiledBytes, walk
+
+SUFFIX = ".log"
+NEW_SUFFIX = ".log.new"  # a segment whose head page may not be durable yet; swept away by recovery
+OFFSET_DIGITS = 20
+SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
+LARGEST_READ = 1 << 20
+
+
+def segment_name(base_offset: int) -> str:
+    """File name of the segment that starts at this offset; sorts like the number."""
+    return f"{base_offset:0{OFFSET_DIGITS}d}{SUFFIX}"
+
+
+def base_offset_of(name: str) -> int | None:
+    """The inverse; None for a file that is no segment."""
+    digits = name.removesuffix(SUFFIX)
+    if digits == name or len(digits) != OFFSET_DIGITS or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits)
+
+
+class Segment:
+    """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
+
+    __slots__ = ("_facts", "_file", "_files", "_identity", "path")
+
+    def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
+        self.path = path
+        self._files = files
+        self._identity = identity
+        self._facts = facts
+        self._file: File | None = None
+
+    @classmethod
+    def empty(cls, files: Files, directory: str, identity: bytes, base_offset: int) -> "Segment":
+        """A segment that was just created."""
+        name = segment_name(base_offset)
+        facts = SegmentFacts(name, base_offset, HEAD_PAGE_SIZE, SparseIndex(HEAD_PAGE_SIZE), end_offset=base_offset)
+        return cls(files, f"{directory}/{name}", identity, facts)
+
+    @property
+    def name(self) -> str:
+        return self._facts.name
+
+    @property
+    def base_offset(self) -> int:
+        return self._facts.base_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._facts.end_offset
+
+    @property
+    def end_position(self) -> int:
+        """Published bytes, head page included; where the next batch goes."""
+        return self._facts.end_position
+
+    @property
+    def record_count(self) -> int:
+        return self._facts.record_count
+
+    @property
+    def first_timestamp_ns(self) -> int | None:
+        return self._facts.first_timestamp_ns
+
+    @property
+    def last_timestamp_ns(self) -> int | None:
+        return self._facts.last_timestamp_ns
+
+    def publish(self, position: int, header: BatchHeader) -> None:
+        """The batch written at `position` may be read from now on."""
+        self._facts.add(position, header)
+
+    def batches(self, offset: int, expected_bytes: int) -> Iterator[FoundBatch | SpoiledBytes]:
+        """Batches that end above `offset`, from the file, checked; and spoiled stretches from there on. The reads are
+        sized for `expected_bytes`. Raises OSError when the file cannot be read."""
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path)
+        position, expected = self._facts.index.locate(offset)
+        window = min(max(expected_bytes, SMALLEST_READ), LARGEST_READ)
+        end, limit = self.end_position, self.end_offset
+        for piece in walk(file.pread, position, end, self._identity, expected, limit, window):
+            if isinstance(piece, SpoiledBytes) or piece.header.end_offset > offset:
+                yield piece
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file handle is held."""
+        return self._file is not None
+
+    def release(self) -> None:
+        """Give the file handle back; the next read opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,250 @@
+"""The writing half of the log: one worker thread at a time, one staged batch after the other.
+
+`LogWriter.write` appends a staged batch to the active segment: the mark into the head page, the encoded batches to the
+end of the file, then one fdatasync for both. It opens a new segment when the active one is full. It owns the write
+handle, the write position, the marks and the log's state; it tells the loop thread what it did only through the
+`StagedBatch`, whose `placed` is read after `write` has returned.
+
+Failure is sorted into two kinds. *No room* (ENOSPC, EDQUOT) in a write is undone: the file is cut back, the cut is
+made durable, `DiskFull` is raised, and the next write starts from a known state. *Anything else* (a write that fails,
+any fsync that fails, an undo that fails) leaves the file in a state that only recovery can judge: `failure` is set, and
+from then on every write raises it again without touching the disk. A failed fsync is never tried again.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from headwater.errors import DiskFull, StorageError, WriteFailed
+from headwater.streams import meta
+from headwater.streams.files import File, Files, storage_error
+from headwater.streams.log_format import (
+    HEAD_PAGE_SIZE,
+    BatchBuilder,
+    BatchHeader,
+    Mark,
+    SegmentHead,
+    encode_head_page,
+    encode_mark,
+    mark_position,
+)
+from headwater.streams.log_state import RESERVATION, LogState
+from headwater.streams.options import LogOptions
+from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
+
+STATE_DOCUMENT = "log.state"
+
+
+class PlacedBatch(NamedTuple):
+    """A written batch: in which segment, at which byte of it, and its contents for the readers' cache."""
+
+    segment: Segment
+    position: int
+    header: BatchHeader
+    body: bytes
+
+
+@dataclass(slots=True, eq=False)
+class StagedBatch:
+    """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`.
+
+    More than one batch on disk when the records are many, still one write and one fdatasync.
+    """
+
+    builders: list[BatchBuilder]
+    base_offset: int
+    end_offset: int
+    placed: list[PlacedBatch] = field(default_factory=list)
+
+    @property
+    def record_count(self) -> int:
+        return self.end_offset - self.base_offset
+
+    @property
+    def last_timestamp_ns(self) -> int:
+        return self.builders[-1].last_timestamp_ns
+
+
+class LogWriter:
+    """See the head of this module. `active` is the segment that is written to."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        options: LogOptions,
+        state: LogState,
+        active: Segment,
+        next_offset: int,
+        turn: int,
+    ) -> None:
+        """`active` must exist durably and hold nothing behind its `end_position`; its newest mark is that of `turn`.
+        Raises OSError."""
+        self._files = files
+        self._directory = directory
+        self._options = options
+        self._state = state
+        self._active = active
+        self._file: File = files.open(active.path)
+        self._position = active.end_position
+        self._written_end = active.end_offset
+        self._durable_end = active.end_offset
+        self._next_offset = next_offset
+        self._turn = turn
+        self._unsynced = False
+        self._synced_at_ns = 0
+        self.failure: WriteFailed | None = None
+
+    @property
+    def identity(self) -> bytes:
+        return self._state.identity
+
+    def write(self, batch: StagedBatch) -> None:
+        """Blocking. When it returns, the batch is in the log, and durable as the sync policy has it. Raises DiskFull
+        (undone, try again later) or WriteFailed (read-only from now on)."""
+        if self.failure is not None:
+            raise self.failure
+        if batch.base_offset < self._next_offset:
+            raise StorageError(
+                "batches are written once each, in the order they were sealed",
+                value=batch.base_offset,
+                limit=self._next_offset,
+            )
+        encoded = [builder.encode(self.identity) for builder in batch.builders]
+        size = sum(header.size for header, _, _ in encoded)
+        try:
+            if HEAD_PAGE_SIZE < self._position > self._options.segment_bytes - size:
+                self._roll(batch)
+            self._keep_state(batch.end_offset)
+            self._append(batch.end_offset, [piece for _, *pieces in encoded for piece in pieces], size)
+            self._sync_as_chosen(batch.last_timestamp_ns)
+        except OSError as error:
+            raise self._fail(f"store offsets [{batch.base_offset}, {batch.end_offset})", error) from error
+        position = self._position
+        for header, _, body in encoded:
+            batch.placed.append(PlacedBatch(self._active, position, header, body))
+            position += header.size
+        self._position = position
+
+    def sync(self) -> None:
+        """Blocking. Make durable what was written under the policies `interval` and `never`. Raises WriteFailed."""
+        if self.failure is not None:
+            raise self.failure
+        if self._unsynced:
+            try:
+                self._fdatasync()
+            except OSError as error:
+                raise self._fail("make the log durable", error) from error
+
+    def close(self) -> None:
+        """Make all durable, note a clean end, and give the handle back. After a failure: only the latter."""
+        try:
+            if self.failure is None:
+                mark = self._next_mark(self._written_end, self._next_offset)
+                self._file.pwrite([mark], mark_position(self._turn))
+                self._fdatasync()
+                self._save(replace(self._state, reserved_end=self._next_offset, marks_are_synced=True))
+        except OSError as error:
+            raise self._fail("close the log", error) from error
+        finally:
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Give the handle back and touch nothing else (the log is about to be deleted)."""
+        self._file.close()
+
+    def _keep_state(self, end_offset: int) -> None:
+        """Before a batch goes out: no offset is used unless a durable state says that it may be, and no segment unless
+        the state names it (so a newest segment that is gone is noticed)."""
+        wanted = replace(self._state, active_base=self._active.base_offset)
+        if end_offset > wanted.reserved_end:
+            synced = self._options.sync == "always"
+            wanted = replace(wanted, reserved_end=end_offset + RESERVATION, marks_are_synced=synced)
+        if wanted != self._state:
+            self._save(wanted)
+
+    def _save(self, state: LogState) -> None:
+        meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode())
+        self._state = state
+
+    def _roll(self, batch: StagedBatch) -> None:
+        """Open the next segment; the old one is durable before the new one exists."""
+        if self._unsynced and self._options.sync != "never":
+            self._fdatasync()
+        head = SegmentHead(self.identity, batch.base_offset, self._written_end, batch.last_timestamp_ns)
+        mark = Mark(self._durable_end, batch.base_offset)
+        segment = create_segment(self._files, self._directory, head, mark)
+        file = self._files.open(segment.path)
+        self._file.close()
+        self._file, self._active, self._position, self._turn = file, segment, segment.end_position, 0
+
+    def _append(self, end_offset: int, pieces: list[bytes], size: int) -> None:
+        """Mark first, then the batch: a process killed between the two leaves a gap, never an offset used twice."""
+        mark = self._next_mark(self._durable_end, end_offset)
+        try:
+            self._file.pwrite([mark], mark_position(self._turn))
+            self._file.pwrite(pieces, self._position)
+        except OSError as error:
+            failure = storage_error("write", error)
+            if isinstance(failure, DiskFull):
+                self._undo()
+            raise
+        self._unsynced = True
+        self._written_end = self._next_offset = end_offset
+
+    def _next_mark(self, durable_end: int, assigned_end: int) -> bytes:
+        self._turn += 1
+        return encode_mark(Mark(durable_end, assigned_end), self.identity)
+
+    def _undo(self) -> None:
+        """Cut a half-written batch off again, durably."""
+        try:
+            self._file.truncate(self._position)
+            self._file.fdatasync()
+        except OSError as error:
+            raise self._lasting("undo a write for which there was no room", error) from error
+
+    def _sync_as_chosen(self, now_ns: int) -> None:
+        policy = self._options.sync
+        if policy == "never":
+            return
+        if policy == "interval" and 0 <= now_ns - self._synced_at_ns < self._options.sync_interval_ns:
+            return
+        self._fdatasync()
+        self._synced_at_ns = now_ns
+
+    def _fdatasync(self) -> None:
+        try:
+            self._file.fdatasync()
+        except OSError as error:
+            raise self._lasting("make the log durable", error) from error
+        self._unsynced = False
+        self._durable_end = self._written_end
+
+    def _fail(self, what: str, error: OSError) -> StorageError:
+        """DiskFull as it is; everything else ends writing."""
+        failure = storage_error(what, error)
+        return failure if isinstance(failure, DiskFull) else self._lasting(what, error)
+
+    def _lasting(self, what: str, error: OSError) -> WriteFailed:
+        """Read-only from here on, even when the errno says 'no room': after a failed fsync nothing is known."""
+        self.failure = WriteFailed(
+            storage_error(what, error).message,
+            value=error.filename,
+            hint="the log is read-only now; see to the disk and open it again: recovery decides from what is on it",
+        )
+        return self.failure
+
+
+def create_segment(files: Files, directory: str, head: SegmentHead, mark: Mark) -> Segment:
+    """An empty segment, durable, under its final name; the name never stands for a file without a whole head page."""
+    segment = Segment.empty(files, directory, head.identity, head.base_offset)
+    temporary = segment.path.removesuffix(SUFFIX) + NEW_SUFFIX
+    file = files.create(temporary)
+    try:
+        file.pwrite([encode_head_page(head, mark)], 0)
+        file.fdatasync()
+    finally:
+        file.close()
+    files.rename(temporary, segment.path)
+    files.sync_directory(directory)
+    return segment
