@@ -27,8 +27,17 @@ class Client:
         return (await self.reader.readuntil(b"PONG\r\n")).removesuffix(b"PONG\r\n")
 
 
-async def connect(broker: Broker, first: bytes = PLAIN) -> Client:
+opened: list[asyncio.StreamWriter] = []
+
+
+async def dial(broker: Broker) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection(broker.host, broker.port, limit=1 << 24)
+    opened.append(writer)
+    return reader, writer
+
+
+async def connect(broker: Broker, first: bytes = PLAIN) -> Client:
+    reader, writer = await dial(broker)
     info = json.loads((await reader.readline()).removeprefix(b"INFO "))
     writer.write(first)
     return Client(reader, writer, info)
@@ -37,7 +46,12 @@ async def connect(broker: Broker, first: bytes = PLAIN) -> Client:
 def serve(test: Callable[[Broker], Coroutine[None, None, None]], options: BrokerOptions | None = None) -> None:
     async def main() -> None:
         async with asyncio.timeout(30), Broker(options=options or BrokerOptions()) as broker:
-            await test(broker)
+            try:
+                await test(broker)
+            finally:
+                for writer in opened:
+                    writer.transport.abort()
+                opened.clear()
 
     asyncio.run(main())
 
@@ -103,7 +117,7 @@ def test_a_client_that_never_reads_does_not_stop_those_who_do() -> None:
 def test_connections_beyond_the_limit_are_refused_and_others_served() -> None:
     async def conversation(broker: Broker) -> None:
         first = await connect(broker)
-        reader, _ = await asyncio.open_connection(broker.host, broker.port)
+        reader, _ = await dial(broker)
         assert await reader.read() == b"-ERR 'maximum connections exceeded'\r\n"
         assert await first.ask(b"") == b""
 
@@ -141,13 +155,10 @@ def test_starting_twice_is_the_callers_fault_and_stopping_twice_is_none() -> Non
 
 
 def test_stopping_ends_the_connections_without_an_error_op() -> None:
-    async def main() -> None:
-        async with asyncio.timeout(10):
-            broker = Broker()
-            await broker.start()
-            client = await connect(broker)
-            await client.ask(b"")
-            await broker.stop()
-            assert await client.reader.read() == b""
+    async def conversation(broker: Broker) -> None:
+        client = await connect(broker)
+        await client.ask(b"")
+        await broker.stop()
+        assert await client.reader.read() == b""
 
-    asyncio.run(main())
+    serve(conversation)

@@ -140,6 +140,11 @@ class Session(ClientOpHandler):
             self.stall = True
         return 0
 
+    def on_torn_publish(self, subject: bytes) -> cython.int:
+        if self.pedantic and not (is_valid_subject(subject) and is_literal(subject)):
+            self._error(error_texts.INVALID_PUBLISH_SUBJECT)
+        return 0
+
     def _no_responders(self, subject: bytes, reply: bytes) -> None:
         """Status 503 for a request that reached nobody, on the requester's own subscription to the reply subject."""
         match: Match = self.router.sublist.match(reply)
@@ -155,18 +160,18 @@ class Session(ClientOpHandler):
     # ── interest ──
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
-        if not is_valid_subject(subject):
-            self._error(error_texts.INVALID_SUBJECT)
-            return 0
+        # The order of the checks is nats-server's: a sid in use is left as it is, whatever the subject.
         if queue == _RESERVED_QUEUE:
-            text = error_texts.queue_permission(_text(subject), _text(queue))
-            self._error(text)
+            self._error(error_texts.queue_permission(_text(subject), _text(queue)))
             return 0
         limit = self.sessions.options.max_subscriptions
         if limit and len(self.outlet.subscriptions) >= limit:
             self._error(error_texts.MAXIMUM_SUBSCRIPTIONS)
             return 0
-        if sid not in self.outlet.subscriptions:  # a sid in use keeps its first subject
+        if sid not in self.outlet.subscriptions:
+            if not is_valid_subject(subject):
+                self._error(error_texts.INVALID_SUBJECT)
+                return 0
             subscription = Subscription(subject, queue, sid, self.outlet, None)
             self.outlet.subscriptions[sid] = subscription
             self.router.subscribe(subscription)

@@ -14,6 +14,7 @@ cdef class ClientOpHandler:
         Py_ssize_t payload,
         Py_ssize_t end,
     ) except? -1
+    cpdef int on_torn_publish(self, bytes subject) except? -1
     cpdef int on_subscribe(self, bytes subject, bytes queue, bytes sid) except? -1
     cpdef int on_unsubscribe(self, bytes sid, Py_ssize_t maximum) except? -1
     cpdef int on_connect(self, bytes json) except? -1

@@ -64,6 +64,10 @@ class ClientOpHandler:
         """
         return 0
 
+    def on_torn_publish(self, subject: bytes) -> cython.int:
+        """A PUB or HPUB whose payload does not end where its size says; a violation follows."""
+        return 0
+
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
         """SUB; `queue` is empty without a queue group."""
         return 0
@@ -197,7 +201,8 @@ class ClientOpParser:
             return self._violation(PAYLOAD_TOO_LARGE)
         body: cython.Py_ssize_t = newline + 1
         end: cython.Py_ssize_t = body + size
-        if filled > end and buffer[end] != 13 or filled > end + 1 and buffer[end + 1] != 10:
+        if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):
+            self.handler.on_torn_publish(slice_bytes(buffer, s1, e1))
             return self._violation(UNKNOWN_OPERATION)
         if filled < end + 2:
             return -1

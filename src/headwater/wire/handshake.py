@@ -4,6 +4,8 @@ Unknown fields are ignored, as nats-server does, so that newer peers can talk to
 the *receiver* assumes: a CONNECT without `verbose` and `pedantic` means both are true.
 """
 
+import json as json_documents
+
 import msgspec
 
 from headwater.errors import RemoteProtocolError
@@ -45,8 +47,8 @@ class ServerInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     xkey: str = ""
 
 
-class ConnectOptions(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """What a client says of itself and wants."""
+class ConnectOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a client says of itself and wants. Unknown fields send the decoder on to its lenient way, which drops them."""
 
     verbose: bool = True
     pedantic: bool = True
@@ -97,6 +99,26 @@ def decode_connect(json: bytes) -> ConnectOptions:
         return ConnectOptions()
     try:
         return _connect_decoder.decode(json)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        # The document may hold a password: the error must not quote it.
-        raise RemoteProtocolError(f"CONNECT with an argument that cannot be read: {error}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return msgspec.convert(_read_as_go_does(json), ConnectOptions)
+    except (ValueError, RecursionError) as error:  # MsgspecError is a ValueError
+        # The document may hold a password: neither this error nor its cause may quote it.
+        raise RemoteProtocolError(f"CONNECT with an argument that cannot be read: {type(error).__name__}") from None
+
+
+def _read_as_go_does(json: bytes) -> dict[str, object]:
+    """What Go's decoder is lenient about: the case of keys, null for "not given", bytes that are no UTF-8.
+
+    Not its depth: beyond the interpreter's recursion limit (some 1,000 levels) a document is refused.
+    """
+    found = json_documents.loads(json.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    known = {field.encode_name for field in msgspec.structs.fields(ConnectOptions)}
+    return {key.lower(): value for key, value in found.items() if value is not None and key.lower() in known}
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(name)  # NaN and Infinity are Python's, not JSON's
