@@ -51,7 +51,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What to read, from where, and how. Counts are messages, times seconds; `ending` is the first sequence not read."""
+    """What to read, from where, and how. Counts in messages, times in seconds; `ending` is the first not read."""
 
     servers: tuple[str, ...]
     stream: str
@@ -118,7 +118,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def resolve(reference: str, name: str) -> str:
-    """The secret behind `env:NAME` or `file:PATH`; empty for no reference. Raises ConfigError, never with the secret."""
+    """The secret behind `env:NAME` or `file:PATH`; empty for no reference. Raises ConfigError, without the secret."""
     kind, _, target = reference.partition(":")
     if kind == "env":
         if target not in os.environ:

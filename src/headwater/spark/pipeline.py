@@ -1,0 +1,132 @@
+"""Events to tables, as plain functions over DataFrames: batch or streaming, ours or anybody's job.
+
+    source (decode=cloudevents) ─┬─▶ bronze    what was on the wire, every row
+                                 ├─▶ silver    events: attributes typed, JSON data as text
+                                 └─▶ rejects   what is no event, as it was, with the reason      silver ─▶ gold
+
+Silver and rejects divide the rows by one expression, `reason`, so no row is in both or in neither. A row is rejected
+when it breaks CloudEvents (the source says how, in `ce_error`) or when its data claims to be JSON and is not. Data
+that claims nothing is taken for JSON if it reads as JSON, and for bytes otherwise.
+
+Gold fits commit events (`{"repo", "sha", "author", "committed_at", "files", ...}`) and takes any others: what an event
+does not have is null or zero in its row.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+WIRE_COLUMNS = ("stream", "subject", "seq", "timestamp", "headers_raw", "headers", "data")
+
+COMMIT_SCHEMA = (
+    "repo string, sha string, author string, authored_at timestamp, committed_at timestamp, subject string, "
+    "files array<struct<path: string, added: long, deleted: long>>"
+)
+
+# CloudEvents 1.0, JSON format 3.1: */json and */*+json, parameters aside.
+JSON_TYPE = r"(?i)^\s*[^\s;/]+/([^\s;]+\+)?json\s*(;.*)?$"
+
+SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # what these functions need of `format("nats")`
+
+
+def bronze(df: "DataFrame") -> "DataFrame":
+    """Every row as it was on the wire: NATS subject, stream sequence, time of storage, headers raw and read, data."""
+    return df.select(*WIRE_COLUMNS)
+
+
+def silver(df: "DataFrame") -> "DataFrame":
+    """The rows that are events, with a column per context attribute.
+
+    `data` is the JSON text (null for other content or none) and `data_binary` the bytes of data that is not JSON.
+    `commit` is a struct where the data describes a commit, else null. `nats_subject`, `stream`, `seq` and `stored_at`
+    lead back to the wire.
+    """
+    data = F.col("ce_data")
+    text = F.when(_is_json(), data.cast("string"))
+    commit = F.from_json(text, COMMIT_SCHEMA)
+    return df.where(reason().isNull()).select(
+        "stream",
+        "seq",
+        F.col("timestamp").alias("stored_at"),
+        F.col("subject").alias("nats_subject"),
+        F.col("ce_id").alias("id"),
+        F.col("ce_source").alias("source"),
+        F.col("ce_type").alias("type"),
+        F.col("ce_subject").alias("subject"),
+        F.col("ce_time").alias("time"),
+        F.col("ce_time_raw").alias("time_raw"),
+        F.col("ce_specversion").alias("specversion"),
+        F.col("ce_datacontenttype").alias("datacontenttype"),
+        F.col("ce_dataschema").alias("dataschema"),
+        F.col("ce_extensions").alias("extensions"),
+        text.alias("data"),
+        F.when(~_is_json() & _has_data(), data).alias("data_binary"),
+        # Spark would also read {"sha": {"a": 1}} as a string: only what looks like an object name makes a commit.
+        F.when(commit["sha"].rlike("^[0-9a-fA-F]{7,64}$") & commit["repo"].isNotNull(), commit).alias("commit"),
+    )
+
+
+def rejects(df: "DataFrame") -> "DataFrame":
+    """The rows that are no events, as they were on the wire, and `reason`: the rule that each breaks."""
+    return df.withColumn("reason", reason()).where(F.col("reason").isNotNull()).select(*WIRE_COLUMNS, "reason")
+
+
+def gold(events: "DataFrame") -> "DataFrame":
+    """Of silver, one row per source, type and month: how much happened, by how many, from when to when.
+
+    An event that was published twice (same source and id) counts once. The month is that of the event's time, or of
+    its storage where it has none. `authors`, `files`, `lines_added` and `lines_deleted` come from commit data and are 0
+    for other events.
+    """
+    when = F.coalesce("commit.committed_at", "time", "stored_at")
+    files = F.coalesce(F.col("commit.files"), F.array())
+    return (
+        events.dropDuplicates(["source", "id"])
+        .withColumn("when", when)
+        .groupBy("source", "type", F.date_trunc("month", "when").cast("date").alias("month"))
+        .agg(
+            F.count("id").alias("events"),
+            F.count_distinct("commit.author").alias("authors"),
+            F.sum(F.size(files)).alias("files"),
+            F.sum(_total("added")).alias("lines_added"),
+            F.sum(_total("deleted")).alias("lines_deleted"),
+            F.min("when").alias("first_time"),
+            F.max("when").alias("last_time"),
+        )
+        .orderBy("source", "type", "month")
+    )
+
+
+def reason() -> "Column":
+    """Why a decoded row is no event; null when it is one."""
+    text = F.col("ce_data").cast("string")
+    broken = F.when(~F.is_valid_utf8(text), F.lit("data: datacontenttype says JSON, the payload is not UTF-8")).when(
+        F.try_parse_json(text).isNull(), F.lit("data: datacontenttype says JSON, the payload is not JSON")
+    )
+    return F.coalesce("ce_error", F.when(_has_data() & _says_json(), broken))
+
+
+def _has_data() -> "Column":
+    return F.coalesce(F.octet_length("ce_data") > 0, F.lit(False))
+
+
+def _says_json() -> "Column":
+    return F.coalesce(F.col("ce_datacontenttype").rlike(JSON_TYPE), F.lit(False))
+
+
+def _is_json() -> "Column":
+    """Whether there is data and it is JSON: because it says so, or because it says nothing and reads as JSON."""
+    text = F.col("ce_data").cast("string")
+    reads = F.col("ce_datacontenttype").isNull() & F.is_valid_utf8(text) & F.try_parse_json(text).isNotNull()
+    return _has_data() & (_says_json() | F.coalesce(reads, F.lit(False)))
+
+
+def _total(field: str) -> "Column":
+    """The sum of a number over the files of a commit; 0 without any."""
+    numbers = F.transform(
+        F.coalesce(F.col(f"commit.files.{field}"), F.array().cast("array<bigint>")), lambda n: F.coalesce(n, F.lit(0))
+    )
+    return F.aggregate(numbers, F.lit(0).cast("long"), lambda total, n: total + n)

@@ -1,0 +1,136 @@
+"""One run of the pipeline: all that a stream holds, from where the last run ended, into tables.
+
+Exactly once rests on three things. Spark writes the range of a batch into the checkpoint before the batch runs; the
+source gives the same rows for the same range; and a batch is written to the tables under its number, replacing what a
+killed run left of it. Gold is computed from silver as a whole, after the last batch.
+
+The tables and the checkpoint belong together, and lie together in `out_dir`. Tables without their checkpoint would get
+every event a second time under the same numbers, so that is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from headwater.errors import ConfigError
+from headwater.spark.pipeline import SOURCE_OPTIONS, bronze, gold, rejects, silver
+from headwater.spark.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BATCH_TABLES: dict[str, Callable[["DataFrame"], "DataFrame"]] = {"bronze": bronze, "silver": silver, "rejects": rejects}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A step is done: `rows` went into `table` in batch `batch_id` (-1 for gold); `through` is the row count of all
+    batches of this run so far in that table."""
+
+    table: str
+    batch_id: int
+    rows: int
+    through: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineCounts:
+    """Rows in each table after a run, and of bronze and silver the distinct messages and events among them."""
+
+    bronze: int
+    bronze_distinct: int
+    silver: int
+    silver_distinct: int
+    rejects: int
+    gold: int
+
+
+def run_available_now(
+    spark: "SparkSession",
+    servers: str,
+    stream: str,
+    out_dir: str | Path,
+    *,
+    max_offsets_per_trigger: int | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> PipelineCounts:
+    """Take everything that `stream` holds now into `out_dir`, and end.
+
+    `max_offsets_per_trigger` bounds a micro-batch (all in one when None); `options` are further options of the source
+    (credentials, subjects, ...). `progress` is called, from another thread, after each table of each batch.
+    Raises ConfigError for tables without their checkpoint, EnvironmentProblem when another job holds the directory,
+    and what Spark raises when the query fails.
+    """
+    tables = Tables(Path(out_dir))
+    checkpoint = tables.path("checkpoint")
+    report = progress or (lambda _: None)
+    with tables.locked(spark):
+        if not checkpoint.exists() and any(tables.path(name).exists() for name in BATCH_TABLES):
+            raise ConfigError(
+                f"{tables.root} has tables but no checkpoint, and every event would come twice",
+                value=tables.root,
+                hint="bring the checkpoint back, or start with an empty directory",
+            )
+        _start(spark, servers, stream, tables, max_offsets_per_trigger, options or {}, report).awaitTermination()
+        if tables.count("silver"):
+            rows = tables.replace("gold", gold(spark.read.parquet(str(tables.path("silver")))))
+            report(Progress("gold", -1, rows, rows))
+        return _count(spark, tables)
+
+
+def _start(
+    spark: "SparkSession",
+    servers: str,
+    stream: str,
+    tables: Tables,
+    most: int | None,
+    options: Mapping[str, str],
+    report: Callable[[Progress], None],
+) -> "StreamingQuery":
+    reader = spark.readStream.format("nats").options(**SOURCE_OPTIONS)
+    reader = reader.option("servers", servers).option("stream", stream).option("startingOffsets", "earliest")
+    if most is not None:
+        reader = reader.option("maxOffsetsPerTrigger", most)
+    through = dict.fromkeys(BATCH_TABLES, 0)
+
+    def write(batch: "DataFrame", batch_id: int) -> None:
+        batch.persist()  # one read of the stream for three tables
+        try:
+            for name, transform in BATCH_TABLES.items():
+                rows = tables.write_batch(name, batch_id, transform(batch))
+                through[name] += rows
+                report(Progress(name, batch_id, rows, through[name]))
+        finally:
+            batch.unpersist()
+
+    return (
+        reader.options(**options)
+        .load()
+        .writeStream.foreachBatch(write)
+        .option("checkpointLocation", str(tables.path("checkpoint")))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def _count(spark: "SparkSession", tables: Tables) -> PipelineCounts:
+    distinct = {"bronze": 0, "silver": 0}
+    if tables.count("bronze"):
+        # One query for both: on small tables Spark's fixed cost per query is all there is.
+        messages = spark.read.parquet(str(tables.path("bronze"))).agg(F.count_distinct("stream", "seq").alias("bronze"))
+        events = spark.read.parquet(str(tables.path("silver"))).agg(F.count_distinct("source", "id").alias("silver"))
+        (row,) = messages.crossJoin(events).collect()
+        distinct = row.asDict()
+    return PipelineCounts(
+        bronze=tables.count("bronze"),
+        bronze_distinct=distinct["bronze"],
+        silver=tables.count("silver"),
+        silver_distinct=distinct["silver"],
+        rejects=tables.count("rejects"),
+        gold=tables.count("gold"),
+    )
