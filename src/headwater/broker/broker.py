@@ -25,7 +25,7 @@ from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
 
 COMPATIBLE_VERSION = "2.15.1"
-"""What INFO claims: clients decide by it which features a server has. It is the nats-server that ours was held against."""
+"""What INFO claims, for clients decide by it which features there are: the nats-server that ours was held against."""
 API_LEVEL = 4  # of JetStream; the one of that server
 
 _STOP_SECONDS = 5.0

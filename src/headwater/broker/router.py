@@ -161,10 +161,10 @@ class Router:
             ):
                 deliveries += 1
         position: cython.Py_ssize_t
-        tried: cython.Py_ssize_t
+        _tried: cython.Py_ssize_t
         for members in match.groups:
             position = self._next_random() % len(members)
-            for tried in range(len(members)):
+            for _tried in range(len(members)):
                 subscription = members[position]
                 if subscription.callback is not None:
                     if called is None:

@@ -4,8 +4,8 @@
                                                                          └─ +OK, -ERR, PONG, INFO ─▶ output
 
 The session holds the rules of one conversation (verbose, pedantic, echo, limits); who gets a message is the router's
-business, when bytes are written the link's. Nothing here awaits. The hot path is `on_publish`: it remembers what the last
-subject matched, and makes no Python object when the next message has the same one.
+business, when bytes are written the link's. Nothing here awaits. The hot path is `on_publish`: it remembers what the
+last subject matched, and makes no Python object when the next message has the same one.
 
 Source: client protocol document; exact texts and consequences as nats-server 2.15 has them.
 """

@@ -4,10 +4,10 @@
                        ├─ "*" ─▶ node         one token
                        └─ ">" ─▶ node         one token or more, always last
 
-`match(subject)` returns a `Match`: the plain subscriptions, and per queue group its members (a group is one group across
-literal and wildcard subscriptions). A Match is a snapshot and is never changed; `generation` goes up with every change of
-interest, and a Match of another generation is stale. The cache keeps at most `CACHE_SIZE` subjects and is emptied when
-full: a flood of one-time subjects must not grow it.
+`match(subject)` returns a `Match`: the plain subscriptions, and per queue group its members (a group is one group
+across literal and wildcard subscriptions). A Match is a snapshot and is never changed; `generation` goes up with every
+change of interest, and a Match of another generation is stale. The cache keeps at most `CACHE_SIZE` subjects and is
+emptied when full: a flood of one-time subjects must not grow it.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they reach nobody).
 """
@@ -60,8 +60,8 @@ class Outlet:
 class Subscription:
     """One SUB of a client (`outlet`), or of the broker itself (`callback`).
 
-    `prefix` is everything of a MSG line up to the tail, when the subject is literal; empty otherwise. `maximum` is 0 for
-    no limit, else the number of deliveries since SUB after which it ends.
+    `prefix` is everything of a MSG line up to the tail, when the subject is literal; empty otherwise. `maximum` is 0
+    for no limit, else the number of deliveries since SUB after which it ends.
     """
 
     def __init__(

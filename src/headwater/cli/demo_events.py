@@ -1,0 +1,135 @@
+"""Where the demo's events come from: the git history of a checkout, or any file of JSON lines; both as CloudEvents.
+
+An event's `source` and `id` are functions of its content alone, so that reading the same input again gives the same
+events: that is what lets a stream drop them when the demo runs a second time, or was killed half-way.
+
+    commit   {"repo", "sha", ...}   source /<repo>        id <sha>            type dev.headwater.demo.commit
+    other    any JSON object        source /<file name>   id <its own id>     type dev.headwater.demo.event
+                                                          or its digest
+
+A line that is no JSON object is no event: it is counted and named, and the rest goes on.
+"""
+
+import gzip
+import hashlib
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from headwater.cloudevents import CloudEvent
+from headwater.errors import CloudEventError, EnvironmentProblem
+
+COMMIT = "dev.headwater.demo.commit"
+EVENT = "dev.headwater.demo.event"
+SUBJECTS = "events.>"
+
+_NOT_IN_TOKEN = re.compile(r"[\s.*>\x00-\x1f]+")
+_FORMAT = "%x1e%H%x1f%aI%x1f%cI%x1f%ae%x1f%s"  # record and unit separators: no subject line has them
+_GIT_SECONDS = 120
+
+
+@dataclass(slots=True)
+class EventLines:
+    """Reads lines into events. `refused` counts the lines that are no JSON objects, `first_refusal` says why."""
+
+    name: str
+    refused: int = 0
+    first_refusal: str = ""
+    _digests: Counter[str] = field(default_factory=Counter)
+
+    def events(self, lines: Iterable[bytes]) -> Iterator[tuple[str, CloudEvent]]:
+        """NATS subject and event of each line; blank lines are passed over."""
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield self._read(line.strip())
+            except (msgspec.MsgspecError, UnicodeDecodeError, CloudEventError) as error:
+                self.refused += 1
+                self.first_refusal = self.first_refusal or f"line {number}: {error}"
+
+    def _read(self, line: bytes) -> tuple[str, CloudEvent]:
+        found = msgspec.json.decode(line, type=dict[str, Any])
+        repo, sha = found.get("repo"), found.get("sha")
+        if isinstance(repo, str) and isinstance(sha, str) and repo and sha:
+            kind, source, identity, time = COMMIT, repo, sha, found.get("committed_at")
+        else:
+            kind, source, identity, time = EVENT, self.name, self._identity(found, line), found.get("time")
+        event = CloudEvent(
+            id=identity,
+            source="/" + _NOT_IN_TOKEN.sub("_", source) if kind == EVENT else "/" + source,
+            type=kind,
+            time=time if isinstance(time, str) else None,
+            datacontenttype="application/json",
+            data=msgspec.Raw(line),
+        )
+        return f"events.{kind.rpartition('.')[2]}.{_token(source)}", event
+
+    def _identity(self, found: dict[str, Any], line: bytes) -> str:
+        own = found.get("id")
+        if isinstance(own, str | int) and not isinstance(own, bool) and str(own):
+            return str(own)
+        digest = hashlib.sha256(line).hexdigest()[:32]
+        # Two equal lines are two events; which of them is which does not matter.
+        self._digests[digest] += 1
+        return digest if self._digests[digest] == 1 else f"{digest}-{self._digests[digest]}"
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, gzip or plain. Raises EnvironmentProblem when it cannot be read."""
+    try:
+        opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+        with opened as lines:
+            yield from lines
+    except (OSError, EOFError) as error:
+        raise EnvironmentProblem(
+            f"cannot read {path}: {error}", value=path, hint="name a file of JSON lines"
+        ) from error
+
+
+def git_history(checkout: Path) -> Iterator[bytes]:
+    """One JSON line per commit of a checkout, oldest first, in the shape of a commit event. Authors are digests.
+
+    Raises EnvironmentProblem when there is no git or no history.
+    """
+    command = ["git", "-C", str(checkout), "log", "--reverse", "--numstat", f"--format={_FORMAT}"]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_GIT_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EnvironmentProblem(
+            f"{checkout} has no git history that can be read", value=checkout, hint="name a file with --events"
+        ) from error
+    for record in done.stdout.decode("utf-8", "replace").split("\x1e")[1:]:
+        head, _, rest = record.partition("\n")
+        sha, authored, committed, email, subject = head.split("\x1f", 4)
+        yield msgspec.json.encode(
+            {
+                "repo": checkout.resolve().name,
+                "sha": sha,
+                "authored_at": authored,
+                "committed_at": committed,
+                "author": hashlib.sha256(email.encode()).hexdigest()[:12],
+                "subject": subject,
+                "files": [_changed(line) for line in rest.splitlines() if line.count("\t") == 2],
+            }
+        )
+
+
+def _changed(line: str) -> dict[str, object]:
+    """`<added>\\t<deleted>\\t<path>` of --numstat; binary files have dashes for numbers."""
+    added, deleted, path = line.split("\t")
+    return {
+        "path": path,
+        "added": int(added) if added.isdigit() else 0,
+        "deleted": int(deleted) if deleted.isdigit() else 0,
+    }
+
+
+def _token(name: str) -> str:
+    return _NOT_IN_TOKEN.sub("_", name.replace("/", "_")) or "_"
