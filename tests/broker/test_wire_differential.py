@@ -1,10 +1,10 @@
 """Random ops with random cuts give the same bytes, subscription by subscription, on nats-server and on our broker.
 
-One script of ops runs on one link of each server while listeners with wildcards stand on links of their own. What must be
-equal: for every subscription the exact stream of its deliveries; the order of all other lines (+OK, PONG, -ERR) on the
-link; and whether the server closes it. The order among several subscriptions of one link is left open by NATS, and a queue
-group picks its member at random: those are compared as far as they are defined. The last op may be mutated at random, so
-the same test holds the two parsers against each other on bytes that are no protocol.
+One script of ops runs on one link of each server while listeners with wildcards stand on links of their own. What must
+be equal: for every subscription the exact stream of its deliveries; the order of all other lines (+OK, PONG, -ERR) on
+the link; and whether the server closes it. The order among several subscriptions of one link is left open by NATS, and
+a queue group picks its member at random: those are compared as far as they are defined. The last op may be mutated at
+random, so the same test holds the two parsers against each other on bytes that are no protocol.
 """
 
 import random
@@ -74,8 +74,8 @@ def draw_op(rng: random.Random, limit: int) -> bytes:
 def draw_script(rng: random.Random) -> tuple[bytes, list[int]]:
     """CONNECT with random options, then ops; in one script of three the last op is damaged. And where to cut it.
 
-    A server that closes while input is unread resets the connection, and what is still in its socket's queue is lost, with
-    either server. So a damaged script has small payloads, and its last op comes in one piece.
+    A server that closes while input is unread resets the connection, and what is still in its socket's queue is lost,
+    with either server. So a damaged script has small payloads, and its last op comes in one piece.
     """
     options = {name: rng.random() < 0.3 for name in ("verbose", "pedantic", "no_responders")}
     damaged = rng.random() < 0.33
@@ -137,9 +137,9 @@ def describe_difference(real: Heard, ours: Heard) -> str:
     """Where the first differing stream is, shortened: whole scripts are hundreds of kilobytes."""
     streams: list[tuple[str, Sequence[object], Sequence[object]]] = [("lines", real.lines, ours.lines)]
     for sid in real.by_sid | ours.by_sid:
-        streams.append((f"sid {sid!r}", real.by_sid.get(sid, []), ours.by_sid.get(sid, [])))
+        streams += [(f"sid {sid!r}", real.by_sid.get(sid, []), ours.by_sid.get(sid, []))]
     for subject, theirs, mine in zip(LISTENERS, real.listeners, ours.listeners, strict=True):
-        streams.append((f"listener {subject!r}", theirs, mine))
+        streams += [(f"listener {subject!r}", theirs, mine)]
     for name, wanted, heard in streams:
         for index, (want, got) in enumerate(zip_longest(wanted, heard)):
             if want != got:
