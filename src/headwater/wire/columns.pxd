@@ -2,6 +2,11 @@ cimport cython
 from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.server_ops cimport ServerOpHandler
 
+cdef bytes PREFIX
+cdef bytes ACK_PREFIX
+cdef Py_ssize_t MANY_NAMES
+cdef Py_ssize_t MAX_TOKENS
+
 cdef bint is_ascii(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cdef bint is_name(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cdef bint same(bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytearray other, Py_ssize_t other_start) noexcept

@@ -24,26 +24,28 @@ Not done here: sending anything. PINGs are counted, statuses collected; the owne
 Offsets are int32, so the owner takes the columns before `size` reaches `MAX_SIZE`.
 """
 
+import re
 from array import array
 from dataclasses import dataclass, field
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import OutputBuffer, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
-    from headwater.wire.memory import OutputBuffer, find_byte, slice_bytes
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
     from headwater.wire.server_ops import ServerOpHandler
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
 from headwater.model.header_block import decode_header_block
 
-PREFIX: bytes = b"NATS/1.0\r\n"
-ACK_PREFIX: bytes = b"$JS.ACK."
+PREFIX = b"NATS/1.0\r\n"
+_NAME = re.compile(rb"[!-~]+")
+ACK_PREFIX = b"$JS.ACK."
 MAX_SIZE: int = 1 << 30  # bytes; with one more message (64 MiB) behind it, offsets still fit in int32
-MANY_NAMES: int = 32  # distinct names up to which comparing each with each is cheaper than hashing
-MAX_TOKENS: int = 16  # of an acknowledgement subject; 12 are in use
+MANY_NAMES = 32  # distinct names up to which comparing each with each is cheaper than hashing
+MAX_TOKENS = 16  # of an acknowledgement subject; 12 are in use
 
 
 def is_ascii(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
@@ -59,11 +61,13 @@ def is_ascii(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
 
 def is_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
     """Whether `buffer[start:end]` is a header name: bytes 0x21 to 0x7E without colon, at least one."""
-    at: cython.Py_ssize_t
-    for at in range(start, end):
-        if buffer[at] < 33 or buffer[at] > 126:
-            return False
-    return end > start
+    if cython.compiled:
+        at: cython.Py_ssize_t
+        for at in range(start, end):
+            if buffer[at] < 33 or buffer[at] > 126:
+                return False
+        return end > start
+    return _NAME.fullmatch(buffer, start, end) is not None
 
 
 def same(
@@ -86,18 +90,21 @@ def same(
 def number(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
     """The number that 1 to 19 ASCII digits in `buffer[start:end]` write, or -1; above 2**63 - 1 also -1."""
     value: cython.longlong = 0
-    at: cython.Py_ssize_t
-    digit: cython.int
     if start >= end or end - start > 19:
         return -1
-    for at in range(start, end):
-        digit = buffer[at] - 48
-        if digit < 0 or digit > 9:
-            return -1
-        if value > 922337203685477579:  # one more digit could leave int64
-            return -1
-        value = value * 10 + digit
-    return value
+    if cython.compiled:
+        at: cython.Py_ssize_t
+        digit: cython.int
+        for at in range(start, end):
+            digit = buffer[at] - 48
+            if digit < 0 or digit > 9:
+                return -1
+            if value > 922337203685477580 or (value == 922337203685477580 and digit > 7):
+                return -1
+            value = value * 10 + digit
+        return value
+    digits: bytearray = buffer[start:end]
+    return int(digits) if digits.isdigit() and int(digits) < 1 << 63 else -1
 
 
 class Numbers:
@@ -394,7 +401,7 @@ class ColumnDecoder(ServerOpHandler):
         delivery: cython.longlong
         timestamp: cython.longlong
         pending: cython.longlong
-        if end - start < 20 or buffer[start] != 36 or slice_bytes(buffer, start, start + 8) != ACK_PREFIX:
+        if end - start < 20 or buffer[start] != 36 or not equals(buffer, start, start + 8, ACK_PREFIX):
             return 0
         token = start + 8
         while tokens < MAX_TOKENS:
@@ -443,7 +450,7 @@ class ColumnDecoder(ServerOpHandler):
         colon: cython.Py_ssize_t
         stop: cython.Py_ssize_t
         line_end: cython.Py_ssize_t
-        if end - start < 12 or slice_bytes(buffer, start, at) != PREFIX:
+        if end - start < 12 or not equals(buffer, start, at, PREFIX):
             return False
         while True:
             line_end = find_byte(buffer, 13, at, end - 1)
