@@ -89,20 +89,19 @@ def same(
 
 def number(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
     """The number that 1 to 19 ASCII digits in `buffer[start:end]` write, or -1; above 2**63 - 1 also -1."""
-    value: cython.longlong = 0
     if start >= end or end - start > 19:
         return -1
     if cython.compiled:
+        value: cython.ulonglong = 0  # 19 digits fit; what does not fit in int64 comes out negative
         at: cython.Py_ssize_t
         digit: cython.int
         for at in range(start, end):
             digit = buffer[at] - 48
             if digit < 0 or digit > 9:
                 return -1
-            if value > 922337203685477580 or (value == 922337203685477580 and digit > 7):
-                return -1
             value = value * 10 + digit
-        return value
+        signed: cython.longlong = cython.cast(cython.longlong, value)
+        return signed if signed >= 0 else -1
     digits: bytearray = buffer[start:end]
     return int(digits) if digits.isdigit() and int(digits) < 1 << 63 else -1
 
