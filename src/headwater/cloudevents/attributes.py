@@ -96,9 +96,14 @@ _BAD_CHARACTER: Final = re.compile(
 )
 
 
+def is_plain(text: str) -> bool:
+    """Printable ASCII: allowed in a String without a look at each character. Several values may be judged as one."""
+    return text.isascii() and text.isprintable()
+
+
 def check_string(name: str, value: str, header: str | None = None) -> None:
     """Raises CloudEventError for a character that the String type excludes."""
-    if value.isascii() and value.isprintable():
+    if is_plain(value):
         return
     match = _BAD_CHARACTER.search(value)
     if match is None:
@@ -111,6 +116,9 @@ def check_string(name: str, value: str, header: str | None = None) -> None:
 _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)"
     r"(?:\.([0-9]+))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+)
+_COMMON_TIME: Final = re.compile(
+    r"|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?[Zz]"
 )
 _LONG_MONTHS: Final = frozenset(("01", "03", "05", "07", "08", "10", "12"))
 
@@ -156,7 +164,7 @@ def to_datetime(name: str, text: str) -> datetime:
 
 
 def from_datetime(name: str, value: datetime) -> str:
-    """RFC 3339 text. Raises CloudEventError for a datetime without a time zone, or one with a zone finer than minutes."""
+    """RFC 3339 text. Raises CloudEventError for a datetime without a time zone, or with a zone finer than minutes."""
     text = value.isoformat()
     text = text[:-6] + "Z" if text.endswith("+00:00") else text
     if not is_timestamp(text):
@@ -231,6 +239,14 @@ def check_context(attributes: Mapping[str, AttributeValue], strict: bool = False
 
     `prefix` is that of the headers they came in, for the errors. Raises CloudEventError.
     """
+    if not is_common(attributes):
+        check_each(attributes, prefix)
+    if strict:
+        _check_grammar(attributes, prefix)
+
+
+def check_each(attributes: Mapping[str, AttributeValue], prefix: str | None = None) -> None:
+    """The rules of `check_context` one by one, grammar left out. Raises CloudEventError."""
     for name in REQUIRED:
         if name not in attributes:
             refuse(MISSING, name, header=_header(prefix, name), why="REQUIRED")
@@ -247,8 +263,25 @@ def check_context(attributes: Mapping[str, AttributeValue], strict: bool = False
     time = attributes.get("time")
     if time is not None and not is_timestamp(str(time)):
         refuse(NOT_RFC3339, "time", time, _header(prefix, "time"))
-    if strict:
-        _check_grammar(attributes, prefix)
+
+
+def is_common(attributes: Mapping[str, AttributeValue]) -> bool:
+    """Whether all is as nearly always: core attributes are str, none is empty, the time is UTC before the 29th."""
+    get = attributes.get
+    core = [
+        get("id"),
+        get("source"),
+        get("type"),
+        get("subject", "-"),
+        get("datacontenttype", "-"),
+        get("dataschema", "-"),
+    ]
+    try:
+        "".join(core)  # type: ignore[arg-type]
+        time = _COMMON_TIME.fullmatch(get("time", ""))  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return time is not None and get("specversion") == SPECVERSION and "" not in core
 
 
 def _check_grammar(attributes: Mapping[str, AttributeValue], prefix: str | None) -> None:

@@ -223,10 +223,14 @@ class CloudEvent:
 
 def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeValue]:
     """The attributes that are set, each of one of the types in memory. Raises CloudEventError."""
-    checked: dict[str, AttributeValue] = {}
-    for name, value in context.items():
-        if value is None:
-            continue
+    checked: dict[str, AttributeValue] = {name: value for name, value in context.items() if value is not None}
+    try:
+        if rules.is_plain("".join(checked.values())):  # type: ignore[arg-type]
+            check_context(checked, strict)
+            return checked
+    except TypeError:  # a value that is no str
+        pass
+    for name, value in checked.items():
         text = canonical_string(name, value)
         if isinstance(value, (str, datetime)):
             checked[name] = text

@@ -28,6 +28,8 @@ from headwater.cloudevents.header_value import INVALID_UTF8
 NOT_AN_OBJECT: Final = "not an object"
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NO_DATA: Final = msgspec.Raw()
+_text = msgspec.json.Decoder(msgspec.Raw)
 _value = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder().encode
 
@@ -42,9 +44,19 @@ def to_json(event: CloudEvent) -> bytes:
         case DataKind.TEXT:
             members["data"] = payload.decode()
         case DataKind.JSON:
-            decode_json(payload)
-            members["data"] = msgspec.Raw(payload.removeprefix(BYTE_ORDER_MARK))
+            members["data"] = _json_text(payload)
     return _encode(members)
+
+
+def _json_text(payload: bytes) -> msgspec.Raw:
+    """A JSON payload, fit to be put into another JSON text. Raises CloudEventError."""
+    try:
+        text = _text.decode(payload.removeprefix(BYTE_ORDER_MARK))
+        if not payload.isascii():
+            payload.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        refuse(NOT_JSON, "data", payload, why=f"the payload is no JSON: {error}")
+    return text
 
 
 def from_json(text: bytes, strict: bool = False) -> CloudEvent:
@@ -52,6 +64,8 @@ def from_json(text: bytes, strict: bool = False) -> CloudEvent:
     text = bytes(text).removeprefix(BYTE_ORDER_MARK)
     if not text.isascii():
         _check_utf8(text)
+    elif event := _from_common(text, strict):
+        return event
     try:
         members = _members.decode(text)
     except msgspec.ValidationError as error:
@@ -61,13 +75,64 @@ def from_json(text: bytes, strict: bool = False) -> CloudEvent:
     if _shortest(members) != len(text):
         _check_distinct(text)
     data, data_base64 = members.pop("data", None), members.pop("data_base64", None)
-    attributes: dict[str, AttributeValue] = {}
-    for name, raw in members.items():
-        value = _attribute(name, raw)
-        if value is not None:
-            attributes[name] = value
+    attributes = {name: value for name, raw in members.items() if (value := _attribute(name, raw)) is not None}
     check_context(attributes, strict)
     return CloudEvent._of(attributes, *_data(data, data_base64, attributes.get("datacontenttype")))
+
+
+class _CommonEvent(msgspec.Struct):
+    """What nearly every JSON event is: core attributes, all strings, and `data`. Other members are passed over."""
+
+    specversion: str
+    id: str
+    source: str
+    type: str
+    data: msgspec.Raw = _NO_DATA
+    datacontenttype: str = ""
+    dataschema: str = ""
+    subject: str = ""
+    time: str = ""
+
+
+_common_event = msgspec.json.Decoder(_CommonEvent)
+
+
+def _from_common(text: bytes, strict: bool) -> CloudEvent | None:
+    """The event if it has core attributes of printable ASCII and data, each once and nothing else, without blanks.
+
+    A text can not be shorter than that, so its length proves that nothing was passed over.
+    """
+    try:
+        read = _common_event.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    attributes: dict[str, AttributeValue] = {
+        "specversion": read.specversion,
+        "id": read.id,
+        "source": read.source,
+        "type": read.type,
+    }
+    if content_type := read.datacontenttype:
+        attributes["datacontenttype"] = content_type
+    if read.dataschema:
+        attributes["dataschema"] = read.dataschema
+    if read.subject:
+        attributes["subject"] = read.subject
+    if read.time:
+        attributes["time"] = read.time
+    values = "".join(attributes.values())  # type: ignore[arg-type]
+    shortest = len("".join(attributes)) + len(values) + len('"":"",') * len(attributes) + len("{}") - 1
+    kind, payload = DataKind.ABSENT, b""
+    if read.data is not _NO_DATA:
+        payload = bytes(read.data)
+        shortest += len('"data":,') + len(payload)
+        if content_type and not is_json_type(content_type):
+            return None
+        kind = DataKind.JSON
+    if shortest != len(text) or not rules.is_plain(values):
+        return None
+    check_context(attributes, strict)
+    return CloudEvent._of(attributes, kind, payload)
 
 
 def _attribute(name: str, raw: msgspec.Raw) -> AttributeValue | None:
@@ -128,6 +193,9 @@ class _Members(list[tuple[str, Any]]):
 
 def _check_distinct(text: bytes) -> None:
     """Raises CloudEventError for a member that is there twice. `text` is a JSON object."""
+    compact = msgspec.json.format(text, indent=-1)
+    if _shortest(_members.decode(compact)) == len(compact):
+        return
     seen = set()
     for name, value in _all_members(text):
         if name in seen:
@@ -156,7 +224,7 @@ def _check_utf8(text: bytes) -> None:
 
 
 def _explain(text: bytes, error: Exception) -> NoReturn:
-    """Refuse a text that msgspec does not read: by the attribute if it is one with a lone surrogate, else as no JSON."""
+    """Refuse a text that msgspec does not read: for a lone surrogate in an attribute, else as no JSON."""
     for name, value in _all_members(text):
         if isinstance(value, str):
             check_string(name, value)

@@ -25,7 +25,7 @@ from headwater.cloudevents.event import (
     is_json_type,
     media_type,
 )
-from headwater.cloudevents.header_value import decode_header_value, encode_header_value
+from headwater.cloudevents.header_value import decode_header_value, encode_header_value, needs_encoding
 from headwater.cloudevents.json_format import from_json, to_json
 from headwater.errors import CloudEventError, HeaderError
 from headwater.model.header_names import NatsHeader
@@ -74,10 +74,14 @@ def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
     cannot hold.
     """
     attributes = event.attributes
-    pairs = []
-    for name, value in attributes.items():
-        text = value if isinstance(value, str) else canonical_string(name, value)
-        pairs.append((PREFIX + name, encode_header_value(text)))
+    try:
+        texts = list(attributes.values())
+        plain = not needs_encoding("".join(texts))  # type: ignore[arg-type]
+    except TypeError:  # an extension that is no String
+        plain = False
+    if not plain:
+        texts = [encode_header_value(canonical_string(name, value)) for name, value in attributes.items()]
+    pairs: list[tuple[str, str]] = list(zip([PREFIX + name for name in attributes], texts, strict=True))  # type: ignore[arg-type]
     if event.kind is DataKind.JSON and "datacontenttype" not in attributes:
         pairs.append((PREFIX + "datacontenttype", _ENCODED_JSON_TYPE))
     if msg_id:
@@ -87,7 +91,7 @@ def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
 
 
 def to_structured(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
-    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError for data that is no JSON."""
+    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError if JSON data is none."""
     pairs = [(CONTENT_TYPE, STRUCTURED_JSON)]
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
@@ -127,24 +131,25 @@ def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
     pairs = _pairs(message)
     attributes: dict[str, str] = {}
     content_type = None
-    plain = True
+    others = 0  # headers that are no attributes
+    well_named = True
     for name, value in pairs:
         attribute = _ATTRIBUTE_OF.get(name)
         if attribute is None:
             if name[:3].lower() == PREFIX:
                 attribute = name[3:].lower()
-                plain = plain and rules.is_attribute_name(attribute)
+                well_named = well_named and rules.is_attribute_name(attribute)
             else:
+                others += 1
                 if content_type is None and name.lower() == "content-type":
                     content_type = value
                 continue
-        plain = plain and attribute not in attributes
         attributes[attribute] = value
     data = message.data
     mode = _mode(content_type, bool(attributes), data, strict)
     if mode == "structured":
         return from_json(data, strict)
-    if not plain:
+    if not well_named or len(attributes) + others != len(pairs):
         _refuse_names(pairs)
     return _from_binary(attributes, content_type, bytes(data), strict)
 
@@ -196,7 +201,7 @@ def _refuse_names(pairs: Pairs) -> None:
 
 def _from_binary(texts: dict[str, str], content_type: str | None, data: bytes, strict: bool) -> CloudEvent:
     together = "".join(texts.values())
-    if "%" in together or '"' in together or not (together.isascii() and together.isprintable()):
+    if "%" in together or '"' in together or not rules.is_plain(together):
         for name, value in texts.items():
             texts[name] = decode_header_value(value, strict, name, PREFIX + name)
             check_string(name, texts[name], PREFIX + name)
