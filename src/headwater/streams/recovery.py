@@ -31,6 +31,7 @@ from headwater.streams.log_format import (
     IDENTITY_SIZE,
     MARK_SLOTS,
     MARKER_SIZE,
+    MAX_OFFSET,
     SECTOR_SIZE,
     BatchHeader,
     Mark,
@@ -240,7 +241,9 @@ def examine(fetch: Fetch, file_size: int, name: str, base_offset: int, identity:
         facts.head = head
         facts.mark, facts.mark_turn, slots_in_order = decode_marks(page, identity)
         padding = page[mark_position(MARK_SLOTS - 1) + SECTOR_SIZE :]
-        facts.page_in_order = slots_in_order and facts.mark is not None and not any(padding)
+        facts.page_in_order = (
+            slots_in_order and facts.mark is not None and len(page) == HEAD_PAGE_SIZE and not any(padding)
+        )
     for piece in walk(fetch, HEAD_PAGE_SIZE, file_size, identity, base_offset, limit):
         if isinstance(piece, FoundBatch):
             facts.add(piece.position, piece.header)
@@ -276,8 +279,10 @@ def decide(segments: list[SegmentFacts], state: LogState | None) -> Decision:
         if reserved > first:
             damage.append(Damage("missing", first, reserved, True, "", 0, 0))
         return Decision(reserved, None, True, damage, notes)
-    damage.extend(_spoiled_middle(segments[-1]))
-    return _decide_end(segments[-1], max(first, segments[-1].end_offset), state, damage, notes)
+    last = segments[-1]
+    durable = last.mark.durable_end if last.mark and last.page_in_order else MAX_OFFSET
+    damage.extend(_spoiled_middle(last, durable))
+    return _decide_end(last, max(first, last.end_offset), state, damage, notes)
 
 
 def _decide_end(
@@ -305,11 +310,15 @@ def _decide_end(
     return Decision(next_offset, cut_at, roll, damage, notes)
 
 
-def _spoiled_middle(facts: SegmentFacts) -> list[Damage]:
+def _spoiled_middle(facts: SegmentFacts, durable_end: int = MAX_OFFSET) -> list[Damage]:
+    """One write may carry several batches, and a crash may tear an early one of them and leave a later one whole. The
+    whole one is kept (it may have been acknowledged), and the torn one is a certain loss only below `durable_end`."""
     found = []
     for position, end_position, start, end in facts.spoiled:
         if end is not None:
-            found.append(Damage("corrupt", start, end, True, facts.name, position, end_position - position))
+            found.append(
+                Damage("corrupt", start, end, start < durable_end, facts.name, position, end_position - position)
+            )
     return found
 
 

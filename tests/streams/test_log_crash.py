@@ -1,0 +1,243 @@
+"""Power loss at every recorded call, in every shape; lost, torn and kept writes; and what the log promises after it.
+
+The promises, as `_check` asserts them after each crash:
+* every acknowledged record is there, at its offset, byte for byte;
+* nothing is there that was not written; a batch is there whole or not at all;
+* no offset that was ever readable is given out again;
+* nothing is reported as certainly lost; opening again finds the same.
+"""
+
+import errno
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.recording_files import VARIANTS, RecordingFiles, Replay
+
+from headwater.errors import DiskFull, StorageError, WriteFailed
+from headwater.streams.log import Log
+from headwater.streams.options import LogOptions, SyncPolicy
+
+DIRECTORY = "store/orders"
+Content = tuple[bytes, bytes, bytes, int]
+
+
+@dataclass
+class History:
+    """What a workload did. Times are numbers of recorded calls."""
+
+    written: list[tuple[int, int, int, dict[int, Content]]] = field(default_factory=list)  # begun, acked (-1), end
+
+    def add(self, begun: int, acked: int, end: int, records: dict[int, Content]) -> None:
+        self.written.append((begun, acked, end, records))
+
+
+def options(sync: SyncPolicy = "always") -> LogOptions:
+    return LogOptions(segment_bytes=64 << 10, batch_bytes=600, sync=sync, sync_interval_ns=50, cache_bytes=2000)
+
+
+def work(log: Log, files: RecordingFiles, random: Random, batches: int) -> History:
+    """Stage, seal, write, publish or abandon; the next records are staged while a batch is being written."""
+    history = History()
+    before = contents(log)
+    staged: dict[int, Content] = {}
+    _stage(log, random, staged)
+    for _ in range(batches):
+        batch = log.seal()
+        writing, staged = staged, {}
+        assert batch is not None
+        _stage(log, random, staged)
+        begun = len(files.calls)
+        try:
+            log.write(batch)
+        except DiskFull:
+            log.abandon(batch)
+            history.add(begun, -1, batch.end_offset, writing)
+            continue
+        log.publish(batch)
+        history.add(begun, len(files.calls), batch.end_offset, writing)
+        if random.random() < 0.1:
+            assert_holds(log, history, before)
+    return history
+
+
+def _stage(log: Log, random: Random, staged: dict[int, Content]) -> None:
+    for _ in range(random.choice((1, 1, 2, 7, 30))):
+        block = b"" if random.random() < 0.5 else b"NATS/1.0\r\na: b\r\n\r\n"
+        size = random.choice((0, 5, 200, 3000)) if random.random() < 0.2 else 20
+        content = (b"orders.%d" % random.randrange(9), block, random.randbytes(size), random.randrange(1 << 60))
+        staged[log.stage(*content)] = content
+
+
+def contents(log: Log) -> dict[int, Content]:
+    records = log.read(0, 1 << 40, 1 << 40)
+    assert [r.offset for r in records] == sorted({r.offset for r in records})
+    return {r.offset: (r.subject, r.header_block, r.payload, r.timestamp_ns) for r in records}
+
+
+def assert_holds(log: Log, history: History, before: dict[int, Content]) -> None:
+    expected = dict(before)
+    for _, acked, _, records in history.written:
+        if acked >= 0:
+            expected |= records
+    assert contents(log) == expected
+    assert log.record_count == len(expected)
+
+
+def check_crash(files: RecordingFiles, history: History, calls: int, durable_acks: bool = True) -> None:
+    log = Log.open(files, DIRECTORY, options(), 1)
+    found = contents(log)
+    visible_end = 0
+    possible: dict[int, Content] = {}
+    for begun, acked, end, records in history.written:
+        if acked >= 0 and acked <= calls:
+            visible_end = end
+            if durable_acks:
+                assert records.items() <= found.items(), "an acknowledged record is lost"
+        if begun < calls:
+            possible |= records
+    assert found.items() <= possible.items(), "a record that nobody wrote"
+    if durable_acks:
+        assert log.recovery.lost == (), "a loss was reported that did not happen"
+    assert log.next_offset >= visible_end, "an offset that was readable would be used again"
+    assert log.next_offset > max(found, default=-1)
+    assert log.record_count == len(found)
+    before = log.next_offset
+    log.close()
+    again = Log.open(files, DIRECTORY, options(), 2)
+    assert contents(again) == found
+    assert again.next_offset >= before
+    again.close()
+    assert files.open_files == 0
+
+
+def start(sync: SyncPolicy = "always", seed: int = 1) -> tuple[RecordingFiles, Log]:
+    files = RecordingFiles(seed=seed)
+    return files, Log.open(files, DIRECTORY, options(sync), 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_acknowledged_record_survives_a_power_loss_at_every_call(seed: int) -> None:
+    files, log = start(seed=seed)
+    history = work(log, files, Random(seed), 40)
+    log.close()
+    replay = Replay(files)
+    random = Random(seed)
+    for calls in range(len(files.calls) + 1):
+        replay.advance(calls)
+        for variant in VARIANTS:
+            check_crash(replay.crash(variant, random), history, calls)
+
+
+@pytest.mark.slow
+def test_ten_thousand_torn_power_losses() -> None:
+    checked = 0
+    for seed in range(100, 1000):
+        files, log = start(seed=seed)
+        history = work(log, files, Random(seed), 40)
+        replay = Replay(files)
+        random = Random(seed)
+        for calls in range(len(files.calls) + 1):
+            replay.advance(calls)
+            for _ in range(3):
+                check_crash(replay.crash("torn", random), history, calls)
+                checked += 1
+        if checked >= 10_000:
+            return
+    raise AssertionError(f"only {checked} crash points")
+
+
+@pytest.mark.parametrize("sync", ["interval", "never"])
+def test_weaker_policies_lose_records_at_a_power_loss_but_never_use_an_offset_twice(sync: SyncPolicy) -> None:
+    files, log = start(sync)
+    history = work(log, files, Random(5), 40)
+    replay = Replay(files)
+    random = Random(5)
+    for calls in range(len(files.calls) + 1):
+        replay.advance(calls)
+        for variant in VARIANTS:
+            check_crash(replay.crash(variant, random), history, calls, durable_acks=False)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1), st.sampled_from(VARIANTS)), max_size=6), st.integers())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_log_equals_a_dict_through_a_life_of_crashes(lives: list[tuple[int, float, str]], seed: int) -> None:
+    random = Random(seed)
+    files = RecordingFiles(seed=seed)
+    survived: dict[int, Content] = {}  # the model
+    readable: dict[int, Content] = {}  # everything that was ever readable
+    for batches, moment, variant in lives:
+        log = Log.open(files, DIRECTORY, options(), 1)
+        assert contents(log) == survived
+        began = len(files.calls)
+        history = work(log, files, random, batches)
+        for _, _, _, records in history.written:
+            assert not records.keys() & readable.keys(), "an offset was used twice"
+        calls = began + int(moment * (len(files.calls) - began))
+        replay = Replay(files)
+        replay.advance(calls)
+        for _, acked, _, records in history.written:
+            if acked <= calls:
+                readable |= records
+                survived |= records
+        assert variant in VARIANTS
+        crashed = replay.crash(variant, random)
+        after = Log.open(crashed, DIRECTORY, options(), 1)
+        found = contents(after)
+        assert survived.items() <= found.items()
+        unacked = found.items() - survived.items()
+        assert unacked <= {item for _, _, _, records in history.written for item in records.items()}
+        survived = found
+        readable |= found
+        after.close()
+        files = RecordingFiles(crashed.snapshot(), seed=seed + 1)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_an_error_at_every_call_never_costs_an_acknowledged_record(number: int) -> None:
+    files, log = start()
+    work(log, files, Random(9), 12)
+    for attempt in range(files.attempts):
+        faulty = RecordingFiles(seed=1)
+        faulty.faults[attempt] = number
+        _work_with_fault(faulty, number)
+
+
+def _work_with_fault(files: RecordingFiles, number: int) -> None:
+    try:
+        log = Log.open(files, DIRECTORY, options(), 1)
+    except StorageError:
+        assert files.open_files == 0
+        assert not files.locks
+        log = Log.open(files, DIRECTORY, options(), 1)  # a single fault: the second try works, on what the first left
+    history = History()
+    random = Random(9)
+    failed = False
+    for _ in range(12):
+        staged: dict[int, Content] = {}
+        if log.failure:
+            with pytest.raises(WriteFailed):
+                log.stage(b"a", b"", b"", 1)
+            break
+        _stage(log, random, staged)
+        batch = log.seal()
+        assert batch is not None
+        begun = len(files.calls)
+        try:
+            log.write(batch)
+        except (DiskFull, WriteFailed) as error:
+            assert not failed, "one fault, one refusal"
+            failed = True
+            assert isinstance(error, WriteFailed) or number == errno.ENOSPC
+            log.abandon(batch)
+            history.add(begun, -1, batch.end_offset, staged)
+            continue
+        log.publish(batch)
+        history.add(begun, len(files.calls), batch.end_offset, staged)
+    assert_holds(log, history, {})
+    for variant in VARIANTS:
+        replay = Replay(files)
+        replay.advance(len(files.calls))
+        check_crash(replay.crash(variant, random), history, len(files.calls))
