@@ -1,0 +1,82 @@
+"""Every error that this JetStream can answer, in one table: the HTTP-like code, nats-server's number, and its text.
+
+Clients match the number, and some the text, so both are nats-server 2.15's, spelling included. `{…}` is filled in by
+`api_error`. An error that is ours alone (a feature that is not built) borrows the number that nats-server uses for a
+configuration it refuses, and says in plain words what is missing.
+"""
+
+from headwater.errors import JetStreamError
+
+ERRORS: dict[str, tuple[int, int, str]] = {
+    "bad_request": (400, 10003, "bad request"),
+    "cluster_required": (503, 10010, "JetStream clustering support required"),
+    "consumer_create": (500, 10012, "{reason}"),
+    "consumer_not_found": (404, 10014, "consumer not found"),
+    "durable_name_not_in_subject": (
+        400, 10016, "consumer expected to be durable but no durable name set in subject",
+    ),
+    "durable_name_mismatch": (400, 10017, "consumer name in subject does not match durable name in request"),
+    "durable_name_not_set": (400, 10018, "consumer expected to be durable but a durable name was not set"),
+    "ephemeral_with_durable_name": (
+        400, 10020, "consumer expected to be ephemeral but a durable name was set in request",
+    ),
+    "insufficient_resources": (503, 10023, "insufficient resources"),
+    "invalid_json": (400, 10025, "invalid JSON: {reason}"),
+    "maximum_consumers": (400, 10026, "maximum consumers limit reached"),
+    "mirror_with_subjects": (400, 10034, "stream mirrors can not contain subjects"),
+    "no_message": (404, 10037, "no message found"),
+    "not_empty_request": (400, 10038, "expected an empty request payload"),
+    "stream_config": (500, 10052, "{reason}"),
+    "message_too_large": (400, 10054, "message size exceeds maximum allowed"),
+    "stream_name_mismatch": (400, 10056, "stream name in subject does not match request"),
+    "stream_name_in_use": (400, 10058, "stream name already in use with a different configuration"),
+    "stream_not_found": (404, 10059, "stream not found"),
+    "expected_stream": (400, 10060, "expected stream does not match"),
+    "subjects_overlap": (400, 10065, "subjects overlap with an existing stream"),
+    "wrong_last_msg_id": (400, 10070, "wrong last msg ID: {id}"),
+    "wrong_last_sequence": (400, 10071, "wrong last sequence: {sequence}"),
+    "too_many_replicas": (500, 10074, "replicas > 1 not supported in non-clustered mode"),
+    "store_failed": (503, 10077, "{reason}"),
+    "workqueue_needs_explicit": (
+        400, 10084, "consumer in pull mode requires explicit ack policy on workqueue stream",
+    ),
+    "pull_with_rate_limit": (400, 10086, "consumer in pull mode can not have rate limit set"),
+    "heartbeat_needs_push": (400, 10088, "consumer idle heartbeat requires a push based consumer"),
+    "flow_control_needs_push": (400, 10089, "consumer flow control requires a push based consumer"),
+    "direct_needs_push": (400, 10090, "consumer direct requires a push based consumer"),
+    "invalid_policy": (400, 10094, "{reason}"),
+    "invalid_sampling": (400, 10095, "failed to parse consumer sampling configuration: {reason}"),
+    "header_too_large": (400, 10097, "header size exceeds maximum allowed of 64k"),
+    "description_too_long": (400, 10107, "consumer description is too long, maximum allowed is {limit}"),
+    "rollup_failed": (500, 10111, "{reason}"),
+    "max_expires_too_small": (400, 10115, "consumer max request expires needs to be >= 1ms"),
+    "max_deliver_below_backoff": (400, 10116, "max deliver is required to be > length of backoff values"),
+    "stream_name_with_separator": (400, 10128, "Stream name can not contain path separators"),
+    "consumer_name_with_separator": (400, 10127, "Consumer name can not contain path separators"),
+    "filter_not_in_subject": (
+        400, 10131, "Consumer create request did not match filtered subject from create subject",
+    ),
+    "replicas_negative": (400, 10133, "replicas count cannot be negative"),
+    "two_kinds_of_filter": (400, 10136, "consumer cannot have both FilterSubject and FilterSubjects specified"),
+    "filters_with_subject_api": (400, 10137, "consumer with multiple subject filters cannot use subject based API"),
+    "filters_overlap": (400, 10138, "consumer subject filters cannot overlap"),
+    "filter_empty": (400, 10139, "consumer filter in FilterSubjects cannot be empty"),
+    "consumer_exists": (400, 10148, "consumer already exists"),
+    "consumer_does_not_exist": (400, 10149, "consumer does not exist"),
+    "priority_without_group": (400, 10159, "Setting PriorityPolicy requires at least one PriorityGroup to be set"),
+    "too_many_requests": (429, 10167, "too many requests"),
+    "ttl_disabled": (400, 10166, "per-message TTL is disabled"),
+    "counter_disabled": (400, 10168, "message counters is disabled"),
+    "atomic_publish_disabled": (400, 10174, "atomic publish is disabled"),
+    "ack_wait_negative": (400, 10183, "consumer ack wait needs to be positive"),
+    "api_level": (412, 10185, "JetStream minimum api level required"),
+    "schedules_disabled": (400, 10188, "message schedules is disabled"),
+    "sequence_for_subject_missing": (400, 10193, "missing sequence for expected last sequence per subject"),
+    "priority_group_without_policy": (400, 10196, "consumer can not have priority groups when policy is none"),
+}  # fmt: skip
+
+
+def api_error(name: str, **values: object) -> JetStreamError:
+    """The error called `name` in the table, its text filled in with `values`."""
+    code, err_code, text = ERRORS[name]
+    return JetStreamError(code, err_code, text.format(**values) if values else text)

@@ -1,0 +1,266 @@
+"""What a consumer has delivered, what of it is unacknowledged, and what comes next: pure decisions, no I/O, no clock.
+
+Three numbers of a delivery appear in its ack subject, `$JS.ACK.<stream>.<consumer>.<count>.<stream seq>.<consumer
+seq>.…`: the count of deliveries of this message, its stream sequence, and the consumer sequence, which counts all
+deliveries.
+
+    position         next stream sequence to look at; everything below was delivered or does not match the filter
+    selected         sequences below `position` to deliver first: what "last per subject" picked when it was made
+    unacked          delivered and not settled: stream sequence -> consumer sequence of the *first* delivery, and deadline
+    redeliveries     those of `unacked` that are due again, in order; they go before anything new
+    attempts         stream sequence -> redeliveries so far. It outlives `unacked` when max_deliver was reached, which is
+                     why `num_redelivered` counts messages nobody will see again, as nats-server's does
+    floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
+                     deliveries, so a message that is redelivered holds it back until it is acknowledged
+
+Deadlines are in a heap that may hold stale entries; one counts only while `unacked` agrees with it. Times are ints of
+a clock that never steps back, in nanoseconds.
+
+Refused here: whom to deliver to (pull.py), whether a message matches a filter (pull.py counts), what is on disk.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from headwater.broker.jetstream.api_types import ConsumerConfig
+
+STALE_DEADLINES = 1024  # entries beyond twice the live ones, at which the heap is made anew
+
+
+class ConsumerSnapshot(msgspec.Struct, frozen=True):
+    """What is kept of a durable consumer; deadlines are not (after a restart every ack wait starts again)."""
+
+    position: int
+    selected: list[int]
+    delivered_consumer: int
+    delivered_stream: int
+    floor_consumer: int
+    floor_stream: int
+    unacked: dict[int, int]
+    attempts: dict[int, int]
+
+
+class Consumer:
+    """The state of one consumer. It delivers `selected`, and then what is at `start` and above."""
+
+    __slots__ = (
+        "_deadlines",
+        "_due",
+        "_redeliveries",
+        "attempts",
+        "config",
+        "delivered_consumer",
+        "delivered_stream",
+        "floor_consumer",
+        "floor_stream",
+        "num_pending",
+        "position",
+        "selected",
+        "unacked",
+    )
+
+    def __init__(self, config: ConsumerConfig, start: int, selected: Iterable[int] = ()) -> None:
+        self.config = config
+        self.position = start
+        self.selected = deque(selected)
+        self.num_pending = 0  # of `selected`, and of matching messages at or above `position`; kept by the shell
+        first = self.selected[0] if self.selected else start
+        self.delivered_consumer = 0
+        self.delivered_stream = first - 1
+        self.floor_consumer = 0
+        self.floor_stream = first - 1
+        self.unacked: dict[int, tuple[int, int]] = {}
+        self.attempts: dict[int, int] = {}
+        self._redeliveries: deque[int] = deque()
+        self._due: set[int] = set()
+        self._deadlines: list[tuple[int, int]] = []
+
+    # ── what may be delivered ──
+
+    @property
+    def may_deliver_new(self) -> bool:
+        """False while max_ack_pending messages wait for their acks; redeliveries go on."""
+        limit = self.config.max_ack_pending
+        return limit <= 0 or self.config.ack_policy == "none" or len(self.unacked) < limit
+
+    @property
+    def redeliveries(self) -> int:
+        """Messages that are due again."""
+        return len(self._redeliveries)
+
+    def next_redelivery(self) -> int:
+        """The stream sequence to deliver again now; 0 when none is due. Those that were delivered `max_deliver` times
+        are given up here."""
+        while self._redeliveries:
+            sequence = self._redeliveries[0]
+            if sequence in self._due and sequence in self.unacked:
+                limit = self.config.max_deliver
+                if limit <= 0 or self.attempts.get(sequence, 0) + 1 < limit:
+                    return sequence
+                del self.unacked[sequence]
+            self._due.discard(sequence)
+            self._redeliveries.popleft()
+        return 0
+
+    # ── what was delivered ──
+
+    def deliver_new(self, sequence: int, now: int) -> int:
+        """`sequence` goes out for the first time; returns the consumer sequence."""
+        self.delivered_consumer = consumer_sequence = self.delivered_consumer + 1
+        self.delivered_stream = sequence
+        if self.selected:
+            self.selected.popleft()
+        else:
+            self.position = sequence + 1
+        self.num_pending -= 1
+        if self.config.ack_policy == "none":
+            self.floor_consumer = consumer_sequence
+            self.floor_stream = sequence
+        else:
+            self._set_deadline(sequence, consumer_sequence, now + self._ack_wait(0))
+        return consumer_sequence
+
+    def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
+        """The redelivery that `next_redelivery` named goes out; returns (consumer sequence, count of deliveries)."""
+        self._redeliveries.popleft()
+        self._due.discard(sequence)
+        self.delivered_consumer += 1
+        attempt = self.attempts.get(sequence, 0) + 1
+        self.attempts[sequence] = attempt
+        first, _ = self.unacked[sequence]
+        self._set_deadline(sequence, first, now + self._ack_wait(attempt))
+        return self.delivered_consumer, attempt + 1
+
+    def forget(self, sequence: int) -> None:
+        """A message that is due again no longer exists."""
+        self._settle(sequence)
+        self._move_floor_past_settled()
+
+    # ── what the client says ──
+
+    def ack(self, sequence: int, consumer_sequence: int) -> None:
+        """+ACK or +TERM: the message is settled. With ack policy `all`, so is everything before it."""
+        if self.config.ack_policy == "all":
+            self._ack_all(sequence, consumer_sequence)
+            return
+        entry = self._settle(sequence)
+        if entry is None:
+            return
+        self._move_floor(sequence, entry[0])
+
+    def nak(self, sequence: int, delay: int, now: int) -> None:
+        """-NAK: deliver again, at once or after `delay` ns."""
+        entry = self.unacked.get(sequence)
+        if entry is None or sequence in self._due:
+            return
+        if delay > 0:
+            self._set_deadline(sequence, entry[0], now + delay)
+        else:
+            self._make_due(sequence)
+
+    def progress(self, sequence: int, now: int) -> None:
+        """+WPI: the ack wait starts again."""
+        entry = self.unacked.get(sequence)
+        if entry is not None:
+            self._set_deadline(sequence, entry[0], now + self._ack_wait(self.attempts.get(sequence, 0)))
+
+    # ── what time does ──
+
+    def expire(self, now: int) -> int:
+        """Make due what waited too long for its ack; returns the next deadline, 0 for none."""
+        heap = self._deadlines
+        while heap:
+            deadline, sequence = heap[0]
+            entry = self.unacked.get(sequence)
+            if entry is None or entry[1] != deadline or sequence in self._due:
+                heappop(heap)
+            elif deadline <= now:
+                heappop(heap)
+                self._make_due(sequence)
+            else:
+                return deadline
+        return 0
+
+    # ── over a restart ──
+
+    def snapshot(self) -> ConsumerSnapshot:
+        """All that a restart must not lose."""
+        return ConsumerSnapshot(
+            position=self.position,
+            selected=list(self.selected),
+            delivered_consumer=self.delivered_consumer,
+            delivered_stream=self.delivered_stream,
+            floor_consumer=self.floor_consumer,
+            floor_stream=self.floor_stream,
+            unacked={sequence: entry[0] for sequence, entry in self.unacked.items()},
+            attempts=dict(self.attempts),
+        )
+
+    def restore(self, snapshot: ConsumerSnapshot, end: int, now: int) -> None:
+        """Take up where the snapshot was made. `end`: first stream sequence that the log does not hold; a snapshot may
+        speak of messages beyond it after a power loss under sync policies other than `always`."""
+        self.position = (
+            snapshot.position if self.config.deliver_policy == "by_start_sequence" else min(snapshot.position, end)
+        )
+        self.selected = deque(sequence for sequence in snapshot.selected if sequence < end)
+        self.delivered_consumer = snapshot.delivered_consumer
+        self.delivered_stream = min(snapshot.delivered_stream, end - 1)
+        self.floor_consumer = snapshot.floor_consumer
+        self.floor_stream = min(snapshot.floor_stream, end - 1)
+        self.attempts = {sequence: n for sequence, n in snapshot.attempts.items() if sequence < end}
+        for sequence, first in sorted(snapshot.unacked.items()):
+            if sequence < end:
+                self._set_deadline(sequence, first, now + self._ack_wait(self.attempts.get(sequence, 0)))
+
+    # ── inside ──
+
+    def _ack_wait(self, attempt: int) -> int:
+        backoff = self.config.backoff
+        if backoff:
+            return backoff[min(attempt, len(backoff) - 1)]
+        return self.config.ack_wait
+
+    def _set_deadline(self, sequence: int, first: int, deadline: int) -> None:
+        self.unacked[sequence] = (first, deadline)
+        heappush(self._deadlines, (deadline, sequence))
+        # An entry goes stale with its ack and would stay for a whole ack wait: 30 s of 50,000 acks/s are 1.5 million.
+        if len(self._deadlines) > 2 * len(self.unacked) + STALE_DEADLINES:
+            self._deadlines = [(entry[1], waiting) for waiting, entry in self.unacked.items()]
+            heapify(self._deadlines)
+
+    def _make_due(self, sequence: int) -> None:
+        self._due.add(sequence)
+        self._redeliveries.append(sequence)
+
+    def _settle(self, sequence: int) -> tuple[int, int] | None:
+        entry = self.unacked.pop(sequence, None)
+        self.attempts.pop(sequence, None)
+        # Its place in the queue of redeliveries, if any, is passed over when its turn comes.
+        self._due.discard(sequence)
+        return entry
+
+    def _move_floor(self, sequence: int, first: int) -> None:
+        if not self.unacked:
+            self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
+        elif first == self.floor_consumer + 1:
+            self.floor_consumer, self.floor_stream = first, sequence
+            # Deliveries are in stream order, so the first unacked one above is the smallest: `unacked` is a dict in
+            # order of first delivery, as long as redelivery does not re-insert (it replaces in place).
+            following = next((s for s in self.unacked if s > sequence), 0)
+            if following:
+                self.floor_consumer, self.floor_stream = self.unacked[following][0] - 1, following - 1
+
+    def _move_floor_past_settled(self) -> None:
+        if not self.unacked:
+            self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
+
+    def _ack_all(self, sequence: int, consumer_sequence: int) -> None:
+        if sequence <= self.floor_stream or sequence > self.delivered_stream:
+            return
+        for settled in [s for s in self.unacked if s <= sequence]:
+            self._settle(settled)
+        self.floor_consumer, self.floor_stream = consumer_sequence, sequence
+        self._move_floor_past_settled()

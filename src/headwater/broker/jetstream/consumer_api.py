@@ -1,0 +1,243 @@
+"""The requests about consumers: `$JS.API.CONSUMER.…`, all but MSG.NEXT, which goes straight to its consumer.
+
+There are three ways to create one: by the name in the subject (with or without a filter behind it), by the older
+subject for durable consumers, and by the oldest, nameless one for ephemeral consumers. Creating one that exists
+updates it.
+"""
+
+import asyncio
+import secrets
+import string
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.broker.jetstream.api_errors import api_error
+from headwater.broker.jetstream.api_types import (
+    ConsumerAnswer,
+    ConsumerConfig,
+    ConsumerInfo,
+    ConsumerListAnswer,
+    ConsumerNamesAnswer,
+    CreateConsumerRequest,
+    ListRequest,
+    PauseAnswer,
+    SuccessAnswer,
+    decode_request,
+)
+from headwater.broker.jetstream.consumer import Consumer
+from headwater.broker.jetstream.consumer_config import check_name, checked, filters_of, updated
+from headwater.broker.jetstream.pull import PullConsumer
+from headwater.broker.jetstream.sequence import offset_of
+from headwater.broker.jetstream.stream import SCAN_BYTES, SCAN_RECORDS, Stream
+from headwater.broker.jetstream.subject_table import SubjectFilter
+from headwater.broker.jetstream.timestamps import parse_time
+
+if TYPE_CHECKING:
+    from headwater.broker.jetstream.service import JetStream
+
+NAMES_PAGE = 1024
+LIST_PAGE = 256
+EPHEMERAL_NAME_LENGTH = 8
+
+_TYPE = "io.nats.jetstream.api.v1."
+_ALPHABET = string.ascii_letters + string.digits
+
+
+class ConsumerApi:
+    """Handlers of requests about consumers."""
+
+    def __init__(self, service: "JetStream") -> None:
+        self._service = service
+
+    async def create(self, names: list[str], payload: bytes) -> ConsumerAnswer:
+        """`CONSUMER.CREATE.<stream>[.<name>[.<filter subject>]]`."""
+        request = _request(names[0], payload)
+        config = request.config
+        if len(names) == 1:
+            if config.durable_name:
+                raise api_error("ephemeral_with_durable_name")
+            return await self._create(names[0], config.name, request)
+        name, subject = names[1], ".".join(names[2:])
+        check_name(name)
+        if config.durable_name and config.durable_name != name:
+            raise api_error("durable_name_mismatch")
+        if subject:
+            if config.filter_subjects:
+                raise api_error("filters_with_subject_api")
+            if subject != config.filter_subject:
+                raise api_error("filter_not_in_subject")
+        config.name = name
+        return await self._create(names[0], name, request)
+
+    async def create_durable(self, names: list[str], payload: bytes) -> ConsumerAnswer:
+        """`CONSUMER.DURABLE.CREATE.<stream>.<name>`."""
+        request = _request(names[0], payload)
+        config = request.config
+        if not config.durable_name:
+            raise api_error("durable_name_not_set")
+        if config.durable_name != names[1]:
+            raise api_error("durable_name_mismatch")
+        check_name(names[1])
+        config.name = names[1]
+        return await self._create(names[0], names[1], request)
+
+    def info(self, names: list[str], payload: bytes) -> ConsumerAnswer:
+        if payload.strip():
+            raise api_error("not_empty_request")
+        return _answer(self._consumer(names).info(), "consumer_info_response")
+
+    async def delete(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        if payload.strip():
+            raise api_error("not_empty_request")
+        await self._service.delete_consumer(self._service.stream(names[0]), self._consumer(names))
+        return SuccessAnswer(type=_TYPE + "consumer_delete_response", success=True)
+
+    def list_names(self, names: list[str], payload: bytes) -> ConsumerNamesAnswer:
+        found, offset, page = self._page(names[0], payload, NAMES_PAGE)
+        return ConsumerNamesAnswer(
+            type=_TYPE + "consumer_names_response",
+            total=len(found),
+            offset=offset,
+            limit=NAMES_PAGE,
+            consumers=[consumer.name for consumer in page],
+        )
+
+    def list_infos(self, names: list[str], payload: bytes) -> ConsumerListAnswer:
+        found, offset, page = self._page(names[0], payload, LIST_PAGE)
+        return ConsumerListAnswer(
+            type=_TYPE + "consumer_list_response",
+            total=len(found),
+            offset=offset,
+            limit=LIST_PAGE,
+            consumers=[consumer.info(full=False) for consumer in page],
+        )
+
+    def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
+        self._consumer(names)
+        raise api_error("consumer_create", reason="pausing a consumer is not supported by this server yet")
+
+    def reset(self, names: list[str], payload: bytes) -> ConsumerAnswer:
+        self._consumer(names)
+        raise api_error("consumer_create", reason="resetting a consumer is not supported by this server yet")
+
+    def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        raise api_error("cluster_required")
+
+    # ── inside ──
+
+    async def _create(self, stream_name: str, name: str, request: CreateConsumerRequest) -> ConsumerAnswer:
+        stream = self._service.stream(stream_name)
+        config = checked(request.config, stream.config)
+        existing = stream.consumers.get(name)
+        if existing is not None:
+            if request.action == "create" and config != existing.config:
+                raise api_error("consumer_exists")
+            await self._update(stream, existing, updated(existing.config, config))
+            return _answer(existing.info(), "consumer_create_response")
+        if request.action == "update":
+            raise api_error("consumer_does_not_exist")
+        if 0 < stream.config.max_consumers <= len(stream.consumers):
+            raise api_error("maximum_consumers")
+        if not name:
+            name = _ephemeral_name(stream)
+        else:
+            check_name(name)
+        state = _new_state(config, stream)
+        state.num_pending = len(state.selected) + await count_pending(stream, state.position, _filter(config))
+        consumer = await self._service.add_consumer(stream, name, state)
+        return _answer(consumer.info(), "consumer_create_response")
+
+    async def _update(self, stream: Stream, consumer: PullConsumer, config: ConsumerConfig) -> None:
+        old = consumer.config
+        if config == old:
+            return
+        if filters_of(config) != filters_of(old):
+            position = consumer.state.position
+            pending = await count_pending(stream, position, _filter(config))
+            if consumer.state.position == position:
+                consumer.state.num_pending = len(consumer.state.selected) + pending
+            else:  # it delivered meanwhile: count again, without giving way
+                consumer.state.num_pending = _count_now(stream, consumer.state.position, _filter(config))
+        consumer.reconfigure(config)
+        await self._service.save_consumer(stream, consumer)
+
+    def _consumer(self, names: list[str]) -> PullConsumer:
+        consumer = self._service.stream(names[0]).consumers.get(names[1])
+        if consumer is None:
+            raise api_error("consumer_not_found")
+        return consumer
+
+    def _page(self, stream: str, payload: bytes, size: int) -> tuple[list[PullConsumer], int, list[PullConsumer]]:
+        request = decode_request(payload, ListRequest)
+        found = [consumer for _, consumer in sorted(self._service.stream(stream).consumers.items())]
+        offset = min(max(request.offset, 0), len(found))
+        return found, offset, found[offset : offset + size]
+
+
+async def count_pending(stream: Stream, position: int, wanted: SubjectFilter | None) -> int:
+    """Messages from `position` on that match, as of the moment this returns: there is no await behind the last look.
+
+    Costs a read of the log from there when the subject table cannot tell, in turns with the broker's other work.
+    """
+    known = stream.count_from(position, wanted)
+    if known is not None:
+        return known
+    count, offset = 0, offset_of(position)
+    while records := stream.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
+        count += sum(1 for record in records if wanted is None or wanted.matches(record.subject))
+        offset = records[-1].offset + 1
+        await asyncio.sleep(0)
+    return count
+
+
+def _count_now(stream: Stream, position: int, wanted: SubjectFilter | None) -> int:
+    known = stream.count_from(position, wanted)
+    if known is not None:
+        return known
+    return sum(1 for r in stream.scan(offset_of(position)) if wanted is None or wanted.matches(r.subject))
+
+
+def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
+    """Where a new consumer begins (deliver policy)."""
+    wanted = _filter(config)
+    behind = stream.last_sequence + 1
+    first = max(stream.first_sequence, 1)
+    match config.deliver_policy:
+        case "all":
+            return Consumer(config, first)
+        case "new":
+            return Consumer(config, behind)
+        case "last":
+            last = stream.last_sequence if wanted is None else max(stream.subjects.lasts(wanted), default=0)
+            return Consumer(config, last or behind)
+        case "last_per_subject":
+            assert wanted is not None  # checked
+            return Consumer(config, behind, stream.subjects.lasts(wanted))
+        case "by_start_sequence":
+            return Consumer(config, max(config.opt_start_seq, first))
+        case "by_start_time":
+            return Consumer(config, stream.sequence_at_time(parse_time(config.opt_start_time)))
+
+
+def _filter(config: ConsumerConfig) -> SubjectFilter | None:
+    patterns = filters_of(config)
+    return SubjectFilter(patterns) if patterns else None
+
+
+def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
+    request = decode_request(payload, CreateConsumerRequest)
+    if request.stream_name != stream:
+        raise api_error("stream_name_mismatch")
+    return request
+
+
+def _ephemeral_name(stream: Stream) -> str:
+    while True:
+        name = "".join(secrets.choice(_ALPHABET) for _ in range(EPHEMERAL_NAME_LENGTH))
+        if name not in stream.consumers:
+            return name
+
+
+def _answer(info: ConsumerInfo, kind: str) -> ConsumerAnswer:
+    return ConsumerAnswer(type=_TYPE + kind, **msgspec.structs.asdict(info))

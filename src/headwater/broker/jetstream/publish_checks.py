@@ -1,0 +1,86 @@
+"""What the headers of a publish demand before it may be stored, in nats-server's order and words.
+
+    1. features that are off in this stream: Nats-TTL, Nats-Batch-Id, Nats-Incr, Nats-Schedule
+    2. Nats-Expected-Stream, Nats-Expected-Last-Sequence, Nats-Expected-Last-Subject-Sequence
+    3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`stream.py` does that)
+    4. Nats-Expected-Last-Msg-Id, Nats-Rollup
+
+All of these begin with `Nats-`, so a block without a line that does costs one search; one whose only such line is the
+message id, the common case of a careful publisher, costs three.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from headwater.broker.jetstream.api_errors import api_error
+from headwater.model.header_block import lookup
+
+MAX_HEADER_BLOCK = 65_535  # bytes
+
+_LINE = b"\r\nNats-"
+_ID_LINE = b"\r\nNats-Msg-Id:"
+
+_OFF = (
+    (b"Nats-TTL", "ttl_disabled"),
+    (b"Nats-Batch-Id", "atomic_publish_disabled"),
+    (b"Nats-Incr", "counter_disabled"),
+    (b"Nats-Schedule", "schedules_disabled"),
+)
+
+
+class Demands(NamedTuple):
+    """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group."""
+
+    message_id: bytes
+    last_message_id: bytes | None = None
+    rollup: bool = False
+
+
+def check_before_id(
+    block: bytes, subject: bytes, stream: str, last_sequence: int, last_of_subject: Callable[[bytes], int]
+) -> Demands | None:
+    """Groups 1 and 2; None when no header concerns the stream.
+
+    `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
+    JetStreamError.
+    """
+    first = block.find(_LINE)
+    if first < 0:
+        return None
+    if block.startswith(_ID_LINE, first) and block.find(_LINE, first + len(_LINE)) < 0:
+        return Demands(lookup(block, b"Nats-Msg-Id") or b"")
+    for name, error in _OFF:
+        if lookup(block, name):
+            raise api_error(error)
+    expected_stream = lookup(block, b"Nats-Expected-Stream")
+    if expected_stream and expected_stream != stream.encode():
+        raise api_error("expected_stream")
+    expected = lookup(block, b"Nats-Expected-Last-Sequence")
+    if expected and _number(expected) != last_sequence:
+        raise api_error("wrong_last_sequence", sequence=last_sequence)
+    expected = lookup(block, b"Nats-Expected-Last-Subject-Sequence")
+    pattern = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
+    if expected:
+        last = last_of_subject(pattern or subject)
+        if _number(expected) != last:
+            raise api_error("wrong_last_sequence", sequence=last)
+    elif pattern:
+        raise api_error("sequence_for_subject_missing")
+    return Demands(
+        lookup(block, b"Nats-Msg-Id") or b"",
+        lookup(block, b"Nats-Expected-Last-Msg-Id") or None,
+        bool(lookup(block, b"Nats-Rollup")),
+    )
+
+
+def check_after_id(demands: Demands, last_message_id: bytes) -> None:
+    """Group 4. `last_message_id`: of the last message that was given a sequence, b"" if it had none."""
+    if demands.last_message_id is not None and demands.last_message_id != last_message_id:
+        raise api_error("wrong_last_msg_id", id=last_message_id.decode("utf-8", "replace"))
+    if demands.rollup:
+        raise api_error("rollup_failed", reason="rollup not permitted")
+
+
+def _number(text: bytes) -> int:
+    """-1 for what is no number: it equals no sequence."""
+    return int(text) if text.isdigit() and len(text) < 20 else -1

@@ -1,0 +1,212 @@
+"""The requests about streams: `$JS.API.STREAM.…` and `$JS.API.INFO`.
+
+Each handler takes the names from the request's subject and its payload, and returns the answer or raises the
+JetStreamError to put into one. Handlers that touch the disk are coroutines; `service.py` runs one request after the
+other.
+"""
+
+from typing import TYPE_CHECKING
+
+from headwater.broker.jetstream.api_errors import api_error
+from headwater.broker.jetstream.api_types import (
+    AccountInfoAnswer,
+    ApiStats,
+    ListRequest,
+    MessageGetAnswer,
+    MessageGetRequest,
+    StoredMessage,
+    StreamConfig,
+    StreamConfigRequest,
+    StreamCreateAnswer,
+    StreamInfoAnswer,
+    StreamInfoRequest,
+    StreamListAnswer,
+    StreamNamesAnswer,
+    SuccessAnswer,
+    decode_request,
+)
+from headwater.broker.jetstream.sequence import sequence_of
+from headwater.broker.jetstream.stream import Stream
+from headwater.broker.jetstream.stream_config import checked, same, updated
+from headwater.broker.jetstream.subject_table import SubjectFilter
+from headwater.broker.jetstream.timestamps import format_time, parse_time
+from headwater.model.subject import is_valid_subject, patterns_overlap
+from headwater.streams.log import StoredRecord
+
+if TYPE_CHECKING:
+    from headwater.broker.jetstream.service import JetStream
+
+NAMES_PAGE = 1024
+LIST_PAGE = 256
+SUBJECTS_PAGE = 100_000
+
+_TYPE = "io.nats.jetstream.api.v1."
+
+
+class StreamApi:
+    """Handlers of requests about streams."""
+
+    def __init__(self, service: "JetStream") -> None:
+        self._service = service
+
+    def account_info(self, names: list[str], payload: bytes) -> AccountInfoAnswer:
+        streams = self._service.streams.values()
+        return AccountInfoAnswer(
+            type=_TYPE + "account_info_response",
+            storage=sum(stream.subjects.bytes for stream in streams),
+            streams=len(streams),
+            consumers=sum(len(stream.consumers) for stream in streams),
+            api=ApiStats(total=self._service.requests - 1, errors=self._service.refusals),
+        )
+
+    async def create(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
+        request = decode_request(payload, StreamConfigRequest)
+        if request.name != names[0]:
+            raise api_error("stream_name_mismatch")
+        config = checked(request)
+        existing = self._service.streams.get(config.name)
+        if existing is not None:
+            if not same(existing.config, config):
+                raise api_error("stream_name_in_use")
+            return self._created(existing, "stream_create_response", did_create=True)
+        self._check_overlap(config)
+        stream = await self._service.create_stream(config)
+        return self._created(stream, "stream_create_response", did_create=True)
+
+    async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
+        request = decode_request(payload, StreamConfigRequest)
+        if not request.name:
+            checked(request)
+        if request.name != names[0]:
+            raise api_error("stream_name_mismatch")
+        stream = self._service.stream(names[0])
+        config = updated(stream.config, request)
+        self._check_overlap(config)
+        await self._service.update_stream(stream, config)
+        return self._created(stream, "stream_update_response")
+
+    def info(self, names: list[str], payload: bytes) -> StreamInfoAnswer:
+        request = decode_request(payload, StreamInfoRequest)
+        stream = self._service.stream(names[0])
+        info = stream.info()
+        answer = StreamInfoAnswer(
+            type=_TYPE + "stream_info_response",
+            config=info.config,
+            created=info.created,
+            state=info.state,
+            cluster=stream.cluster(self._service.server_name),
+            ts=info.ts,
+        )
+        if request.subjects_filter:
+            found = stream.subjects.counts(request.subjects_filter.encode())
+            if found:
+                offset = min(max(request.offset, 0), len(found))
+                page = found[offset : offset + SUBJECTS_PAGE]
+                info.state.subjects = {subject.decode("utf-8", "replace"): count for subject, count in page}
+                answer.total, answer.offset, answer.limit = len(found), offset, SUBJECTS_PAGE
+        return answer
+
+    def list_names(self, names: list[str], payload: bytes) -> StreamNamesAnswer:
+        found, offset, page = self._page(payload, NAMES_PAGE)
+        return StreamNamesAnswer(
+            type=_TYPE + "stream_names_response",
+            total=len(found),
+            offset=offset,
+            limit=NAMES_PAGE,
+            streams=[stream.name for stream in page] or None,
+        )
+
+    def list_infos(self, names: list[str], payload: bytes) -> StreamListAnswer:
+        found, offset, page = self._page(payload, LIST_PAGE)
+        return StreamListAnswer(
+            type=_TYPE + "stream_list_response",
+            total=len(found),
+            offset=offset,
+            limit=LIST_PAGE,
+            streams=[stream.info(full=False) for stream in page],
+        )
+
+    async def delete(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        if payload.strip():
+            raise api_error("not_empty_request")
+        await self._service.delete_stream(self._service.stream(names[0]))
+        return SuccessAnswer(type=_TYPE + "stream_delete_response", success=True)
+
+    def purge(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        self._service.stream(names[0])
+        raise api_error("stream_config", reason="purging a stream is not supported by this server yet")
+
+    def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        self._service.stream(names[0])
+        raise api_error("stream_config", reason="deleting a message is not supported by this server yet")
+
+    def get_message(self, names: list[str], payload: bytes) -> MessageGetAnswer:
+        request = decode_request(payload, MessageGetRequest)
+        by_sequence = bool(request.seq or request.next_by_subj or request.start_time)
+        if not payload.strip() or by_sequence == bool(request.last_by_subj):
+            raise api_error("bad_request")
+        record = _find(self._service.stream(names[0]), request)
+        if record is None:
+            raise api_error("no_message")
+        message = StoredMessage(
+            subject=record.subject.decode("utf-8", "replace"),
+            seq=sequence_of(record.offset),
+            hdrs=b"" if request.no_hdr else record.header_block,
+            data=record.payload,
+            time=format_time(record.timestamp_ns),
+        )
+        return MessageGetAnswer(type=_TYPE + "stream_msg_get_response", message=message)
+
+    def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        raise api_error("cluster_required")
+
+    # ── inside ──
+
+    def _created(self, stream: Stream, kind: str, *, did_create: bool = False) -> StreamCreateAnswer:
+        info = stream.info()
+        return StreamCreateAnswer(
+            type=_TYPE + kind,
+            config=info.config,
+            created=info.created,
+            state=info.state,
+            ts=info.ts,
+            did_create=did_create,
+        )
+
+    def _check_overlap(self, config: StreamConfig) -> None:
+        ours = [subject.encode() for subject in config.subjects]
+        for other in self._service.streams.values():
+            if other.name == config.name:
+                continue
+            theirs = [subject.encode() for subject in other.config.subjects]
+            if any(patterns_overlap(left, right) for left in ours for right in theirs):
+                raise api_error("subjects_overlap")
+
+    def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:
+        request = decode_request(payload, ListRequest)
+        found = [stream for _, stream in sorted(self._service.streams.items())]
+        if request.subject:
+            wanted = request.subject.encode()
+            if not is_valid_subject(wanted):
+                found = []
+            found = [s for s in found if any(patterns_overlap(wanted, own.encode()) for own in s.config.subjects)]
+        offset = min(max(request.offset, 0), len(found))
+        return found, offset, found[offset : offset + size]
+
+
+def _find(stream: Stream, request: MessageGetRequest) -> StoredRecord | None:
+    if request.last_by_subj:
+        last = stream.subjects.last(request.last_by_subj.encode())
+        return stream.load(last) if last else None
+    sequence = request.seq
+    if request.start_time:
+        try:
+            sequence = stream.sequence_at_time(parse_time(request.start_time))
+        except ValueError as error:
+            raise api_error("invalid_json", reason=str(error)) from error
+    if request.next_by_subj:
+        wanted = SubjectFilter([request.next_by_subj.encode()])
+        if not stream.subjects.count(wanted):
+            return None
+        return next((r for r in stream.scan(max(sequence, 1) - 1) if wanted.matches(r.subject)), None)
+    return stream.load(sequence)

@@ -1,0 +1,192 @@
+"""What a stream may be: nats-server's rules and defaults, and a plain refusal of what is not built.
+
+`checked` turns a request into the configuration that is stored and shown. A limit that the log cannot enforce, or a
+feature that would be ignored, is refused by name: a stream that looks bounded and is not loses somebody's disk. The
+order of the checks is nats-server's, so that a request with two faults gets the same answer from both.
+
+Stored metadata carries `_nats.req.level` alone; what is shown adds level and version of the server (`shown_metadata`),
+as they are now.
+"""
+
+import msgspec
+
+from headwater.broker.jetstream.api_errors import api_error
+from headwater.broker.jetstream.api_types import API_LEVEL, StreamConfig
+from headwater.broker.jetstream.timestamps import SECOND
+from headwater.model.subject import is_valid_subject, patterns_overlap
+
+MAX_NAME = 255  # characters
+MAX_DESCRIPTION = 4096  # bytes
+MAX_REPLICAS = 5
+DEFAULT_DUPLICATE_WINDOW = 120 * SECOND
+SMALLEST_DUPLICATE_WINDOW = SECOND // 10
+SMALLEST_MAX_AGE = SECOND // 10
+
+COMPATIBLE_VERSION = "2.15.1"
+REQUIRED_LEVEL_KEY = "_nats.req.level"
+_SERVER_KEYS = ("_nats.level", "_nats.ver", REQUIRED_LEVEL_KEY)
+
+API_SUBJECTS = (b"$JS.API.>", b"$JS.ACK.>", b"$JS.FC.>")
+SYSTEM_SUBJECTS = (b"$SYS.>",)
+
+# Setting, and the value that asks for nothing. Anything else is refused until it is built (issue 6).
+_NOT_BUILT: dict[str, object] = {
+    "mirror": None,
+    "sources": None,
+    "subject_transform": None,
+    "republish": None,
+    "placement": None,
+    "retention": "limits",
+    "storage": "file",
+    "max_msgs": -1,
+    "max_bytes": -1,
+    "max_age": 0,
+    "max_msgs_per_subject": -1,
+    "discard_new_per_subject": False,
+    "compression": "none",
+    "first_seq": 0,
+    "allow_direct": False,
+    "allow_rollup_hdrs": False,
+    "allow_msg_ttl": False,
+    "subject_delete_marker_ttl": 0,
+    "allow_msg_counter": False,
+    "allow_atomic": False,
+    "allow_msg_schedules": False,
+    "allow_batched": False,
+    "persist_mode": "",
+}
+
+
+def checked(config: StreamConfig) -> StreamConfig:
+    """`config` with defaults filled in. Raises JetStreamError with nats-server's number and text."""
+    _check_name(config.name)
+    if len(config.description.encode()) > MAX_DESCRIPTION:
+        raise _refused(f"stream description is too long, maximum allowed is {MAX_DESCRIPTION}")
+    complete = msgspec.structs.replace(
+        StreamConfig(**{name: getattr(config, name) for name in StreamConfig.__struct_fields__}),
+        subjects=config.subjects or ([] if config.mirror or config.sources else [config.name]),
+        max_consumers=_limit(config.max_consumers),
+        max_msgs=_limit(config.max_msgs),
+        max_bytes=_limit(config.max_bytes),
+        max_msgs_per_subject=_limit(config.max_msgs_per_subject),
+        max_msg_size=_limit(config.max_msg_size),
+        num_replicas=config.num_replicas or 1,
+        first_seq=0 if config.first_seq == 1 else config.first_seq,
+        persist_mode="" if config.persist_mode == "default" else config.persist_mode,
+        metadata=stored_metadata(config.metadata),
+    )
+    _check_replicas(complete.num_replicas)
+    complete.duplicate_window = _check_times(complete)
+    if complete.sealed:
+        raise _refused("stream configuration for create can not be sealed")
+    _check_permissions(complete)
+    _check_subjects(complete)
+    for name, harmless in _NOT_BUILT.items():
+        if getattr(complete, name) != harmless:
+            raise _refused(f"{name} is not supported by this server yet")
+    if complete.consumer_limits.inactive_threshold or complete.consumer_limits.max_ack_pending:
+        raise _refused("consumer_limits is not supported by this server yet")
+    return complete
+
+
+def updated(old: StreamConfig, request: StreamConfig) -> StreamConfig:
+    """The configuration after STREAM.UPDATE. Raises JetStreamError for what must not change."""
+    if request.storage != old.storage:
+        raise _refused("stream configuration update can not change storage type")
+    if request.retention != old.retention:
+        raise _refused("stream configuration update can not change retention policy to/from workqueue")
+    new = checked(request)
+    if old.deny_delete and not new.deny_delete:
+        raise _refused("stream configuration update can not cancel deny message deletes")
+    if old.deny_purge and not new.deny_purge:
+        raise _refused("stream configuration update can not cancel deny purge")
+    return new
+
+
+def same(left: StreamConfig, right: StreamConfig) -> bool:
+    """Whether creating `right` where `left` is asks for nothing new."""
+    return left == right
+
+
+def stored_metadata(metadata: dict[str, str], required_level: int = 0) -> dict[str, str]:
+    """What is kept of a client's metadata, with the API level that the configuration needs."""
+    kept = {key: value for key, value in metadata.items() if key not in _SERVER_KEYS}
+    return {REQUIRED_LEVEL_KEY: str(required_level), **kept}
+
+
+def shown_metadata(metadata: dict[str, str]) -> dict[str, str]:
+    """What CREATE, INFO and UPDATE show; the lists show the stored one, as nats-server's do."""
+    return {**metadata, "_nats.level": str(API_LEVEL), "_nats.ver": COMPATIBLE_VERSION}
+
+
+def _refused(reason: str) -> Exception:
+    return api_error("stream_config", reason=reason)
+
+
+def _limit(value: int) -> int:
+    """0 and every negative number mean no limit, which is shown as -1."""
+    return value if value > 0 else -1
+
+
+def _check_name(name: str) -> None:
+    if not name or any(character in name for character in ".*> \t\r\n\f"):
+        raise _refused("stream name is required and can not contain '.', '*', '>', '\\', '/'")
+    if len(name) > MAX_NAME:
+        raise _refused(f"stream name is too long, maximum allowed is {MAX_NAME}")
+    if "/" in name or "\\" in name:
+        raise api_error("stream_name_with_separator")
+
+
+def _check_replicas(replicas: int) -> None:
+    if replicas < 0:
+        raise api_error("replicas_negative")
+    if replicas > MAX_REPLICAS:
+        raise _refused(f"maximum replicas is {MAX_REPLICAS}")
+    if replicas > 1:
+        raise api_error("too_many_replicas")
+
+
+def _check_times(config: StreamConfig) -> int:
+    """The duplicate window that holds."""
+    if config.max_age < 0:
+        raise _refused("max age can not be negative")
+    if 0 < config.max_age < SMALLEST_MAX_AGE:
+        raise _refused("max age needs to be >= 100ms")
+    window = config.duplicate_window
+    if window == 0:
+        return min(DEFAULT_DUPLICATE_WINDOW, config.max_age or DEFAULT_DUPLICATE_WINDOW)
+    if window < 0:
+        raise _refused("duplicates window can not be negative")
+    if 0 < config.max_age < window:
+        raise _refused("duplicates window can not be larger then max age")
+    if window < SMALLEST_DUPLICATE_WINDOW:
+        raise _refused("duplicates window needs to be >= 100ms")
+    return window
+
+
+def _check_permissions(config: StreamConfig) -> None:
+    if config.deny_purge and config.allow_rollup_hdrs:
+        raise _refused("roll-ups require the purge permission")
+    if config.discard_new_per_subject and config.discard != "new":
+        raise _refused("discard new per subject requires discard new policy to be set")
+    if config.mirror is not None and config.subjects:
+        raise api_error("mirror_with_subjects")
+    if config.mirror is None and config.mirror_direct:
+        raise _refused("stream has no mirror but does have mirror direct")
+
+
+def _check_subjects(config: StreamConfig) -> None:
+    subjects = [subject.encode() for subject in config.subjects]
+    for position, subject in enumerate(subjects):
+        if not is_valid_subject(subject):
+            raise _refused("invalid subject")
+        if not config.no_ack:
+            if subject == b">":
+                raise _refused("capturing all subjects requires no-ack to be true")
+            if any(patterns_overlap(subject, reserved) for reserved in API_SUBJECTS):
+                raise _refused("subjects that overlap with jetstream api require no-ack to be true")
+            if any(patterns_overlap(subject, reserved) for reserved in SYSTEM_SUBJECTS):
+                raise _refused("subjects that overlap with system api require no-ack to be true")
+        for earlier in subjects[:position]:
+            if patterns_overlap(earlier, subject):
+                raise _refused(f'subject "{earlier.decode()}" overlaps with "{subject.decode()}"')

@@ -1,0 +1,62 @@
+"""Points in time and spans as JetStream's JSON has them: RFC 3339 in UTC with nanoseconds, and Go's duration text.
+
+Inside the broker a point in time is an int, nanoseconds since 1970; `ZERO` is Go's zero time, JetStream's "never".
+Python's datetime stops at microseconds, so the nanoseconds are carried beside it. As Go does, a fraction loses its
+trailing zeros.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+ZERO = "0001-01-01T00:00:00Z"
+
+SECOND = 1_000_000_000  # ns
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
+
+
+def format_time(ns: int) -> str:
+    """`ns` since 1970 as RFC 3339."""
+    seconds, fraction = divmod(ns, SECOND)
+    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    digits = f"{fraction:09}".rstrip("0")
+    return f"{text}.{digits}Z" if digits else f"{text}Z"
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds since 1970. Raises ValueError for anything that RFC 3339 does not allow."""
+    found = _RFC3339.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no RFC 3339 time")
+    date, time, fraction, sign, hours, minutes = found.groups()
+    moment = datetime.fromisoformat(f"{date}T{time}+00:00")
+    if sign:
+        shift = timedelta(hours=int(hours), minutes=int(minutes))
+        moment += -shift if sign == "+" else shift
+    # Whole seconds come by integer arithmetic: a float holds 2**53 ns, which is 104 days.
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * SECOND + int((fraction or "0").ljust(9, "0"))
+
+
+def format_duration(ns: int) -> str:
+    """A span as Go prints it (`1s`, `1.5s`, `2m0s`, `300ms`), for the texts of statuses."""
+    if ns == 0:
+        return "0s"
+    if abs(ns) < SECOND:
+        for size, unit in ((1_000_000, "ms"), (1_000, "µs"), (1, "ns")):
+            if abs(ns) >= size:
+                return f"{_decimal(ns, size)}{unit}"
+    sign, rest = ("-", -ns) if ns < 0 else ("", ns)
+    minutes, rest = divmod(rest, 60 * SECOND)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, SECOND)}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def _decimal(value: int, size: int) -> str:
+    whole, part = divmod(abs(value), size)
+    digits = str(part).zfill(len(str(size)) - 1).rstrip("0") if part else ""
+    return ("-" if value < 0 else "") + str(whole) + (f".{digits}" if digits else "")
