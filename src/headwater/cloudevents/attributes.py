@@ -118,7 +118,7 @@ _TIMESTAMP: Final = re.compile(
     r"(?:\.([0-9]+))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
 _COMMON_TIME: Final = re.compile(
-    r"|[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?[Zz]"
+    r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?[Zz]"
 )
 _LONG_MONTHS: Final = frozenset(("01", "03", "05", "07", "08", "10", "12"))
 
@@ -278,10 +278,11 @@ def is_common(attributes: Mapping[str, AttributeValue]) -> bool:
     ]
     try:
         "".join(core)  # type: ignore[arg-type]
-        time = _COMMON_TIME.fullmatch(get("time", ""))  # type: ignore[arg-type]
+        time = get("time")
+        good_time = time is None or _COMMON_TIME.fullmatch(time) is not None  # type: ignore[arg-type]
     except TypeError:
         return False
-    return time is not None and get("specversion") == SPECVERSION and "" not in core
+    return good_time and get("specversion") == SPECVERSION and "" not in core
 
 
 def _check_grammar(attributes: Mapping[str, AttributeValue], prefix: str | None) -> None:
