@@ -1,0 +1,91 @@
+"""Writes the parts of the documents that the code knows better: run it after a change, `--check` (in CI) refuses to lag.
+
+A part stands between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
+it is written by hand. NAME is a key of PARTS.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from headwater import errors
+from headwater.wire.verbs import LAW
+
+DOCS = Path(__file__).resolve().parent
+PART = re.compile(r"(?<=<!-- generated: )(\w+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def law() -> str:
+    """The table of the protocol: who may send what when."""
+    rows = [
+        [sender.value, phase.value, f"`{f'{verb.value.decode()} {rule.arguments}'.strip()}`", rule.meaning]
+        for (sender, phase, verb), rule in LAW.items()
+    ]
+    return table(["who", "when", "op", "meaning"], rows)
+
+
+def error_tree() -> str:
+    """Every exception, parents before children."""
+    rows = []
+    for error, depth in tree(errors.HeadwaterError, 0):
+        builtins = [
+            base.__name__ for base in error.__bases__ if base.__module__ == "builtins" and base is not Exception
+        ]
+        meaning = " ".join((error.__doc__ or "").split("\n\n")[0].split())
+        name = "&nbsp;&nbsp;" * depth + f"`{error.__name__}`"
+        rows.append([name, ", ".join(builtins), error.fault, "yes" if error.retriable else "no", meaning])
+    return table(["exception", "is also a", "whose fault", "retry helps", "meaning"], rows)
+
+
+def tree(error: type[errors.HeadwaterError], depth: int) -> list[tuple[type[errors.HeadwaterError], int]]:
+    found = [(error, depth)]
+    for child in error.__subclasses__():
+        if child.__module__ == errors.__name__:
+            found += tree(child, depth + 1)
+    return found
+
+
+def decisions() -> str:
+    """The index of the ADRs, from their own headings."""
+    rows = []
+    for path in sorted((DOCS / "adr").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = text.splitlines()[0].removeprefix("# ")
+        fields = dict(re.findall(r"^\| *(Date|Status|Tags) *\| *(.*?) *\|$", text, re.MULTILINE))
+        rows.append([f"[{title}]({path.name})", fields["Status"], fields["Date"], fields["Tags"]])
+    return table(["decision", "status", "date", "tags"], rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {"law": law, "errors": error_tree, "decisions": decisions}
+
+
+def outdated(write: bool) -> list[str]:
+    """The documents whose generated parts differ from the code; with `write` they are brought up to date."""
+    late = []
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        fresh = PART.sub(lambda part: f"{part[1]}{part[2]}\n{PARTS[part[1]]()}\n", text)
+        if fresh != text:
+            late.append(str(path.relative_to(DOCS.parent)))
+            if write:
+                path.write_text(fresh, encoding="utf-8")
+    return late
+
+
+def main(arguments: list[str]) -> int:
+    check = arguments == ["--check"]
+    late = outdated(write=not check)
+    for name in late:
+        print(f"{name}: {'out of date; run ./hw check --fix' if check else 'written'}")
+    return int(check and bool(late))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

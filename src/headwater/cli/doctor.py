@@ -1,0 +1,121 @@
+"""`headwater doctor`: what this machine has of what Headwater can use, and what is missing for what.
+
+A finding is a fact with an optional remark; only a finding that makes a part of Headwater impossible counts as a
+problem and turns the exit status to 1. Nothing is changed, except for one file that is written, synced and removed
+again to time the disk (`--dir`).
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import headwater
+from headwater.errors import EnvironmentProblem
+
+SYNCS = 20  # enough for a median; 20 fsyncs of a slow disk are still under a second
+ENOUGH_FILES = 4096  # descriptors: a broker uses one per connection and two per segment
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `remark` says what a value means or what would better it."""
+
+    name: str
+    value: str
+    remark: str = ""
+    problem: bool = False
+
+
+def main(argv: list[str]) -> int:
+    """Print the report; exit status 1 when a part of Headwater cannot work here."""
+    parser = argparse.ArgumentParser(prog="headwater doctor", description="What this machine has.")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    parser.add_argument(
+        "--dir", type=Path, default=Path.cwd(), help="directory whose fsync is timed (default: this one)"
+    )
+    arguments = parser.parse_args(argv)
+    findings = list(examine(arguments.dir))
+    if arguments.json:
+        print(json.dumps({finding.name: asdict(finding) for finding in findings}, indent=2))
+    else:
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            mark = "!" if finding.problem else " "
+            remark = f"  ({finding.remark})" if finding.remark else ""
+            print(f"{mark} {finding.name:<{width}}  {finding.value}{remark}")
+    return int(any(finding.problem for finding in findings))
+
+
+def examine(directory: Path) -> Iterator[Finding]:
+    """All findings, in the order of the report."""
+    yield Finding("headwater", headwater.__version__)
+    yield Finding("python", f"{platform.python_version()} ({sys.executable})")
+    yield Finding("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
+    compiled_here = bool(headwater.__compiled__)
+    advice = "" if compiled_here else "slower; ./hw setup compiles where gcc and Python's headers are"
+    yield Finding("hot modules", "compiled" if compiled_here else "interpreted", advice)
+    yield distribution("uvloop", "optional: a faster event loop")
+    yield distribution("google-crc32c", "needed by streams", needed=True)
+    yield distribution("pyarrow", "needed by spark only")
+    yield distribution("pyspark", "needed by spark only")
+    yield java()
+    yield open_files()
+    yield sync_time(directory)
+
+
+def distribution(name: str, purpose: str, needed: bool = False) -> Finding:
+    """Whether a package is installed, by its metadata: importing pyspark to learn its version takes a second."""
+    try:
+        return Finding(name, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "not installed", purpose, problem=needed)
+
+
+def java() -> Finding:
+    """The Java that Spark would be given."""
+    from headwater.spark.java import java_home
+
+    try:
+        return Finding("java", str(java_home()))
+    except EnvironmentProblem as problem:
+        return Finding("java", "none that Spark accepts", f"{problem}; needed by spark only")
+
+
+def open_files() -> Finding:
+    """The limit on open descriptors, which is the limit on connections."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = soft != resource.RLIM_INFINITY and soft < ENOUGH_FILES
+    return Finding("open files", f"{soft} (hard limit {hard})", "few for a broker: ulimit -n 65536" if few else "")
+
+
+def sync_time(directory: Path, clock: Callable[[], float] = time.perf_counter) -> Finding:
+    """The median time to make one 4 KiB batch durable: with sync = always, what a lone publisher waits per message."""
+    name = "fdatasync"
+    sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+    times = []
+    try:
+        with tempfile.TemporaryFile(dir=directory) as file:
+            for _ in range(SYNCS):
+                file.write(bytes(4096))
+                file.flush()
+                started = clock()
+                sync(file.fileno())
+                times.append(clock() - started)
+    except OSError as error:
+        return Finding(
+            name, f"cannot write to {directory}: {error.strerror}", "streams need a writable directory", True
+        )
+    median = statistics.median(times)
+    remark = "suspiciously fast: this file system may not reach the disk" if median < 20e-6 else ""
+    return Finding(name, f"{median * 1000:.3f} ms in {directory}", remark)

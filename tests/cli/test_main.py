@@ -1,0 +1,54 @@
+"""The first word chooses a verb, and nothing else is imported."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import headwater
+from headwater.cli import main as command
+from headwater.errors import EnvironmentProblem
+
+
+def test_without_a_verb_the_verbs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(verb in listed for verb in command.VERBS)
+
+
+def test_an_unknown_verb_is_refused_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["srve"]) == 2
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert "'srve'" in refused.err
+    assert "serve" in refused.err
+
+
+def test_version_says_whether_the_hot_modules_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["version"]) == 0
+    assert capsys.readouterr().out.split() == [
+        "headwater", headwater.__version__, "(compiled)" if headwater.__compiled__ else "(interpreted)",
+    ]  # fmt: skip
+
+
+def test_every_verb_has_its_module() -> None:
+    assert [verb for verb in command.VERBS if verb != "version" and not find_spec(f"headwater.cli.{verb}")] == []
+
+
+def test_a_foreseen_error_is_one_line_and_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(argv: list[str]) -> int:
+        raise EnvironmentProblem("no Java", hint="install one")
+
+    monkeypatch.setattr("headwater.cli.doctor.main", fail)
+    assert command.main(["doctor"]) == 1
+    assert capsys.readouterr().err == "headwater doctor: no Java (install one)\n"
+
+
+def test_the_module_runs_as_a_program() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "headwater", "version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert answer.stdout.startswith("headwater ")

@@ -1,0 +1,88 @@
+"""Documents are executable: paths exist, examples run, generated tables are current."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.checkout import ROOT, SOURCE, name_of, tracked
+
+DOCUMENTS = tracked(".md")
+KINDS = r"(?:py|pxd|pyi|md|txt|in|toml|json|jsonl|gz|sh)"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(language: str) -> list[object]:
+    """The code blocks of all documents in one language, as parameters named by document and number."""
+    return [
+        pytest.param(code, id=f"{name_of(path)}-{number}")
+        for path in DOCUMENTS
+        for number, (kind, code) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")))
+        if kind == language
+    ]
+
+
+def python_path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def exists(reference: str, document: Path) -> bool:
+    """Whether a path that a document names is there: from the root, from the document, or from the sources."""
+    homes = (ROOT, document.parent, SOURCE, SOURCE / "headwater")
+    return any((home / reference).exists() for home in homes)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_path_that_a_document_names_exists(document: Path) -> None:
+    text = BLOCK.sub("", document.read_text(encoding="utf-8"))
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    quoted = re.findall(rf"`((?:[\w.*-]+/)+[\w.*-]+\.{KINDS})`", text)
+    folders = re.findall(r"`((?:[\w.-]+/)+)`", text)
+    named = [path for path in [*links, *quoted, *folders] if path and "*" not in path]
+    missing = [path for path in named if not exists(path, document) and not path.startswith((".venv", ".hw", "build"))]
+    assert missing == []
+
+
+def test_every_document_that_the_sources_point_to_exists() -> None:
+    missing = [
+        f"{name_of(path)}: {reference}"
+        for path in [*tracked(".py", ".pxd"), ROOT / "hw"]
+        for reference in re.findall(rf"\b((?:docs|requirements)/[\w/-]+\.{KINDS})", path.read_text(encoding="utf-8"))
+        if not (ROOT / reference).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_examples_run(code: str) -> None:
+    command = [sys.executable, "-P", "-W", "error", "-c", code]
+    answer = subprocess.run(command, env=python_path(), capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("code", blocks("bash"))
+def test_shell_examples_use_verbs_that_exist(code: str) -> None:
+    answer = subprocess.run([str(ROOT / "hw"), "help"], capture_output=True, text=True, timeout=60, check=True)
+    verbs = set(re.findall(r"^  (\w+) ", answer.stdout, re.MULTILINE))
+    assert verbs
+    assert set(re.findall(r"\./hw (\w+)", code)) <= verbs
+
+
+def test_generated_parts_of_documents_are_current() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
+    answer = subprocess.run(command, env=python_path(), capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_the_readme_names_every_package() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    packages = {path.parent.name for path in tracked("__init__.py", under=SOURCE / "headwater")} - {"headwater"}
+    top = {name for name in packages if (SOURCE / "headwater" / name).is_dir()}
+    assert {name for name in top if f"`{name}/`" not in readme and f"{name}/" not in readme} == set()
+
+
+def test_decisions_are_numbered_once() -> None:
+    numbers = [path.name[:4] for path in tracked(".md", under=ROOT / "docs" / "adr") if path.name != "README.md"]
+    assert len(numbers) == len(set(numbers))

@@ -1,0 +1,148 @@
+"""`./hw` never runs a stale compiled module, hands over to a newer Python, and knows its verbs."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.checkout import ROOT
+
+
+@pytest.fixture
+def hw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module, looking at a small checkout of its own: one hot module, `product/hot.py`."""
+    loader = SourceFileLoader("hw_script", str(ROOT / "hw"))
+    spec = importlib.util.spec_from_loader("hw_script", loader)
+    assert spec is not None
+    script = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loader.exec_module(script)
+    compiled_copy = tmp_path / "build" / "compiled"
+    places = {
+        "ROOT": tmp_path,
+        "STAMP": tmp_path / "stamp.json",
+        "STATE": tmp_path / ".hw",
+        "COMPILED": compiled_copy,
+        "MIRROR": compiled_copy / "lib",
+        "MANIFEST": compiled_copy / "manifest.json",
+    }
+    for name, place in places.items():
+        monkeypatch.setattr(script, name, place)
+    monkeypatch.delenv("HEADWATER_INTERPRETED", raising=False)
+    (tmp_path / ".hw").mkdir()
+    package = tmp_path / "src" / "product"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "hot.py", "hot.pxd", "plain.py"):
+        (package / name).write_text(f"# {name}\n")
+    return script
+
+
+def fake_build(hw: ModuleType, monkeypatch: pytest.MonkeyPatch, works: bool = True) -> list[list[str]]:
+    """Puts a compiler in place that makes empty libraries; returns the list of what each build had to make."""
+    builds: list[list[str]] = []
+
+    def build(title: str, command: list[str], log: Path, env: dict[str, str], limit: float) -> int:
+        missing = [name for name in hw.hot_modules() if not hw.libraries(name)]
+        builds.append(missing)
+        for name in missing if works else []:
+            (hw.MIRROR / f"{name}.cpython-311-x86_64-linux-gnu.so").touch()
+        return 0
+
+    monkeypatch.setattr(hw, "watch", build)
+    return builds
+
+
+def test_the_compiled_copy_is_built_once_and_then_used(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds = fake_build(hw, monkeypatch)
+    assert [hw.compile_product() for _ in range(3)] == [hw.MIRROR] * 3
+    assert builds == [["product/hot"]]
+    assert (hw.MIRROR / "product" / "plain.py").read_text() == "# plain.py\n"
+
+
+@pytest.mark.parametrize("name", ["hot.py", "hot.pxd"])
+def test_a_changed_hot_source_is_rebuilt_before_anything_runs(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    builds = fake_build(hw, monkeypatch)
+    hw.compile_product()
+    changed = hw.ROOT / "src" / "product" / name
+    before = changed.stat()
+    changed.write_text("# other\n")
+    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))  # an older or equal time must not hide the change
+    hw.compile_product()
+    assert builds == [["product/hot"], ["product/hot"]]
+
+
+def test_an_edit_of_an_ordinary_module_needs_no_build(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds = fake_build(hw, monkeypatch)
+    hw.compile_product()
+    (hw.ROOT / "src" / "product" / "plain.py").write_text("# edited\n")
+    (hw.ROOT / "src" / "product" / "new.py").write_text("# new\n")
+    hw.compile_product()
+    assert len(builds) == 1
+    assert (hw.MIRROR / "product" / "plain.py").read_text() == "# edited\n"
+    assert (hw.MIRROR / "product" / "new.py").exists()
+
+
+def test_a_module_that_is_gone_leaves_nothing_behind(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_build(hw, monkeypatch)
+    package = hw.ROOT / "src" / "product"
+    for name in ("cold.py", "cold.pxd"):
+        (package / name).write_text("")
+    hw.compile_product()
+    assert hw.libraries("product/cold")
+    for name in ("cold.py", "cold.pxd"):
+        (package / name).unlink()
+    hw.compile_product()
+    assert sorted(path.name.split(".")[0] for path in (hw.MIRROR / "product").iterdir()) == [
+        "__init__", "hot", "hot", "hot", "plain",
+    ]  # fmt: skip
+
+
+def test_a_build_that_was_killed_is_repeated(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds = fake_build(hw, monkeypatch)
+    hw.compile_product()
+    hw.MANIFEST.unlink()
+    hw.compile_product()
+    assert builds == [["product/hot"], ["product/hot"]]
+
+
+def test_without_a_compiler_the_source_runs_and_one_line_says_so(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds = fake_build(hw, monkeypatch, works=False)
+    assert [hw.compile_product() for _ in range(2)] == [hw.ROOT / "src"] * 2
+    assert len(builds) == 1, "a failed build is not repeated while nothing changed"
+    assert capsys.readouterr().err.count("interpreted") == 2
+    hw.compile_product(force=True)
+    assert len(builds) == 2, "setup tries again"
+
+
+def test_interpreted_can_be_asked_for(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds = fake_build(hw, monkeypatch)
+    monkeypatch.setenv("HEADWATER_INTERPRETED", "1")
+    assert hw.compile_product() == hw.ROOT / "src"
+    assert builds == []
+
+
+def test_a_step_that_hangs_is_ended(hw: ModuleType, tmp_path: Path) -> None:
+    program = "import time; print('begun', flush=True); time.sleep(600)"
+    log = tmp_path / "log"
+    log.touch()
+    assert hw.watch("hanging", [sys.executable, "-c", program], log, {}, limit=2.0) != 0
+    assert "killed after 2 s" in log.read_text()
+
+
+def test_an_unknown_verb_is_refused_with_the_list_of_verbs() -> None:
+    answer = subprocess.run([str(ROOT / "hw"), "dmeo"], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 2
+    assert "demo" in answer.stderr
+
+
+def test_the_script_can_be_read_by_the_old_python_that_has_to_hand_over() -> None:
+    ast.parse((ROOT / "hw").read_text(encoding="utf-8"), feature_version=(3, 7))
