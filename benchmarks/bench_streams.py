@@ -1,0 +1,186 @@
+"""Acknowledged publishes per second into a stream: ours (every ack is on disk) against nats-server: `./hw bench streams`.
+
+nats-server runs twice: as it comes, where an acknowledgement means "in the page cache" (it syncs every two minutes),
+and with `sync_interval: always`, which promises what we promise. Only that one is a comparison of equals; the other
+shows what the promise costs. The generator is one raw socket that keeps so many publishes in flight; it checks that
+every publish was acknowledged with a sequence of its own, and that the stream then holds exactly so many messages.
+"""
+
+import argparse
+import json
+import os
+import re
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from contestants import (
+    Contestant,
+    describe_machine,
+    read_cpu_time,
+    refuse_interpreted,
+    start_headwater,
+    start_nats_server,
+)
+from load_generator import Failure, open_link
+
+IN_FLIGHT = [1, 64, 512]
+PAYLOAD = 128  # bytes
+RUN_SECONDS = 2.0
+SMOKE_SECONDS = 0.1
+STREAM = "BENCH"
+
+_ACK = re.compile(rb'"seq": ?(\d+)')
+
+
+class Outcome(NamedTuple):
+    """One run: acknowledgements per second, the median and 99th percentile of their delay, server CPU for each."""
+
+    rate: float
+    p50: float  # microseconds
+    p99: float
+    cpu: float  # microseconds
+
+
+def ask(link: socket.socket, subject: str, document: object) -> dict[str, object]:
+    """One JetStream request on a link that listens on `_INBOX.ask`. Raises Failure when the server reports an error."""
+    body = json.dumps(document).encode() if document is not None else b""
+    link.sendall(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+    said = bytearray()
+    while (head := said.find(b"\r\n")) < 0 or len(said) < head + 4 + int(said[:head].split()[-1]):
+        chunk = link.recv(65536)
+        if not chunk:
+            raise Failure(f"closed instead of an answer to {subject}")
+        said += chunk
+        if said.startswith(b"PING\r\n"):
+            link.sendall(b"PONG\r\n")
+            del said[:6]
+    answer: dict[str, object] = json.loads(said[head + 2 :])
+    if "error" in answer:
+        raise Failure(f"{subject}: {answer['error']}")
+    return answer
+
+
+def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
+    """A new stream, then publishes for so many seconds with `in_flight` of them unacknowledged."""
+    control, link = open_link(server.port), open_link(server.port)
+    with control, link:
+        control.sendall(b"SUB _INBOX.ask 1\r\n")
+        ask(
+            control,
+            f"$JS.API.STREAM.CREATE.{STREAM}",
+            {"name": STREAM, "subjects": ["bench.events"], "storage": "file"},
+        )
+        link.sendall(b"SUB _INBOX.bench 1\r\n")
+        op = b"PUB bench.events _INBOX.bench %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD)
+        before = read_cpu_time(server.pid)
+        start = time.perf_counter()
+        delays = publish(link, op, in_flight, start + seconds)
+        elapsed = time.perf_counter() - start
+        cpu = read_cpu_time(server.pid).since(before).scheduled
+        info = ask(control, f"$JS.API.STREAM.INFO.{STREAM}", None)
+        state = info["state"]
+        if not isinstance(state, dict) or state["messages"] != len(delays):
+            raise Failure(f"{len(delays)} publishes were acknowledged, the stream says {state}")
+        ask(control, f"$JS.API.STREAM.DELETE.{STREAM}", None)
+    delays.sort()
+    p50, p99 = (1e6 * delays[int(len(delays) * part)] for part in (0.5, 0.99))
+    return Outcome(len(delays) / elapsed, p50, p99, 1e6 * cpu / len(delays))
+
+
+def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> list[float]:
+    """Keeps `in_flight` publishes unacknowledged until the deadline, then waits for the rest. The delay of each ack."""
+    sent: deque[float] = deque()
+    delays: list[float] = []
+    rest = b""
+    now = time.perf_counter()
+    missing = in_flight
+    while True:
+        if now < deadline and missing:
+            sent.extend([now] * missing)
+            link.sendall(op * missing)
+            missing = 0
+        if not sent:
+            return delays
+        chunk = link.recv(1 << 18)
+        if not chunk:
+            raise Failure("the server closed the publisher's connection")
+        said = rest + chunk
+        now = time.perf_counter()
+        end = said.rfind(b"}\r\n") + 3  # an acknowledgement is JSON on one line; what follows is not whole yet
+        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+        if b"PING\r\n" in whole or rest == b"PING\r\n":
+            link.sendall(b"PONG\r\n")
+            rest = b"" if rest == b"PING\r\n" else rest
+        if b'"error"' in whole or b"503" in whole[:40]:
+            raise Failure(f"a publish was refused: {whole[:300]!r}")
+        for sequence in _ACK.findall(whole):
+            delays.append(now - sent.popleft())
+            missing += 1
+            if int(sequence) != len(delays):
+                raise Failure(f"acknowledgement {len(delays)} has sequence {int(sequence)}")
+
+
+def start_servers(directory: Path, stack: ExitStack) -> list[Contestant]:
+    """Ours, nats-server with `sync_interval: always`, nats-server as it comes."""
+    always = directory / "always.conf"
+    always.write_text(f'jetstream {{ store_dir: "{directory / "always"}", sync_interval: always }}\n')
+    return [
+        stack.enter_context(start_headwater("-js", "-sd", str(directory / "ours"))),
+        stack.enter_context(start_nats_server("-c", str(always), name="nats-server, always")),
+        stack.enter_context(start_nats_server("-js", "-sd", str(directory / "default"), name="nats-server, default")),
+    ]
+
+
+def spell(values: Sequence[float], digits: int = 0) -> str:
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
+    return f"{middle} ({low}-{high})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hw bench streams", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="a tenth of a second each: only proves that it runs")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument("--allow-interpreted", action="store_true")
+    parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
+    arguments = parser.parse_args()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    repetitions, seconds = (1, SMOKE_SECONDS) if arguments.smoke else (max(1, arguments.repetitions), RUN_SECONDS)
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
+    )
+    rows: dict[str, dict[str, list[Outcome]]] = {}
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
+        servers = start_servers(Path(directory), stack)
+        for in_flight in IN_FLIGHT:
+            row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
+            for _ in range(repetitions):
+                for server in servers:
+                    row[server.name].append(run(server, in_flight, seconds))
+            rows[f"{in_flight} in flight"] = row
+    if arguments.json:
+        print(json.dumps({"machine": heading, "rows": rows}, indent=1))
+        return 0
+    print(heading)
+    for title, row in rows.items():
+        print(f"\n{title:<24}{'acks/s':<26}{'p50 us':<24}{'p99 us':<26}server CPU us/ack")
+        for name, outcomes in row.items():
+            rate, p50, p99, cpu = (list(column) for column in zip(*outcomes, strict=True))
+            print(f"  {name:<22}{spell(rate):<26}{spell(p50):<24}{spell(p99):<26}{spell(cpu, 1)}")
+    print("\nSmoke run: its figures mean nothing." if arguments.smoke else "")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, OSError) as error:
+        sys.exit(f"bench streams: {error}")
