@@ -96,6 +96,8 @@ BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
         (b"PUB a 002\r\nok\r\n", publish(b"a", b"ok", b"002\r\nok\r\n")),
         (b"PUB \t a\t r  2 \r\nok\r\n", publish(b"a", b"ok", b"r 2\r\nok\r\n", b"r")),
         (b"PUB a 2\nok\r\n", publish(b"a", b"ok", b"2\r\nok\r\n")),
+        (b"PUB a 2 \nok\r\n", publish(b"a", b"ok", b"2\r\nok\r\n")),
+        (b"PUB a\rb 2\r\nok\r\n", publish(b"a\rb", b"ok", b"2\r\nok\r\n")),
         (b"PUB \x00\xff 2\r\nok\r\n", publish(b"\x00\xff", b"ok", b"2\r\nok\r\n")),
         (b"HPUB a 18 20\r\n" + BLOCK + b"ok\r\n", publish(b"a", b"ok", b"18 20\r\n" + BLOCK + b"ok\r\n", b"", BLOCK)),
         (
@@ -134,6 +136,7 @@ BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
         (b"PUB a 2\r\nok\rX", ("violation", client_ops.UNKNOWN_OPERATION)),
         (b"PUB a\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
         (b"PUB a b c 1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
+        (b"PUB a 2\r\r\nok\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
         (b"PUB a xx\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
         (b"PUB a -1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),
         (b"PUB a +1\r\n", ("violation", client_ops.BAD_ARGUMENTS)),

@@ -13,9 +13,7 @@ def test_tokens_are_what_lies_between_blanks(data: bytes) -> None:
         end = token_end(buffer, position, len(buffer))
         found.append(bytes(buffer[position:end]))
         position = end
-    assert found == data.translate(bytes.maketrans(b"\t\r", b"  ")).split(b" ") or found == [
-        word for word in data.translate(bytes.maketrans(b"\t\r", b"  ")).split(b" ") if word
-    ]
+    assert found == [word for word in data.replace(b"\t", b" ").split(b" ") if word]
 
 
 @given(st.integers(min_value=0, max_value=10**MAX_DIGITS - 1), st.integers(min_value=0, max_value=3))

@@ -222,10 +222,10 @@ class Router:
             return False
         output: OutputBuffer = outlet.output
         strip: cython.bint = headers != payload and not outlet.headers
-        output.append(b"HMSG " if headers != payload and not strip else b"MSG ")
-        if own_subject and subscription.prefix:
-            output.append(subscription.prefix)
+        if own_subject and subscription.msg:
+            output.append(subscription.msg if headers == payload or strip else subscription.hmsg)
         else:
+            output.append(b"MSG " if headers == payload or strip else b"HMSG ")
             output.append_slice(buffer, subject, subject_end)
             output.append(subscription.after_subject)
         if strip:

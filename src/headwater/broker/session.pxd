@@ -24,4 +24,3 @@ cdef class Session(ClientOpHandler):
     cdef public bint stall
     cdef bytes _last_subject
     cdef Match _last_match
-    cdef bint _last_valid

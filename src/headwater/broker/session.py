@@ -72,7 +72,6 @@ class Session(ClientOpHandler):
         self.parser.headers = False
         self._last_subject = b""
         self._last_match = Match(-1)
-        self._last_valid = False
 
     # ── the link's owner ──
 
@@ -123,11 +122,10 @@ class Session(ClientOpHandler):
         ):
             self._last_subject = slice_bytes(buffer, subject, subject_end)
             self._last_match = match = router.sublist.match(self._last_subject)
-            self._last_valid = is_valid_subject(self._last_subject) and is_literal(self._last_subject)
         self.in_messages += 1
         self.in_bytes += end - headers
-        if self.pedantic and not self._last_valid:
-            self._error(error_texts.INVALID_PUBLISH_SUBJECT)
+        if self.pedantic:
+            self._check_publish(self._last_subject)
         if self.verbose:
             self._say(_OK)
         deliveries: cython.int = router.route(
@@ -141,9 +139,13 @@ class Session(ClientOpHandler):
         return 0
 
     def on_torn_publish(self, subject: bytes) -> cython.int:
-        if self.pedantic and not (is_valid_subject(subject) and is_literal(subject)):
-            self._error(error_texts.INVALID_PUBLISH_SUBJECT)
+        if self.pedantic:
+            self._check_publish(subject)
         return 0
+
+    def _check_publish(self, subject: bytes) -> None:
+        if not (is_valid_subject(subject) and is_literal(subject)):
+            self._error(error_texts.INVALID_PUBLISH_SUBJECT)
 
     def _no_responders(self, subject: bytes, reply: bytes) -> None:
         """Status 503 for a request that reached nobody, on the requester's own subscription to the reply subject."""

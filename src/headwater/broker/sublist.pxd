@@ -23,7 +23,8 @@ cdef class Subscription:
     cdef readonly Outlet outlet
     cdef readonly object callback
     cdef bytes after_subject
-    cdef bytes prefix
+    cdef bytes msg
+    cdef bytes hmsg
     cdef public Py_ssize_t maximum
     cdef public Py_ssize_t delivered
     cdef public bint closed

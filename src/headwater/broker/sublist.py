@@ -60,8 +60,8 @@ class Outlet:
 class Subscription:
     """One SUB of a client (`outlet`), or of the broker itself (`callback`).
 
-    `prefix` is everything of a MSG line up to the tail, when the subject is literal; empty otherwise. `maximum` is 0
-    for no limit, else the number of deliveries since SUB after which it ends.
+    `msg` and `hmsg` are everything of a MSG and HMSG line up to the tail, when the subject is literal; empty otherwise.
+    `maximum` is 0 for no limit, else the number of deliveries since SUB after which it ends.
     """
 
     def __init__(
@@ -78,7 +78,9 @@ class Subscription:
         self.outlet = outlet
         self.callback = callback
         self.after_subject = b" " + sid + b" "
-        self.prefix = subject + self.after_subject if is_literal(subject) else b""
+        literal = is_literal(subject)
+        self.msg = b"MSG " + subject + self.after_subject if literal else b""
+        self.hmsg = b"HMSG " + subject + self.after_subject if literal else b""
         self.maximum = 0
         self.delivered = 0
         self.closed = False

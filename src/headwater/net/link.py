@@ -13,6 +13,8 @@ only, and is logged.
 
 import asyncio
 import logging
+import os
+import sys
 from typing import Protocol, cast
 
 from headwater.wire.memory import OutputBuffer
@@ -48,6 +50,7 @@ class Link(asyncio.BufferedProtocol):
         self._input = ReceiveBuffer()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._descriptor = -1  # the socket's, where bytes may go straight to it
         self._flush_scheduled = False
         self._paused = False
         self._discarded = 0
@@ -59,6 +62,8 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
+        if self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
+            self._descriptor = self._transport.get_extra_info("socket").fileno()
         self.owner.attach(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -90,6 +95,7 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
+        self._descriptor = -1
         self.output.clear()
         self._wake_drained(exc or ConnectionResetError("the connection was closed"))
         self.owner.lost(exc)
@@ -127,7 +133,24 @@ class Link(asyncio.BufferedProtocol):
         if self._paused or self.output.size == 0 or self._transport is None or self.closing:
             return
         self._handed += self.output.size
-        self._transport.write(self.output.take())
+        if self._descriptor >= 0 and self._transport.get_write_buffer_size() == 0:
+            self._write_through()
+        if self.output.size:
+            self._transport.write(self.output.take())
+
+    def _write_through(self) -> None:
+        """Offer the output to the kernel without a copy; the transport would make one, and a detour through the loop.
+
+        Only while the transport holds nothing, or the order would be lost. What the kernel does not take stays.
+        """
+        with memoryview(self.output.data) as view:
+            try:
+                written = os.write(self._descriptor, view[: self.output.size])
+            except BlockingIOError:
+                return
+            except OSError:
+                return  # the transport will meet the same error, and report it to `connection_lost`
+        self.output.skip(written)
 
     async def drained(self) -> None:
         """Wait until the transport takes writes again. Raises ConnectionError when the link is lost meanwhile."""

@@ -168,17 +168,22 @@ class ClientOpParser:
             return self._violation(CONTROL_LINE_TOO_LONG)
         if with_headers and not self.headers:
             return self._violation(BAD_ARGUMENTS)
-        # At most four tokens count; `count` tells a fifth.
+        # At most four tokens count; `count` tells a fifth. Most lines have two, so the others are looked for last.
         s1: cython.Py_ssize_t = argument
         e1: cython.Py_ssize_t = token_end(buffer, s1, line_end)
         s2: cython.Py_ssize_t = skip_blanks(buffer, e1, line_end)
         e2: cython.Py_ssize_t = token_end(buffer, s2, line_end)
-        s3: cython.Py_ssize_t = skip_blanks(buffer, e2, line_end)
-        e3: cython.Py_ssize_t = token_end(buffer, s3, line_end)
-        s4: cython.Py_ssize_t = skip_blanks(buffer, e3, line_end)
-        e4: cython.Py_ssize_t = token_end(buffer, s4, line_end)
+        s3: cython.Py_ssize_t = line_end
+        e3: cython.Py_ssize_t = line_end
+        s4: cython.Py_ssize_t = line_end
+        e4: cython.Py_ssize_t = line_end
+        if e2 < line_end:
+            s3 = skip_blanks(buffer, e2, line_end)
+            e3 = token_end(buffer, s3, line_end)
+            s4 = skip_blanks(buffer, e3, line_end)
+            e4 = token_end(buffer, s4, line_end)
         count: cython.int = (e1 > s1) + (e2 > s2) + (e3 > s3) + (e4 > s4)
-        if skip_blanks(buffer, e4, line_end) < line_end:
+        if e4 < line_end and skip_blanks(buffer, e4, line_end) < line_end:
             count = 5
         needed: cython.int = 3 if with_headers else 2
         if count != needed and count != needed + 1:
@@ -212,7 +217,8 @@ class ClientOpParser:
             and buffer[e1] == 32
             and (count == 2 or (s3 == e2 + 1 and buffer[e2] == 32))
             and (count < 4 or (s4 == e3 + 1 and buffer[e3] == 32))
-            and last_end == newline - 1
+            and last_end == line_end
+            and line_end == newline - 1  # there was a CR
         )
         if exact and (header_size > 0 or not with_headers):
             self._stop_if(self.handler.on_publish(buffer, s1, e1, reply, reply_end, s2, body, body + header_size, end))
@@ -236,7 +242,7 @@ class ClientOpParser:
         name: bytes = slice_bytes(buffer, subject, subject_end)
         answer: bytes = slice_bytes(buffer, reply, reply_end)
         # The size is echoed as it was written, leading zeros included.
-        sizes: bytes = slice_bytes(buffer, reply_end, last_end).translate(_BLANKS).split(b" ").pop()
+        sizes: bytes = slice_bytes(buffer, reply_end, last_end).replace(b"\t", b" ").split(b" ").pop()
         if header_size > 0:
             sizes = b"%d %b" % (header_size, sizes)
         head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
@@ -301,7 +307,7 @@ class ClientOpParser:
             return self.handler.on_error()
         if verb is Verb.INFO:
             return self.handler.on_info(argument)
-        words: list[bytes] = argument.translate(_BLANKS).split(b" ")
+        words: list[bytes] = argument.translate(_BLANKS).split(b" ")  # here a CR separates, in PUB it does not
         words = [word for word in words if word]
         if verb is Verb.SUB and len(words) == 2:
             return self.handler.on_subscribe(words[0], b"", words[1])

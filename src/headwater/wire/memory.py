@@ -102,6 +102,13 @@ class OutputBuffer:
         self.clear()
         return taken
 
+    def skip(self, count: cython.Py_ssize_t) -> None:
+        """The first `count` bytes are written; the rest moves to the front."""
+        if count >= self.size:
+            self.clear()
+        else:
+            self.size = drop_front(self.data, count, self.size)
+
     def clear(self) -> None:
         """Forget what waits; give memory back if a burst made the backing array large."""
         self.size = 0

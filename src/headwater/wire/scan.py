@@ -1,6 +1,6 @@
 """Walking a control line: blanks, tokens, numbers. Shared by the parsers of both directions.
 
-Blanks are SP, HTAB and CR, nothing else: Python's own notion of whitespace has VT, FF and more, and its `int()` takes
+Blanks are SP and HTAB, nothing else: Python's own notion of whitespace has VT, FF and more, and its `int()` takes
 signs, underscores and digits of other scripts.
 """
 
@@ -8,7 +8,7 @@ import re
 
 import cython
 
-_BLANK = re.compile(rb"[ \t\r]")
+_BLANK = re.compile(rb"[ \t]")
 MAX_DIGITS: int = 9  # nats-server's bound on sizes and counts: 999,999,999
 
 
@@ -17,7 +17,7 @@ def skip_blanks(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssiz
     byte: cython.int
     while start < end:
         byte = buffer[start]
-        if byte != 32 and byte != 9 and byte != 13:
+        if byte != 32 and byte != 9:
             return start
         start += 1
     return end
@@ -29,7 +29,7 @@ def token_end(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_
         byte: cython.int
         while start < end:
             byte = buffer[start]
-            if byte == 32 or byte == 9 or byte == 13:
+            if byte == 32 or byte == 9:
                 return start
             start += 1
         return end
