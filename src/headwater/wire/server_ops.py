@@ -167,19 +167,19 @@ class ServerOpParser:
         header_size: cython.Py_ssize_t = 0
         size: cython.Py_ssize_t
         body: cython.Py_ssize_t = line_end + 1
-
-        self.next_token(buffer, arguments, line_end)
+        stop: cython.Py_ssize_t = line_end - 1 if buffer[line_end - 1] == 13 else line_end
+        self.next_token(buffer, arguments, stop)
         subject = self.token
         subject_end = self.token_end
-        sid = self.next_number(buffer, self.token_end, line_end)
-        if self.tokens_left(buffer, self.token_end, line_end) > (2 if with_headers else 1):
-            self.next_token(buffer, self.token_end, line_end)
+        sid = self.next_number(buffer, self.token_end, stop)
+        if self.tokens_left(buffer, self.token_end, stop) > (2 if with_headers else 1):
+            self.next_token(buffer, self.token_end, stop)
             reply = self.token
             reply_end = self.token_end
         if with_headers:
-            header_size = self.next_number(buffer, self.token_end, line_end)
-        size = self.next_number(buffer, self.token_end, line_end)
-        if sid < 0 or size < 0 or header_size < 0 or skip_blanks(buffer, self.token_end, line_end) != line_end:
+            header_size = self.next_number(buffer, self.token_end, stop)
+        size = self.next_number(buffer, self.token_end, stop)
+        if sid < 0 or size < 0 or header_size < 0 or skip_blanks(buffer, self.token_end, stop) != stop:
             return self.refuse("a message with wrong arguments", buffer, at, line_end)
         if header_size > size:
             return self.refuse("a message with more header bytes than bytes", buffer, at, line_end)
