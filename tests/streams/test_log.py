@@ -262,7 +262,7 @@ def test_a_failed_sync_makes_the_log_read_only_for_good(number: int) -> None:
     append(log, b"one")
     batch = stage(log, b"two")
     files.faults[files.attempts + 2] = number  # mark, batch, sync
-    with pytest.raises(WriteFailed, match="cannot make the log durable|no room to make the log durable"):
+    with pytest.raises(WriteFailed, match="make the log durable"):
         log.write(batch)
     log.abandon(batch)
     calls = len(files.calls)

@@ -46,6 +46,8 @@ from headwater.streams.writer import LogWriter, StagedBatch
 
 __all__ = ["Log", "LogOptions", "StagedBatch", "StoredBatch", "StoredRecord"]
 
+USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
+UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
 OPEN_SEGMENTS = 16  # read handles kept per log; a replay touches them one after the other
 
 
@@ -77,6 +79,7 @@ class Log:
         self._recent = RecentBatches(options.cache_bytes)
         self._open_batch = BatchBuilder(self._end_offset)
         self._full_batches: list[BatchBuilder] = []
+        self._unfinished: list[StoredBatch] = []
         self._closed = False
         self._writer = LogWriter(
             files, directory, options, opened.state, self._segments[-1], self._end_offset, opened.turn
@@ -205,12 +208,21 @@ class Log:
         records: list[StoredRecord] = []
         if max_records <= 0:
             return records
-        for batch in self.batches(offset, max_bytes):
+        for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
             taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
             max_bytes -= taken
             if taken < 0 or max_bytes <= 0 or len(records) >= max_records:
+                self._remember_unfinished(batch)
                 break
         return records
+
+    def _remember_unfinished(self, batch: StoredBatch) -> None:
+        """A reader stopped inside this batch and will be back for the rest: a stored batch is checked as a whole, so to
+        fetch one record at a time would check it once for each."""
+        if all(known.body is not batch.body for known in self._unfinished):
+            self._unfinished.append(batch)
+            if len(self._unfinished) > UNFINISHED_BATCHES:
+                del self._unfinished[0]
 
     def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
         """The published batches that end above `offset`, in order. The caller stops when it has enough; reads are sized
@@ -231,6 +243,11 @@ class Log:
 
     def _stored_batches(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
         """As `batches`, from the files, to the end of the log."""
+        for batch in self._unfinished:
+            if batch.header.base_offset <= offset < batch.header.end_offset:
+                yield batch
+                offset = batch.header.end_offset
+                break
         at = max(0, bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1)
         while at < len(self._segments):
             segment = self._segments[at]

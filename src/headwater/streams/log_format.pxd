@@ -1,6 +1,8 @@
 cimport cython
 
 cdef Py_ssize_t _RECORD_HEAD_SIZE
+cdef Py_ssize_t _MAX_SUBJECT
+cdef Py_ssize_t _MAX_BODY
 
 @cython.final
 @cython.freelist(64)
@@ -19,7 +21,7 @@ cdef class BatchBuilder:
     cdef readonly long long first_timestamp_ns
     cdef readonly long long last_timestamp_ns
     cdef list _pieces
-    cpdef long long append(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
+    cpdef Py_ssize_t append(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
 
 @cython.final
 cdef class RecordCursor:
@@ -38,7 +40,4 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
-cpdef Py_ssize_t read_records(
-    bytes body, long long base_offset, long long from_offset, Py_ssize_t max_records, Py_ssize_t max_bytes, list into
-) except? -1
 cdef unsigned long long _u32(bytes buffer, Py_ssize_t at) noexcept

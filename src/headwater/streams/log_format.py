@@ -69,6 +69,8 @@ RECORD_HEAD_SIZE: int = RECORD_HEAD.size
 
 MAX_SUBJECT: int = (1 << 16) - 1  # subject size is a u16; NATS control lines end at 4096 anyway
 MAX_BODY: int = (1 << 32) - 1  # body size is a u32
+_MAX_SUBJECT: cython.Py_ssize_t = MAX_SUBJECT
+_MAX_BODY: cython.Py_ssize_t = MAX_BODY
 MAX_OFFSET: int = (1 << 63) - 1  # so that offsets fit a signed 64-bit column everywhere
 
 
@@ -179,16 +181,16 @@ class BatchBuilder:
 
     def append(
         self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
-    ) -> cython.longlong:
+    ) -> cython.Py_ssize_t:
         """Add a record; returns its offset. Raises StorageError when a field does not fit the format; the batch is
         then as it was."""
         subject_size: cython.Py_ssize_t = len(subject)
         block_size: cython.Py_ssize_t = len(header_block)
         payload_size: cython.Py_ssize_t = len(payload)
         size: cython.Py_ssize_t = self.size + _RECORD_HEAD_SIZE + subject_size + block_size + payload_size
-        if subject_size > MAX_SUBJECT:
+        if subject_size > _MAX_SUBJECT:
             raise StorageError("subject too long to store", value=subject_size, limit=MAX_SUBJECT)
-        if size > MAX_BODY:
+        if size > _MAX_BODY:
             raise StorageError("batch too large to store", value=size, limit=MAX_BODY)
         delta: cython.longlong = self.record_count
         head: bytes = RECORD_HEAD.pack(timestamp_ns, delta, subject_size, 0, block_size, payload_size)

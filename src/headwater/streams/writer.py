@@ -155,12 +155,13 @@ class LogWriter:
     def _keep_state(self, end_offset: int) -> None:
         """Before a batch goes out: no offset is used unless a durable state says that it may be, and no segment unless
         the state names it (so a newest segment that is gone is noticed)."""
-        wanted = replace(self._state, active_base=self._active.base_offset)
-        if end_offset > wanted.reserved_end:
+        state, active_base = self._state, self._active.base_offset
+        if end_offset > state.reserved_end:
             synced = self._options.sync == "always"
-            wanted = replace(wanted, reserved_end=end_offset + RESERVATION, marks_are_synced=synced)
-        if wanted != self._state:
-            self._save(wanted)
+            reserved_end = end_offset + RESERVATION
+            self._save(replace(state, active_base=active_base, reserved_end=reserved_end, marks_are_synced=synced))
+        elif active_base != state.active_base:
+            self._save(replace(state, active_base=active_base))
 
     def _save(self, state: LogState) -> None:
         meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode())
