@@ -177,11 +177,18 @@ class BlockingClient:
         failure: TransportError | None = None
         for host, port in addresses:
             try:
-                connection = BlockingConnection.dial(host, port, deadline_after(timeout))
-                client = cls(connection, timeout)
-                client._handshake((credentials or Credentials()).options(name))
+                client = cls(BlockingConnection.dial(host, port, deadline_after(timeout)), timeout)
             except TransportError as error:
                 failure = error
+                continue
+            try:
+                client._handshake((credentials or Credentials()).options(name))
+            except TransportError as error:
+                client.close()
+                failure = error
+            except BaseException:
+                client.close()
+                raise
             else:
                 return client
         assert failure is not None
@@ -194,7 +201,6 @@ class BlockingClient:
             self._read(deadline, "INFO")
         self.info = decode_info(mailbox.info)
         if self.info.tls_required:
-            self.close()
             raise EnvironmentProblem(
                 f"{self._connection.address} demands TLS, which the blocking client does not speak yet",
                 value=self._connection.address,

@@ -1,0 +1,138 @@
+"""Publishing to a stream with many messages in flight, and one await for all of them.
+
+    async with jetstream.publisher(window=1024) as publisher:
+        await publisher.publish("events.a", data, msg_id="1")      # waits only while the window is full
+    # here every message is acknowledged; `publisher.acknowledged`, `publisher.duplicates`
+
+A server that syncs before it acknowledges can then serve many publishes with one sync. All acks come to one inbox, the
+reply's last token says for which message. The first failure is kept, ends the publishing, and is raised by the next call
+and at the end; what was not acknowledged by then may or may not be stored: publish it again under its message id.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from headwater.client.jetstream_types import PubAck, decode_answer
+from headwater.client.requests import says_no_responders
+from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
+from headwater.model.header_names import NatsHeader
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.message import Message
+
+if TYPE_CHECKING:
+    from headwater.client.client import Client
+    from headwater.client.subscription import Subscription
+
+
+class Publisher:
+    """A window of unacknowledged publishes. `timeout`: seconds without any ack after which it gives up."""
+
+    def __init__(self, client: "Client", window: int, timeout: float) -> None:
+        if window < 1:
+            raise LocalProtocolError("the window of a publisher holds at least one message", value=window, limit=1)
+        self.acknowledged = 0
+        self.duplicates = 0
+        self.last_sequence = 0
+        self._client = client
+        self._window = window
+        self._timeout = timeout
+        self._inbox = client.new_inbox()
+        self._sent = 0
+        self._outstanding: dict[int, str] = {}
+        self._failure: HeadwaterError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._subscription: Subscription | None = None
+
+    @property
+    def outstanding(self) -> int:
+        """Messages sent and not acknowledged."""
+        return len(self._outstanding)
+
+    async def __aenter__(self) -> Self:
+        self._subscription = await self._client.subscribe(f"{self._inbox}.*", callback=self._acked)
+        self._client.on_closed(self._lost)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                await self.wait_acknowledged()
+        finally:
+            if self._subscription is not None:
+                self._subscription.unsubscribe()
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+    ) -> None:
+        """Send one message; waits while the window is full. Raises the first failure of any message before it."""
+        if self._subscription is None:
+            raise LocalProtocolError("use the publisher in `async with`")
+        if self._failure is None and len(self._outstanding) >= self._window:
+            # Half a window at once: an await for each single ack would cost a turn of the loop per message.
+            await self._wait_until(self._window // 2)
+        if self._failure is not None:
+            raise self._failure
+        if msg_id is not None:
+            headers = Headers(headers or {})
+            headers[NatsHeader.MSG_ID] = msg_id
+        self._sent += 1
+        self._outstanding[self._sent] = subject
+        try:
+            await self._client.publish(subject, data, headers=headers, reply=f"{self._inbox}.{self._sent}")
+        except HeadwaterError:
+            self._outstanding.pop(self._sent, None)
+            raise
+
+    async def wait_acknowledged(self) -> None:
+        """Wait until every message so far is acknowledged. Raises the first failure."""
+        await self._wait_until(0)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _wait_until(self, few: int) -> None:
+        """Until at most `few` are outstanding, or one has failed."""
+        while len(self._outstanding) > few and self._failure is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._waiter
+            except TimeoutError:
+                waiting = next(iter(self._outstanding.values()), "")
+                self._failure = RequestTimeout(
+                    f"no acknowledgement for {len(self._outstanding)} messages within {self._timeout:g} s, "
+                    f"the first on {waiting!r}",
+                    value=waiting,
+                    limit=self._timeout,
+                )
+
+    def _acked(self, message: Message) -> None:
+        number = int(message.subject.rpartition(".")[2])
+        subject = self._outstanding.pop(number, None)
+        if subject is None:
+            return
+        try:
+            if says_no_responders(message):
+                raise NoResponders(f"no stream captures {subject!r}", value=subject, hint="create the stream first")
+            ack = decode_answer(message.data, PubAck, f"the publish on {subject!r}")
+        except HeadwaterError as error:
+            self._failure = self._failure or error
+        else:
+            self.acknowledged += 1
+            self.duplicates += ack.duplicate
+            self.last_sequence = max(self.last_sequence, ack.seq)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _lost(self, reason: HeadwaterError | None) -> None:
+        if self._outstanding and self._failure is None:
+            self._failure = reason or ConnectionClosed("the connection was closed before all acknowledgements came")
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

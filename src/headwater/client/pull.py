@@ -1,0 +1,160 @@
+"""Reading a pull consumer: fetch a batch, acknowledge message by message.
+
+A pull request ends with its last message, or with a status in place of one:
+
+    404 No Messages            nothing there, and `no_wait` was asked          the batch is what came so far
+    408 Request Timeout        the request expired                             the batch is what came so far
+    409 Batch Completed, Message Size Exceeds MaxBytes                         the batch is what came so far
+    409 Consumer Deleted, Leadership Change, …                                 JetStreamError
+    503                        nobody listens: no such consumer                NoResponders
+    100                        a heartbeat                                     passed over
+
+Where a message stands is in its reply subject (9 tokens; longer ones have domain and account in front):
+
+    $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<timestamp ns>.<pending>
+"""
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.errors import HeaderError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
+from headwater.model.message import Message
+from headwater.model.status import Status
+
+if TYPE_CHECKING:
+    from headwater.client.client import Client
+
+GRACE_SECONDS = 2.0  # beyond the server's own expiry, before a request counts as lost
+_ENDS_A_BATCH = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes"})
+_TOKENS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where a delivered message stands; sequences are 1-based, `timestamp_ns` since 1970, `pending` behind it."""
+
+    stream: str
+    consumer: str
+    delivered: int
+    stream_seq: int
+    consumer_seq: int
+    timestamp_ns: int
+    pending: int
+    domain: str = ""
+
+
+def parse_metadata(reply: str) -> Metadata:
+    """Read `$JS.ACK.…`. Raises LocalProtocolError for a message that no consumer has delivered."""
+    tokens = reply.split(".")
+    domain = ""
+    if len(tokens) > _TOKENS:
+        domain = "" if tokens[2] == "_" else tokens[2]
+        tokens = [*tokens[:2], *tokens[4:]]  # domain and account hash
+    if len(tokens) < _TOKENS or tokens[:2] != ["$JS", "ACK"] or not all(map(str.isdecimal, tokens[4:_TOKENS])):
+        raise LocalProtocolError(f"{reply!r} is no acknowledgement subject: no consumer delivered this", value=reply)
+    delivered, stream_seq, consumer_seq, timestamp_ns, pending = map(int, tokens[4:_TOKENS])
+    return Metadata(tokens[2], tokens[3], delivered, stream_seq, consumer_seq, timestamp_ns, pending, domain)
+
+
+class StreamMessage:
+    """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
+
+    __slots__ = ("_client", "message", "metadata")
+
+    def __init__(self, client: "Client", message: Message) -> None:
+        self._client = client
+        self.message = message
+        self.metadata = parse_metadata(message.reply)
+
+    @property
+    def data(self) -> bytes:
+        """The payload."""
+        return self.message.data
+
+    @property
+    def subject(self) -> str:
+        """The subject it was published on."""
+        return self.message.subject
+
+    async def ack(self, *, confirm: float | None = None) -> None:
+        """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
+        if confirm is None:
+            await self._client.publish(self.message.reply, b"+ACK")
+        else:
+            await self._client.request(self.message.reply, b"+ACK", timeout=confirm)
+
+    async def nak(self, delay: float = 0.0) -> None:
+        """Not done: deliver it again, after `delay` seconds."""
+        body = b"-NAK" if delay <= 0 else b'-NAK {"delay":%d}' % int(delay * 1e9)
+        await self._client.publish(self.message.reply, body)
+
+    async def term(self) -> None:
+        """Never deliver it again."""
+        await self._client.publish(self.message.reply, b"+TERM")
+
+    async def in_progress(self) -> None:
+        """Still at work: start the ack wait anew."""
+        await self._client.publish(self.message.reply, b"+WPI")
+
+
+class PullConsumer:
+    """Fetches from one consumer."""
+
+    def __init__(self, client: "Client", stream: str, name: str) -> None:
+        self.stream = stream
+        self.name = name
+        self._client = client
+
+    async def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[StreamMessage]:
+        """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
+
+        Raises JetStreamError when the consumer is gone, NoResponders when it never was.
+        """
+        inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
+        subscription = await self._client.subscribe(inbox)
+        asked: dict[str, object] = {"batch": batch, "expires": int(timeout * 1e9)}
+        if no_wait:
+            asked = {"batch": batch, "no_wait": True}
+        came: list[StreamMessage] = []
+        try:
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{self.name}"
+            await self._client.publish(subject, msgspec.json.encode(asked), reply=inbox)
+            async with asyncio.timeout(timeout + GRACE_SECONDS):
+                while len(came) < batch:
+                    message = await subscription.next()
+                    status = _status(message)
+                    if status is None:
+                        came.append(StreamMessage(self._client, message))
+                    elif self._ends(status):
+                        break
+        except TimeoutError as error:
+            if not came:
+                raise RequestTimeout(f"consumer {self.stream}.{self.name} does not answer", limit=timeout) from error
+        finally:
+            subscription.unsubscribe()
+        return came
+
+    def _ends(self, status: Status) -> bool:
+        """Whether a status ends the batch; raises when it ends more than that."""
+        if status.code == 100:
+            return False
+        description = status.description or ""
+        if status.code in (404, 408) or (status.code == 409 and description in _ENDS_A_BATCH):
+            return True
+        if status.code == 503:
+            raise NoResponders(f"there is no consumer {self.stream}.{self.name}", value=self.name)
+        raise JetStreamError(status.code, 0, description or "the pull request was refused")
+
+
+def _status(message: Message) -> Status | None:
+    """The status of a message that is one; a message with a reply was delivered from the stream, whatever it holds."""
+    if message.reply or not message.header_block:
+        return None
+    try:
+        return message.status
+    except HeaderError:
+        return None

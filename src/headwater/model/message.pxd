@@ -1,0 +1,7 @@
+cdef class Message:
+    cdef public str subject
+    cdef public bytes data
+    cdef public str reply
+    cdef public bytes header_block
+    cdef public object channel
+    cdef object _headers

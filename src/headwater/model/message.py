@@ -1,0 +1,69 @@
+"""One message as a program sees it: a plain value, its header block still bytes.
+
+Headers are decoded when somebody asks, once (ADR-4). A malformed block therefore never disturbs who does not look at it:
+`headers` and `status` raise HeaderError, the rest of the message is whole.
+
+Compiled, a message is one object of 6 pointers; nothing else is made when one arrives.
+"""
+
+from typing import Protocol
+
+from headwater.errors import LocalProtocolError
+from headwater.model.header_block import parse_status
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.status import Status
+
+
+class Channel(Protocol):
+    """Where a message came from, as far as the message is concerned: a way to answer."""
+
+    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
+        """Publish `data` to `reply`."""
+
+
+class Message:
+    """`subject` and `reply` as str (bytes that are no UTF-8 as surrogate escapes); `reply` is empty when absent.
+
+    `data` is the payload, `header_block` the `NATS/1.0` block as it travelled, empty when absent.
+    """
+
+    __slots__ = ("_headers", "channel", "data", "header_block", "reply", "subject")
+
+    def __init__(
+        self, subject: str, data: bytes, reply: str = "", header_block: bytes = b"", channel: Channel | None = None
+    ) -> None:
+        self.subject = subject
+        self.data = data
+        self.reply = reply
+        self.header_block = header_block
+        self.channel = channel
+        self._headers: Headers | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """The headers, empty when the message has none. Raises HeaderError for a malformed block."""
+        if self._headers is None:
+            self._headers = Headers.parse(self.header_block) if self.header_block else Headers()
+        return self._headers
+
+    @property
+    def status(self) -> Status | None:
+        """The inline status (`NATS/1.0 503 ...`), or None. Raises HeaderError for a malformed first line."""
+        return parse_status(self.header_block) if self.header_block else None
+
+    def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> object:
+        """Publish an answer to the reply subject; the result may be awaited, as that of `Client.publish`.
+
+        Raises LocalProtocolError when the message asks for no answer, or did not come from a connection.
+        """
+        if not self.reply:
+            raise LocalProtocolError(f"the message on {self.subject!r} has no reply subject", value=self.subject)
+        if self.channel is None:
+            raise LocalProtocolError("the message did not come from a connection", value=self.subject)
+        return self.channel.respond(self.reply, data, headers)
+
+    def __repr__(self) -> str:
+        shown = self.data if len(self.data) <= 40 else self.data[:40] + b"..."
+        reply = f" reply={self.reply!r}" if self.reply else ""
+        block = f" header_block=<{len(self.header_block)} bytes>" if self.header_block else ""
+        return f"<Message {self.subject!r}{reply}{block} data={shown!r}>"

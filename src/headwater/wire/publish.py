@@ -1,0 +1,125 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Writer of what clients send: PUB, HPUB, SUB, UNSUB, CONNECT, PING, PONG (client protocol document).
+
+    PUB  <subject> [reply ]<#bytes>␍␊<payload>␍␊
+    HPUB <subject> [reply ]<#header bytes> <#total bytes>␍␊<header block><payload>␍␊
+
+Ops go into an `OutputBuffer`; who flushes it, and when, is not this module's business. Everything is checked before the
+first byte of an op is written, so a refused op leaves nothing half-written behind. Whitespace in a subject would become
+an argument of its own and CR LF an op of its own: subjects, reply subjects and queue groups are refused here, on the way
+out, with SubjectError. Sizes against `max_payload` are the caller's business, who knows the server.
+
+A program publishes to few subjects many times: `PUB <subject> ` is checked and encoded once per subject and kept.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+else:
+    from headwater.wire.memory import OutputBuffer
+
+from headwater.errors import SubjectError
+from headwater.model.subject import validate_subject
+from headwater.wire.handshake import ConnectOptions, encode_connect
+
+KNOWN_SUBJECTS: int = 1024  # kept encoded; with more than that in turn the memo is emptied and starts again
+
+
+class OpWriter:
+    """Appends ops to `output`. Subjects as str; bytes that are no UTF-8 stand in them as surrogate escapes."""
+
+    def __init__(self, output: OutputBuffer) -> None:
+        self.output = output
+        self.last_subject = ""
+        self.last_encoded = b""
+        self.known: dict[str, bytes] = {}
+
+    def publish(self, subject: str, reply: str, header_block: bytes, payload: bytes) -> cython.int:
+        """PUB, or HPUB when `header_block` is not empty. Raises SubjectError for the subject or the reply subject."""
+        output: OutputBuffer = self.output
+        header_size: cython.Py_ssize_t = len(header_block)
+        size: cython.Py_ssize_t = len(payload)
+        encoded_reply: bytes = b""
+        if subject != self.last_subject:
+            self.encode_subject(subject)
+        if reply:
+            encoded_reply = encode_reply(reply)
+        output.append(b"PUB " if header_size == 0 else b"HPUB ")
+        output.append(self.last_encoded)
+        output.append(encoded_reply)
+        if header_size:
+            append_number(output, header_size)
+            output.append(b" ")
+        append_number(output, header_size + size)
+        output.append(b"\r\n")
+        if header_size:
+            output.append(header_block)
+        output.append(payload)
+        output.append(b"\r\n")
+        return 0
+
+    def encode_subject(self, subject: str) -> cython.int:
+        """Make `subject` the last one; its encoded form ends with the space that follows it."""
+        encoded: bytes | None = self.known.get(subject)
+        if encoded is None:
+            encoded = validate_subject(subject).encode("utf-8", "surrogateescape") + b" "
+            if len(self.known) >= KNOWN_SUBJECTS:
+                self.known.clear()
+            self.known[subject] = encoded
+        self.last_subject = subject
+        self.last_encoded = encoded
+        return 0
+
+    def subscribe(self, subject: str, queue: str, sid: int) -> None:
+        """SUB; `queue` is empty for a plain subscription. Raises SubjectError."""
+        validate_subject(subject, wildcards=True)
+        if queue and (queue != "".join(queue.split()) or not queue.isprintable()):
+            raise SubjectError(f"the queue group {queue!r} contains whitespace", value=queue)
+        middle = f" {queue} " if queue else " "
+        self.output.append(f"SUB {subject}{middle}{sid}\r\n".encode("utf-8", "surrogateescape"))
+
+    def unsubscribe(self, sid: int, maximum: int = 0) -> None:
+        """UNSUB: now, or after `maximum` messages since SUB."""
+        self.output.append(b"UNSUB %d %d\r\n" % (sid, maximum) if maximum > 0 else b"UNSUB %d\r\n" % sid)
+
+    def connect(self, options: ConnectOptions) -> None:
+        """CONNECT."""
+        self.output.append(encode_connect(options))
+
+    def ping(self) -> None:
+        """PING."""
+        self.output.append(b"PING\r\n")
+
+    def pong(self) -> None:
+        """PONG."""
+        self.output.append(b"PONG\r\n")
+
+
+def encode_reply(reply: str) -> bytes:
+    """`reply` with the space that follows it; unlike a subject it is mostly used once, so it is not kept."""
+    return validate_subject(reply).encode("utf-8", "surrogateescape") + b" "
+
+
+def append_number(output: OutputBuffer, number: cython.Py_ssize_t) -> cython.int:
+    """Append a number that is not negative, in decimal; without a bytes object when compiled."""
+    if cython.compiled:
+        digits: cython.Py_ssize_t = 1
+        rest: cython.Py_ssize_t = number
+        at: cython.Py_ssize_t
+        data: bytearray
+        while rest >= 10:
+            rest //= 10
+            digits += 1
+        output.reserve(digits)
+        data = output.data
+        at = output.size + digits
+        output.size = at
+        while digits > 0:
+            at -= 1
+            digits -= 1
+            data[at] = 48 + number % 10
+            number //= 10
+        return 0
+    output.append(b"%d" % number)
+    return 0
