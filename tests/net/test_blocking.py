@@ -1,0 +1,98 @@
+"""Deadlines and losses of a blocking connection, over real sockets on loopback."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from headwater.errors import ConnectionClosed, TransportError
+from headwater.net.blocking import BlockingConnection, deadline_after
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        yield server
+
+
+def dialed(listener: socket.socket) -> tuple[BlockingConnection, socket.socket]:
+    connection = BlockingConnection.dial("127.0.0.1", listener.getsockname()[1], deadline_after(10))
+    peer, _ = listener.accept()
+    return connection, peer
+
+
+def test_what_the_peer_writes_is_added_to_what_was_received(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    with connection, peer:
+        peer.sendall(b"INFO {}")
+        assert connection.receive(deadline_after(10))
+        peer.sendall(b"\r\n")
+        assert connection.receive(deadline_after(10))
+        received = connection.received
+        assert received.data[: received.filled] == b"INFO {}\r\n"
+
+
+def test_a_message_larger_than_the_buffer_is_received(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    size = 3 << 20
+    with connection, peer:
+        peer.settimeout(None)
+        sender = peer.dup()
+        sender.setblocking(False)
+        left = memoryview(bytes(size))
+        while connection.received.filled < size:
+            if left:
+                try:
+                    left = left[sender.send(left) :]
+                except BlockingIOError:
+                    pass
+            connection.receive(deadline_after(0 if left else 10))
+        sender.close()
+    assert connection.received.filled == size
+
+
+def test_a_deadline_without_bytes_is_an_answer_and_not_an_error(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    with connection, peer:
+        start = time.monotonic()
+        assert not connection.receive(deadline_after(0.05))
+        assert 0.04 < time.monotonic() - start < 5
+        assert not connection.receive(deadline_after(-1))
+        assert not connection.closed
+
+
+def test_a_deadline_that_has_passed_still_takes_what_has_come(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    with connection, peer:
+        peer.sendall(b"PING\r\n")
+        assert connection.receive(deadline_after(10))
+        peer.sendall(b"PING\r\n")
+        while not connection.receive(deadline_after(-1)):
+            pass
+        assert connection.received.filled == 12
+
+
+def test_a_peer_that_closes_is_a_transport_error_and_closes_us(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    peer.close()
+    with pytest.raises(TransportError, match="closed the connection"):
+        connection.receive(deadline_after(10))
+    assert connection.closed
+    with pytest.raises(ConnectionClosed):
+        connection.send(b"PING\r\n", deadline_after(10))
+
+
+def test_a_peer_that_does_not_read_ends_a_write_at_its_deadline(listener: socket.socket) -> None:
+    connection, peer = dialed(listener)
+    with connection, peer, pytest.raises(TransportError, match="while writing"):
+        connection.send(bytes(64 << 20), deadline_after(0.1))
+    assert connection.closed
+
+
+def test_nobody_listening_is_a_transport_error_that_names_the_address() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(TransportError, match=f"127.0.0.1:{port}"):
+        BlockingConnection.dial("127.0.0.1", port, deadline_after(1))
