@@ -26,6 +26,8 @@ from support.raw_wire import (
     split_deliveries,
 )
 
+pytestmark = pytest.mark.interop
+
 MAX_PAYLOAD = 1024 * 1024
 MAX_CONTROL_LINE = 4096
 
@@ -684,6 +686,13 @@ def test_503_needs_a_subscription_of_the_publisher_that_matches_the_reply(server
         assert other.settle() == b""
         assert link.answer(b"PUB nobody inbox.1 0\r\n\r\n") == still_open()
         assert other.settle() == b""
+
+
+def test_503_ignores_queue_subscriptions(server: Server) -> None:
+    with dial(server.port, no_responders=True) as link:
+        assert link.answer(b"SUB inbox crew 1\r\nPUB nobody inbox 0\r\n\r\n") == still_open()
+        heard = no_responders(b"inbox", b"2", b"nobody")
+        assert link.answer(b"SUB inbox 2\r\nPUB nobody inbox 0\r\n\r\n") == still_open(heard)
 
 
 def test_503_is_not_sent_to_a_client_that_did_not_ask_for_it(server: Server) -> None:

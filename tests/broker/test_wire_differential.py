@@ -18,6 +18,8 @@ from support.headwater_server import start_headwater
 from support.nats_server import start_nats_server
 from support.raw_wire import Delivery, RawLink, connect_op, dial, prove_service, split_deliveries
 
+pytestmark = pytest.mark.interop
+
 SCRIPTS = 60  # seeds; each is one script of up to OPS ops, about 30 ms for both servers together
 OPS = 120
 LISTENERS = [b">", b"*.*", b"a.>", b"*.b.c", b"a.b", b"b"]
@@ -103,9 +105,14 @@ class Heard(NamedTuple):
 
 
 def group_by_sid(deliveries: list[Delivery]) -> dict[bytes, list[Delivery]]:
+    """Deliveries by sid. No-responders answers make a stream of their own, in which the sid does not count: where several
+    subscriptions of the publisher match the reply, nats-server takes any one of them."""
     streams: dict[bytes, list[Delivery]] = {}
     for delivery in deliveries:
-        streams.setdefault(delivery.sid, []).append(delivery)
+        if delivery.body.startswith(b"NATS/1.0 503\r\n"):
+            streams.setdefault(b"no responders", []).append(delivery._replace(sid=b""))
+        else:
+            streams.setdefault(delivery.sid, []).append(delivery)
     return streams
 
 
