@@ -1,0 +1,131 @@
+"""The real files do what the protocol says, and the recording ones do the same, so that tests on them mean something."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater.errors import DiskFull, StorageError
+from headwater.streams import files as module
+from headwater.streams.files import Files, OsFile, OsFiles, storage_error
+
+
+@pytest.fixture(params=["os", "recording"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
+    if request.param == "os":
+        return OsFiles(), str(tmp_path / "deep" / "down")
+    return RecordingFiles(), "deep/down"
+
+
+def test_what_is_written_is_read_back(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(directory)
+    files.mkdir(directory)
+    file = files.create(f"{directory}/a")
+    file.pwrite([b"one", b"", b"two"], 0)
+    file.pwrite([b"TWO"], 3)
+    file.pwrite([b"far"], 10)
+    file.fdatasync()
+    assert file.size() == 13
+    assert file.pread(100, 0) == b"oneTWO\0\0\0\0far"
+    assert file.pread(3, 3) == b"TWO"
+    assert file.pread(3, 50) == b""
+    file.truncate(4)
+    assert file.pread(100, 0) == b"oneT"
+    file.truncate(6)
+    assert file.pread(100, 0) == b"oneT\0\0"
+    file.close()
+    file.close()
+    again = files.create(f"{directory}/a")
+    assert again.size() == 0
+    again.close()
+
+
+def test_names_change_as_told(place: tuple[Files, str]) -> None:
+    files, directory = place
+    with pytest.raises(FileNotFoundError):
+        files.listdir(directory)
+    files.mkdir(directory)
+    for name in ("a", "b"):
+        file = files.create(f"{directory}/{name}")
+        file.pwrite([name.encode()], 0)
+        file.close()
+    files.rename(f"{directory}/a", f"{directory}/b")
+    files.sync_directory(directory)
+    assert files.listdir(directory) == ["b"]
+    file = files.open(f"{directory}/b")
+    assert file.pread(9, 0) == b"a"
+    file.close()
+    with pytest.raises(FileNotFoundError):
+        files.open(f"{directory}/a")
+    with pytest.raises(FileNotFoundError):
+        files.unlink(f"{directory}/a")
+    with pytest.raises(OSError):
+        files.rmdir(directory)
+    files.unlink(f"{directory}/b")
+    files.rmdir(directory)
+    with pytest.raises(FileNotFoundError):
+        files.listdir(directory)
+
+
+def test_a_lock_is_held_by_one(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(directory)
+    held = files.lock(f"{directory}/lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{directory}/lock")
+    held.close()
+    files.lock(f"{directory}/lock").close()
+
+
+def test_entropy_has_the_size_asked_for(place: tuple[Files, str]) -> None:
+    files, _ = place
+    assert len(files.entropy(8)) == 8
+    assert files.entropy(8) != files.entropy(8)
+
+
+def test_files_and_directories_are_the_owners_alone(tmp_path: Path) -> None:
+    files = OsFiles()
+    files.mkdir(str(tmp_path / "a" / "b"))
+    files.create(str(tmp_path / "a" / "b" / "file")).close()
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "a" / "b" / "file").stat().st_mode) == 0o600
+
+
+def test_more_pieces_than_one_system_call_takes_are_written(tmp_path: Path) -> None:
+    file = OsFiles().create(str(tmp_path / "file"))
+    pieces = [b"%d," % number for number in range(module.MAX_PIECES * 2 + 5)]
+    file.pwrite(pieces, 3)
+    assert file.pread(1 << 20, 3) == b"".join(pieces)
+    file.close()
+
+
+def test_short_reads_and_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pread, pwritev, pwrite = os.pread, os.pwritev, os.pwrite
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))
+    monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: pwritev(fd, [bytes(pieces[0])[:2]], at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:2], at))
+    file = OsFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    file.pwrite([b"hello ", b"world"], 0)
+    assert file.pread(100, 0) == b"hello world"
+    assert file.pread(5, 0) == b"hello"
+    file.close()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_no_room_is_retriable(number: int) -> None:
+    error = storage_error("write", OSError(number, "No space left on device", "path"))
+    assert isinstance(error, DiskFull)
+    assert error.retriable
+    assert str(error) == "no room to write: No space left on device (free space, then try again)"
+
+
+def test_any_other_error_is_a_storage_error_with_its_reason() -> None:
+    error = storage_error("read x", OSError(errno.EIO, "Input/output error"))
+    assert type(error) is StorageError
+    assert str(error) == "cannot read x: Input/output error"
+    assert str(storage_error("read x", OSError())) == "cannot read x: OSError"

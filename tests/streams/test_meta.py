@@ -1,0 +1,115 @@
+"""Small documents: either the old or the new one is found, whatever happened to one copy or at one call."""
+
+import errno
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.recording_files import VARIANTS, RecordingFiles, Replay
+
+from headwater.streams import meta
+
+PATH = "store/config"
+
+
+def fresh() -> RecordingFiles:
+    files = RecordingFiles()
+    files.mkdir("store")
+    files.sync_directory("")
+    return files
+
+
+@given(st.binary(max_size=2000), st.binary(max_size=2000))
+def test_the_latest_document_is_found(first: bytes, second: bytes) -> None:
+    files = fresh()
+    assert meta.load(files, PATH) is None
+    for payload in (first, second, first):
+        meta.save(files, PATH, payload)
+        damage: list[str] = []
+        assert meta.load(files, PATH, damage) == payload
+        assert damage == []
+
+
+def test_no_document_is_no_damage() -> None:
+    damage: list[str] = []
+    assert meta.load(fresh(), PATH, damage) is None
+    assert damage == []
+
+
+@pytest.mark.parametrize("copy", [".a", ".b"])
+def test_one_flipped_bit_or_one_cut_or_lost_copy_costs_nothing_and_is_reported(copy: str) -> None:
+    files = fresh()
+    meta.save(files, PATH, b"old")
+    meta.save(files, PATH, b"the payload")
+    original = files.content(PATH + copy)
+    for at in range(len(original)):
+        for damaged in (original[:at], original[:at] + bytes([original[at] ^ 4]) + original[at + 1 :]):
+            files.replace_content(PATH + copy, damaged)
+            damage: list[str] = []
+            assert meta.load(files, PATH, damage) == b"the payload"
+            assert len(damage) == 1
+            assert PATH + copy in damage[0]
+    files.unlink(PATH + copy)
+    damage = []
+    assert meta.load(files, PATH, damage) == b"the payload"
+    assert damage == [f"{PATH}{copy} is missing"]
+    meta.save(files, PATH, b"healed")
+    damage = []
+    assert meta.load(files, PATH, damage) == b"healed"
+    assert damage == []
+
+
+def test_two_damaged_copies_are_reported_and_nothing_is_made_up() -> None:
+    files = fresh()
+    meta.save(files, PATH, b"payload")
+    for copy in meta.COPIES:
+        files.replace_content(PATH + copy, b"garbage")
+    damage: list[str] = []
+    assert meta.load(files, PATH, damage) is None
+    assert len(damage) == 2
+
+
+def test_a_power_loss_at_every_call_leaves_the_old_or_the_new_document() -> None:
+    files = fresh()
+    meta.save(files, PATH, b"old")
+    before = len(files.calls)
+    meta.save(files, PATH, b"new " * 300)
+    replay = Replay(files)
+    random = Random(1)
+    for calls in range(before, len(files.calls) + 1):
+        replay.advance(calls)
+        for variant in (*VARIANTS, *["torn"] * 20):
+            found = meta.load(replay.crash(variant, random), PATH)  # type: ignore[arg-type]
+            assert found in ([b"new " * 300] if calls == len(files.calls) else [b"old", b"new " * 300])
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_an_error_at_every_call_leaves_the_old_or_the_new_document(number: int) -> None:
+    files = fresh()
+    meta.save(files, PATH, b"old")
+    attempts = files.attempts
+    meta.save(files, PATH, b"new")
+    for attempt in range(files.attempts - attempts):
+        faulty = fresh()
+        meta.save(faulty, PATH, b"old")
+        faulty.faults[faulty.attempts + attempt] = number
+        with pytest.raises(OSError):
+            meta.save(faulty, PATH, b"new")
+        assert meta.load(faulty, PATH) in (b"old", b"new")
+        assert faulty.open_files == 0
+        meta.save(faulty, PATH, b"again")
+        assert meta.load(faulty, PATH) == b"again"
+
+
+def test_removing_takes_both_copies_and_leftovers() -> None:
+    files = fresh()
+    meta.save(files, PATH, b"x")
+    files.create(f"{PATH}.a.tmp").close()
+    meta.remove(files, PATH)
+    meta.remove(files, PATH)
+    assert not files.names
+
+
+def test_the_directory_of_a_path() -> None:
+    assert [meta.directory_of(path) for path in ("a/b/c", "/a", "a")] == ["a/b", "/", "."]

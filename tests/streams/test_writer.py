@@ -1,0 +1,122 @@
+"""The order of calls that every durability argument rests on, and what a failure leaves usable."""
+
+import errno
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater.errors import DiskFull, WriteFailed
+from headwater.streams.log import Log
+from headwater.streams.log_format import SECTOR_SIZE
+from headwater.streams.options import LogOptions
+from headwater.streams.writer import StagedBatch
+
+OPTIONS = LogOptions(segment_bytes=64 << 10)
+
+
+def open_log(options: LogOptions = OPTIONS) -> tuple[RecordingFiles, Log]:
+    files = RecordingFiles()
+    return files, Log.open(files, "log", options, 1)
+
+
+def seal(log: Log, payload: bytes) -> StagedBatch:
+    log.stage(b"s", b"", payload, 1)
+    batch = log.seal()
+    assert batch is not None
+    return batch
+
+
+def append(log: Log, payload: bytes) -> None:
+    batch = seal(log, payload)
+    log.write(batch)
+    log.publish(batch)
+
+
+def verbs(files: RecordingFiles, since: int) -> list[str]:
+    return [call[0] for call in files.calls[since:]]
+
+
+def test_the_first_write_reserves_offsets_durably_before_it_uses_one() -> None:
+    files, log = open_log()
+    before = len(files.calls)
+    append(log, b"one")
+    save = ["create", "write", "sync", "rename"]
+    assert verbs(files, before) == [*save, *save, "sync_directory", "write", "write", "sync"]
+
+
+def test_marks_take_turns_and_go_out_before_their_batch() -> None:
+    files, log = open_log()
+    append(log, b"one")
+    places = []
+    for _ in range(4):
+        before = len(files.calls)
+        append(log, b"more")
+        places.append([call[2] for call in files.calls[before:] if call[0] == "write"])
+    assert [mark for mark, _ in places] == [SECTOR_SIZE, 2 * SECTOR_SIZE] * 2
+    assert [batch for _, batch in places] == sorted(batch for _, batch in places)
+
+
+def test_a_new_segment_is_durable_and_named_by_the_state_before_its_first_batch() -> None:
+    files, log = open_log()
+    append(log, b"x" * 40_000)
+    before = len(files.calls)
+    append(log, b"y" * 40_000)
+    save = ["create", "write", "sync", "rename"]
+    create = [*save, "sync_directory"]
+    assert verbs(files, before) == [*create, *save, *save, "sync_directory", "write", "write", "sync"]
+
+
+def test_never_means_no_sync_of_batches_but_the_reservation_is_durable() -> None:
+    files, log = open_log(LogOptions(sync="never"))
+    append(log, b"one")
+    before = len(files.calls)
+    append(log, b"two")
+    assert verbs(files, before) == ["write", "write"]
+    log.sync()
+    assert verbs(files, before) == ["write", "write", "sync"]
+
+
+@pytest.mark.parametrize("attempt", range(14))
+def test_no_room_at_any_call_of_a_roll_leaves_the_log_usable_or_read_only_and_never_wrong(attempt: int) -> None:
+    files, log = open_log()
+    append(log, b"x" * 40_000)
+    files.faults[files.attempts + attempt] = errno.ENOSPC
+    batch = seal(log, b"y" * 40_000)
+    try:
+        log.write(batch)
+    except DiskFull:
+        assert log.failure is None
+        log.write(batch)
+        log.publish(batch)
+    except WriteFailed:
+        assert log.failure is not None
+        log.abandon(batch)
+    else:
+        log.publish(batch)
+    expected = [record.payload for record in log.read(0, 9, 1 << 20)]
+    assert len(expected) == (1 if log.failure else 2)
+    failed = log.failure is not None
+    log.close()
+    again = Log.open(files, "log", OPTIONS, 1)
+    found = [record.payload for record in again.read(0, 9, 1 << 20)]
+    assert found == expected or (failed and found[:1] == expected)
+    assert again.recovery.lost == ()
+
+
+def test_an_undo_that_fails_makes_the_log_read_only() -> None:
+    files, log = open_log()
+    append(log, b"one")
+    files.faults |= {files.attempts + 1: errno.ENOSPC, files.attempts + 2: errno.EIO}  # the batch, the truncation
+    with pytest.raises(WriteFailed, match="undo"):
+        log.write(seal(log, b"two"))
+    assert log.failure is not None
+
+
+def test_a_close_that_fails_says_so_and_gives_the_files_back() -> None:
+    files, log = open_log()
+    append(log, b"one")
+    files.faults[files.attempts + 1] = errno.EIO
+    with pytest.raises(WriteFailed):
+        log.close()
+    assert files.open_files == 0
+    assert [record.payload for record in Log.open(files, "log", OPTIONS, 1).read(0, 9, 99)] == [b"one"]
