@@ -49,7 +49,8 @@ def extensions() -> list[Any]:
     except ImportError:
         return []
     wanted = [
-        Extension(name, [source], optional=True, extra_compile_args=["-O3", "-g0"]) for name, source in hot_modules().items()
+        Extension(name, [source], optional=True, extra_compile_args=["-O3", "-g0"])
+        for name, source in hot_modules().items()
     ]
     return list(
         cythonize(
