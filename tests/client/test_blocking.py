@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.nats_server import NatsServer, start_nats_server
 
 from headwater.client.blocking import BlockingClient, Credentials, server_address
 from headwater.errors import (
@@ -23,7 +24,6 @@ from headwater.errors import (
 from headwater.net.blocking import deadline_after
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.server_ops import ServerOpParser
-from tests.support.nats_server import NatsServer, start_nats_server
 
 INFO = b'INFO {"server_id":"FAKE","headers":true,"max_payload":1048576} \r\n'
 

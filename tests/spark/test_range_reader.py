@@ -1,0 +1,202 @@
+"""Reading ranges from the real nats-server: every row once, whatever happens on the way."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.cut_proxy import CutProxy
+from support.nats_server import NatsServer
+from support.stream_filling import delete_consumers, delete_message, delete_stream, fill, numbered, purge
+
+from headwater.client.blocking import BlockingClient
+from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, RequestTimeout, TransportError
+from headwater.spark import connections, range_reader
+from headwater.spark.options import SourceOptions, parse_options
+from headwater.spark.range_reader import read_range, stream_state
+from headwater.spark.ranges import Range
+
+pytestmark = pytest.mark.interop
+
+COUNT = 500
+
+
+@pytest.fixture(scope="module")
+def filled(nats_server: NatsServer) -> NatsServer:
+    fill(nats_server.url, "FILLED", ["filled.*"], numbered("filled", COUNT))
+    return nats_server
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(range_reader, "BATCH_ROWS", 50)
+
+
+def options_for(url: str, stream: str, **more: str) -> SourceOptions:
+    return parse_options({"servers": url, "stream": stream, "readTimeout": "20", **more})
+
+
+def whole(url: str, stream: str, start: int | None = None, end: int | None = None) -> Range:
+    """The stream as it is now, or a part of it."""
+    client = BlockingClient.connect([url])
+    state = stream_state(client, stream)
+    client.close()
+    return Range(stream, state.created, start or state.first, end or state.end)
+
+
+def read(wanted: Range, options: SourceOptions) -> list[tuple[int, bytes]]:
+    """(sequence, payload) of every row."""
+    return [row for columns in read_range(wanted, options) for row in rows(columns)]
+
+
+def rows(columns: Any) -> Iterator[tuple[int, bytes]]:
+    text = columns.payloads
+    for row in range(columns.rows):
+        yield columns.sequences[row], bytes(text.data[text.offsets[row] : text.offsets[row + 1]])
+
+
+def expected(start: int, end: int) -> list[tuple[int, bytes]]:
+    return [(sequence, b"%d" % (sequence - 1)) for sequence in range(start, end)]
+
+
+def test_a_range_gives_its_rows_and_no_others_each_time(filled: NatsServer) -> None:
+    options = options_for(filled.url, "FILLED", fetchBatch="37")
+    wanted = whole(filled.url, "FILLED", 100, 333)
+    assert read(wanted, options) == expected(100, 333)
+    assert read(wanted, options) == expected(100, 333)
+
+
+def test_an_empty_range_asks_nobody() -> None:
+    assert read(Range("S", "now", 5, 5), options_for("nats://127.0.0.1:1", "S")) == []
+
+
+def test_consumers_are_gone_after_reading(filled: NatsServer) -> None:
+    read(whole(filled.url, "FILLED"), options_for(filled.url, "FILLED"))
+    client = BlockingClient.connect([filled.url])
+    deadline = time.monotonic() + 10
+    while client.api("CONSUMER.NAMES.FILLED")["consumers"]:
+        assert time.monotonic() < deadline
+    client.close()
+
+
+def test_filters_give_their_subjects_and_end_when_nothing_more_matches(filled: NatsServer) -> None:
+    wanted = whole(filled.url, "FILLED")
+    one = read(wanted, options_for(filled.url, "FILLED", subjects="filled.3"))
+    assert [sequence for sequence, _ in one] == list(range(4, COUNT + 1, 10))
+    two = read(wanted, options_for(filled.url, "FILLED", subjects="filled.3,filled.4"))
+    assert len(two) == 2 * len(one)
+    start = time.monotonic()
+    assert read(wanted, options_for(filled.url, "FILLED", subjects="filled.none")) == []
+    assert time.monotonic() - start < range_reader.EXPIRES
+
+
+def test_cut_connections_cost_no_row_and_double_none(filled: NatsServer) -> None:
+    wanted = whole(filled.url, "FILLED")
+    with CutProxy(filled.port, allowance=20_000) as proxy:
+        assert read(wanted, options_for(proxy.url, "FILLED")) == expected(1, COUNT + 1)
+        assert proxy.cuts >= 3
+
+
+def test_a_consumer_that_is_deleted_under_the_reader_is_replaced(filled: NatsServer) -> None:
+    wanted = whole(filled.url, "FILLED")
+    reading = read_range(wanted, options_for(filled.url, "FILLED", fetchBatch="60"))
+    taken = list(rows(next(reading)))
+    # Consumers of readers that were cut off linger until the server forgets them.
+    assert delete_consumers(filled.url, "FILLED") >= 1
+    taken += [row for columns in reading for row in rows(columns)]
+    assert taken == expected(1, COUNT + 1)
+
+
+def test_a_reader_that_stops_early_leaves_nothing_that_disturbs_the_next(filled: NatsServer) -> None:
+    options = options_for(filled.url, "FILLED")
+    wanted = whole(filled.url, "FILLED")
+    reading = read_range(wanted, options)
+    next(reading)
+    reading.close()  # type: ignore[attr-defined]
+    assert read(wanted, options) == expected(1, COUNT + 1)
+
+
+def test_single_messages_that_were_deleted_are_gaps_and_no_loss(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "GAPS", ["gaps.*"], numbered("gaps", 20))
+    for sequence in (5, 6, 20):
+        delete_message(nats_server.url, "GAPS", sequence)
+    taken = read(whole(nats_server.url, "GAPS", 1, 21), options_for(nats_server.url, "GAPS"))
+    assert [sequence for sequence, _ in taken] == [*range(1, 5), *range(7, 20)]
+
+
+def test_a_range_whose_start_was_purged_is_a_loss_unless_that_is_accepted(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "PURGED", ["purged.*"], numbered("purged", 20))
+    wanted = whole(nats_server.url, "PURGED")
+    purge(nats_server.url, "PURGED", below=11)
+    with pytest.raises(DataLossError, match="sequences 1 to 10"):
+        read(wanted, options_for(nats_server.url, "PURGED"))
+    accepted = read(wanted, options_for(nats_server.url, "PURGED", failOnDataLoss="false"))
+    assert [sequence for sequence, _ in accepted] == list(range(11, 21))
+
+
+def test_rows_that_are_purged_under_the_reader_are_a_loss(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "RACED", ["raced.*"], numbered("raced", 500))
+    wanted = whole(nats_server.url, "RACED")
+    reading = read_range(wanted, options_for(nats_server.url, "RACED", fetchBatch="50"))
+    next(reading)
+    purge(nats_server.url, "RACED", below=400)
+    with pytest.raises(DataLossError, match="while they were being read"):
+        list(reading)
+
+
+def test_a_stream_that_was_made_anew_is_a_loss(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "ANEW", ["anew.*"], numbered("anew", 5))
+    wanted = whole(nats_server.url, "ANEW")
+    delete_stream(nats_server.url, "ANEW")
+    fill(nats_server.url, "ANEW", ["anew.*"], numbered("anew", 5))
+    with pytest.raises(DataLossError, match="made anew"):
+        read(wanted, options_for(nats_server.url, "ANEW"))
+
+
+def test_a_stream_that_does_not_exist_is_named(nats_server: NatsServer) -> None:
+    with pytest.raises(JetStreamError, match="create the stream NOPE"):
+        read(Range("NOPE", "now", 1, 2), options_for(nats_server.url, "NOPE"))
+
+
+def test_a_server_that_stays_away_is_given_up_on() -> None:
+    with pytest.raises(TransportError):
+        read(Range("S", "now", 1, 2), options_for("nats://127.0.0.1:1", "S"))
+
+
+def test_connections_are_kept_for_the_next_range(filled: NatsServer) -> None:
+    options = options_for(filled.url, "FILLED", readTimeout="19")
+    wanted = whole(filled.url, "FILLED")
+    read(wanted, options)
+    first = connections.take(options)
+    connections.give_back(options, first)
+    read(wanted, options)
+    again = connections.take(options)
+    assert again is first
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (b"NATS/1.0 409 Exceeded MaxRequestBatch of 10\r\n\r\n", ConfigError),
+        (b"NATS/1.0 409 Consumer Deleted\r\n\r\n", TransportError),
+        (b"NATS/1.0 503\r\n\r\n", TransportError),
+        (b"NATS/1.0 400 Bad Request - x\r\n\r\n", HeadwaterError),
+    ],
+)
+def test_statuses_that_end_a_read(status: bytes, error: type[HeadwaterError]) -> None:
+    replay = range_reader._Replay(None, None, Range("S", "now", 1, 9), options_for("nats://x", "S"))  # type: ignore[arg-type]
+    with pytest.raises(error):
+        replay._act_on(status)
+
+
+def test_statuses_that_end_one_pull_request() -> None:
+    replay = range_reader._Replay(None, None, Range("S", "now", 1, 9), options_for("nats://x", "S"))  # type: ignore[arg-type]
+    replay.requests.extend([5, 7])
+    replay._act_on(b"NATS/1.0 100 Idle Heartbeat\r\n\r\n")
+    replay._act_on(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 5\r\n\r\n")
+    assert list(replay.requests) == [7]
+    replay._charge(7)
+    assert not replay.requests
+    assert RequestTimeout.retriable

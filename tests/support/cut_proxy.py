@@ -1,0 +1,58 @@
+"""A TCP proxy that cuts each connection after a number of bytes from the server."""
+
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class CutProxy:
+    """Listens at `.url`; `cuts` counts the connections that it has cut."""
+
+    def __init__(self, port: int, allowance: int) -> None:
+        self._target = ("127.0.0.1", port)
+        self._allowance = allowance
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.cuts = 0
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            threading.Thread(target=_pump, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._pump_and_cut, args=(server, client), daemon=True).start()
+
+    def _pump_and_cut(self, server: socket.socket, client: socket.socket) -> None:
+        left = self._allowance
+        with server, client:
+            while left > 0:
+                data = server.recv(min(left, 65536))
+                if not data:
+                    return
+                client.sendall(data)
+                left -= len(data)
+            self.cuts += 1
+            client.shutdown(socket.SHUT_RDWR)
+            server.shutdown(socket.SHUT_RDWR)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass

@@ -1,0 +1,79 @@
+"""Streams with messages in them, put there by nats-py: somebody else's client."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+
+import nats
+from nats.js import JetStreamContext
+from nats.js.api import StreamConfig
+
+Message = tuple[str, dict[str, str] | None, bytes]
+
+
+def with_jetstream(url: str, work: Callable[[JetStreamContext], Coroutine[None, None, None]]) -> None:
+    """Connect, do `work`, close."""
+
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            client = await nats.connect(url)
+            try:
+                await work(client.jetstream())
+            finally:
+                await client.close()
+
+    asyncio.run(main())
+
+
+def fill(url: str, stream: str, subjects: Sequence[str], messages: Sequence[Message]) -> None:
+    """Create `stream`, if it is not there, and publish `messages` to it in order."""
+
+    async def work(jetstream: JetStreamContext) -> None:
+        await jetstream.add_stream(StreamConfig(name=stream, subjects=list(subjects)))
+        acks = [await jetstream.publish_async(s, payload, headers=headers) for s, headers, payload in messages]
+        await asyncio.gather(*acks)
+
+    with_jetstream(url, work)
+
+
+def numbered(prefix: str, count: int, start: int = 0) -> list[Message]:
+    """Messages whose payload is their number, on ten subjects in turn, two headers each."""
+    return [
+        (f"{prefix}.{number % 10}", {"Nats-Msg-Id": f"{prefix}-{number}", "kind": "test"}, b"%d" % number)
+        for number in range(start, start + count)
+    ]
+
+
+def purge(url: str, stream: str, below: int) -> None:
+    """Remove all messages before the sequence `below`."""
+
+    async def work(jetstream: JetStreamContext) -> None:
+        await jetstream.purge_stream(stream, seq=below)
+
+    with_jetstream(url, work)
+
+
+def delete_message(url: str, stream: str, sequence: int) -> None:
+    async def work(jetstream: JetStreamContext) -> None:
+        await jetstream.delete_msg(stream, sequence)
+
+    with_jetstream(url, work)
+
+
+def delete_stream(url: str, stream: str) -> None:
+    async def work(jetstream: JetStreamContext) -> None:
+        await jetstream.delete_stream(stream)
+
+    with_jetstream(url, work)
+
+
+def delete_consumers(url: str, stream: str) -> int:
+    """Delete every consumer of a stream; returns how many there were."""
+    deleted: list[str] = []
+
+    async def work(jetstream: JetStreamContext) -> None:
+        for consumer in await jetstream.consumers_info(stream):
+            await jetstream.delete_consumer(stream, consumer.name)
+            deleted.append(consumer.name)
+
+    with_jetstream(url, work)
+    return len(deleted)
