@@ -1,5 +1,7 @@
 """The parser of what clients send: every rule of the document, every leniency of nats-server, any cut of the bytes."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,7 +74,7 @@ def parse(data: bytes, *, cuts: tuple[int, ...] = (), max_payload: int = 1 << 20
     parser = ClientOpParser(recorder, line, max_payload)
     waiting = bytearray()
     bounds = [0, *sorted(cuts), len(data)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         waiting += data[start:end]
         used = parser.parse(waiting, 0, len(waiting))
         assert 0 <= used <= len(waiting)

@@ -175,7 +175,13 @@ def test_what_a_server_writes_is_what_the_handler_gets(
     middle = b"" if reply is None else b" " + reply
     plain = b"MSG %s %d%s %d\r\n%s\r\n" % (subject, sid, middle, len(payload), payload)
     both = b"HMSG %s %d%s %d %d\r\n%s%s\r\n" % (
-        (subject, sid, middle, len(headers), len(headers) + len(payload)) + (headers, payload)
+        subject,
+        sid,
+        middle,
+        len(headers),
+        len(headers) + len(payload),
+        headers,
+        payload,
     )
     assert parse(plain + both) == [
         ("message", subject, sid, reply or b"", b"", payload),

@@ -391,7 +391,7 @@ class ColumnDecoder(ServerOpHandler):
         return 0
 
     def read_ack(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-        """Sequence, timestamp, pending and consumer sequence into `marks[0:4]`; 0 when this is no acknowledgement subject."""
+        """Sequence, timestamp, pending and consumer sequence into `marks[0:4]`; 0 when it is no acknowledgement subject."""
         tokens: cython.Py_ssize_t = 0
         at: cython.Py_ssize_t
         first: cython.Py_ssize_t

@@ -94,7 +94,7 @@ def encode_connect(options: ConnectOptions) -> bytes:
 
 
 def decode_connect(json: bytes) -> ConnectOptions:
-    """Raises RemoteProtocolError when the argument of CONNECT cannot be read; `null` counts as `{}`, as nats-server has it."""
+    """Raises RemoteProtocolError when the argument of CONNECT cannot be read; `null` counts as `{}`, as in nats-server."""
     if json.strip() == b"null":
         return ConnectOptions()
     try:

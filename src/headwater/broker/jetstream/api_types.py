@@ -262,11 +262,11 @@ class StreamListAnswer(PageAnswer, kw_only=True):
 
 
 class ConsumerNamesAnswer(PageAnswer, kw_only=True):
-    consumers: list[str] = msgspec.field(default_factory=lambda: [])
+    consumers: list[str] = msgspec.field(default_factory=list)
 
 
 class ConsumerListAnswer(PageAnswer, kw_only=True):
-    consumers: list[ConsumerInfo] = msgspec.field(default_factory=lambda: [])
+    consumers: list[ConsumerInfo] = msgspec.field(default_factory=list)
 
 
 class StreamCreateAnswer(Answer, kw_only=True):

@@ -319,7 +319,7 @@ class JetStream:
         try:
             _check_api_level(call.header_block)
             answer = call.route.handler(call.names, call.payload)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
             self._answer(call, self._refusal(call, error))
             return
         if isinstance(answer, Answer):
@@ -330,7 +330,7 @@ class JetStream:
     async def _finish(self, call: Call, work: Coroutine[object, object, Answer]) -> None:
         try:
             answer = await work
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
             answer = self._refusal(call, error)
         self._answer(call, answer)
         self._serving = None
