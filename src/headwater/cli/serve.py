@@ -17,6 +17,7 @@ from pathlib import Path
 from headwater import __version__
 from headwater.broker.broker import COMPATIBLE_VERSION, Broker
 from headwater.broker.options import BrokerOptions
+from headwater.cli.event_loop import loop_factory
 from headwater.errors import HeadwaterError
 
 logger = logging.getLogger("headwater")
@@ -76,20 +77,12 @@ def main(argv: list[str]) -> int:
             sync=arguments.sync,
             max_payload=arguments.max_payload,
         )
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(Broker(options=options)))
     except HeadwaterError as error:
         logger.critical("%s", error)
         return 1
     return 0
-
-
-def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.Loop
 
 
 async def _serve(broker: Broker) -> None:

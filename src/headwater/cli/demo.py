@@ -1,0 +1,200 @@
+"""`headwater demo`: the main job on one machine. Real events, through a broker and a durable stream, into Spark tables.
+
+    events ─CloudEvents, binary mode─▶ our client ─TCP─▶ broker ─▶ stream EVENTS ─▶ Spark ─▶ bronze, silver, rejects, gold
+
+Every step may be killed at any moment and run again. The publisher starts over, and the stream drops what it has
+(`Nats-Msg-Id`, with a window that never ends); the tables go on from Spark's checkpoint. What comes out is each event
+once. The steps run alone, too: `--step publish` and `--step tables`, with `--server` against any NATS server.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from headwater.broker.broker import Broker
+from headwater.cli.demo_events import SUBJECTS, EventLines, git_history, read_lines
+from headwater.cli.directory_lock import locked
+from headwater.cli.event_loop import loop_factory
+from headwater.client.client import connect
+from headwater.client.jetstream_types import StreamConfig
+from headwater.cloudevents import to_binary
+
+if TYPE_CHECKING:
+    from headwater.spark.run import PipelineCounts
+    from headwater.spark.run import Progress as TableProgress
+
+STREAM = "EVENTS"
+NEVER = 100 * 365 * 86_400 * 10**9  # nanoseconds; the demo may be run again next year and must add nothing
+WINDOW = 1024  # publishes in flight: one fdatasync then serves hundreds of them
+BATCH = 5_000  # rows of a micro-batch: small enough that the progress bar moves
+GOLD_ROWS = 12  # shown on the terminal; the file has all
+GOLD_COLUMNS = ("source", "month", "events", "authors", "files", "lines_added", "lines_deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What the publishing step did: events read, of which the stream had so many already, and lines that were none."""
+
+    events: int
+    duplicates: int
+    refused: int
+    first_refusal: str
+    stored: int
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """The command line of `headwater demo`."""
+    parser = argparse.ArgumentParser(prog="headwater demo", description="Events through a stream into Spark tables.")
+    add = parser.add_argument
+    add("--events", type=Path, help="JSON lines, .gz or plain (default: the git history of the current checkout)")
+    add("--dir", type=Path, default=Path("demo-data"), help="where streams and tables are kept (default: demo-data)")
+    add("--server", help="a NATS server with JetStream to use instead of the embedded broker")
+    add("--step", choices=["all", "publish", "tables"], default="all", help="run one step alone")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    """Run the demo; 0 when every event that went in came out. Raises HeadwaterError for what it foresees."""
+    arguments = parse_arguments(argv)
+    console = Console(stderr=True)
+    with locked(arguments.dir / ("demo.lock" if arguments.step == "all" else f"{arguments.step}.lock")):
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_run(arguments, console))
+
+
+async def _run(arguments: argparse.Namespace, console: Console) -> int:
+    if arguments.server:
+        return await _steps(arguments, arguments.server, console)
+    async with Broker(jetstream=True, store_dir=arguments.dir / "streams") as broker:
+        console.print(f"broker   listening on {broker.url}, streams in {arguments.dir / 'streams'}")
+        return await _steps(arguments, broker.url, console)
+
+
+async def _steps(arguments: argparse.Namespace, server: str, console: Console) -> int:
+    published: Published | None = None
+    if arguments.step != "tables":
+        published = await publish(arguments.events, server, console)
+    if arguments.step == "publish":
+        return 0
+    counts = await make_tables(server, arguments.dir / "tables", console, published.stored if published else None)
+    show(arguments.dir / "tables", counts)
+    if published is not None and counts.bronze_distinct != published.stored:
+        console.print(f"[red]the stream holds {published.stored} messages, bronze {counts.bronze_distinct}[/red]")
+        return 1
+    return 0
+
+
+# ── events into the stream ──
+
+
+def open_events(path: Path | None) -> tuple[str, Iterable[bytes]]:
+    """Name and lines of the input."""
+    if path is None:
+        return "git history", list(git_history(Path.cwd()))
+    return path.name, read_lines(path)
+
+
+async def publish(path: Path | None, server: str, console: Console) -> Published:
+    """Publish every event and wait until all are on disk."""
+    name, lines = open_events(path)
+    reader = EventLines(name)
+    total = len(lines) if isinstance(lines, list) else sum(1 for _ in read_lines(path or Path()))
+    async with await connect(server, name="headwater-demo") as client:
+        jetstream = client.jetstream()
+        await jetstream.create_stream(StreamConfig(name=STREAM, subjects=[SUBJECTS], duplicate_window=NEVER))
+        with bars(console) as progress:
+            task = progress.add_task("publish", total=total)
+            async with jetstream.publisher(WINDOW) as publisher:
+                count = 0
+                for count, (subject, event) in enumerate(reader.events(lines), 1):
+                    message = to_binary(event, msg_id=True)
+                    await publisher.publish(subject, message.data, headers=message.headers)
+                    if count % 100 == 0:
+                        progress.update(task, completed=count)
+            progress.update(task, completed=total)
+        info = await jetstream.stream_info(STREAM)
+    done = Published(count, publisher.duplicates, reader.refused, reader.first_refusal, info.state.messages)
+    console.print(
+        f"events   {done.events} read from {name}, {done.events - done.duplicates} new, {done.duplicates} known"
+    )
+    if done.refused:
+        console.print(
+            f"[yellow]refused  {done.refused} lines that are no events, the first: {done.first_refusal}[/yellow]"
+        )
+    console.print(f"stream   {STREAM} holds {done.stored} messages on disk")
+    return done
+
+
+# ── the stream into tables ──
+
+
+async def make_tables(server: str, root: Path, console: Console, expected: int | None) -> "PipelineCounts":
+    """Run the Spark pipeline over all that the stream holds."""
+    return await asyncio.to_thread(_make_tables, server, root, console, expected)
+
+
+def _make_tables(server: str, root: Path, console: Console, expected: int | None) -> "PipelineCounts":
+    from headwater.spark.run import run_available_now
+    from headwater.spark.session import session
+
+    with bars(console) as progress:
+        starting = progress.add_task("start Spark", total=None)
+        spark = session("headwater-demo", master="local[2]")
+        try:
+            progress.update(starting, total=1, completed=1)
+            tasks: dict[str, TaskID] = {}
+
+            def step(made: "TableProgress") -> None:
+                if made.table not in tasks:
+                    whole = expected if made.table in ("bronze", "silver") else None
+                    tasks[made.table] = progress.add_task(made.table, total=whole)
+                progress.update(tasks[made.table], completed=made.through)
+
+            counts = run_available_now(spark, server, STREAM, root, max_offsets_per_trigger=BATCH, progress=step)
+            for name, task in tasks.items():
+                rows = getattr(counts, name)
+                progress.update(task, total=rows, completed=rows)
+        finally:
+            spark.stop()
+    return counts
+
+
+def show(root: Path, counts: "PipelineCounts") -> None:
+    """Print the gold table, where everything is, and how many events each step took in and gave out."""
+    import pyarrow.parquet as pq
+
+    console = Console()
+    gold = root / "gold"
+    if gold.exists():
+        rows = pq.ParquetDataset(gold).read(columns=list(GOLD_COLUMNS))
+        table = Table(title=f"gold: {rows.num_rows} rows, the last {GOLD_ROWS} by month", title_justify="left")
+        for name in GOLD_COLUMNS:
+            table.add_column(name.replace("_", " "), justify="left" if name in ("source", "month") else "right")
+        for row in rows.sort_by([("month", "ascending"), ("source", "ascending")]).to_pylist()[-GOLD_ROWS:]:
+            table.add_row(*map(str, row.values()))
+        console.print(table)
+    steps = Table(title="events", title_justify="left")
+    for column in ("table", "in", "out", "distinct", "files"):
+        steps.add_column(column, justify="left" if column in ("table", "files") else "right", overflow="fold")
+    steps.add_row("bronze", str(counts.bronze), str(counts.bronze), str(counts.bronze_distinct), str(root / "bronze"))
+    steps.add_row("silver", str(counts.bronze), str(counts.silver), str(counts.silver_distinct), str(root / "silver"))
+    steps.add_row("rejects", str(counts.bronze), str(counts.rejects), "", str(root / "rejects"))
+    steps.add_row("gold", str(counts.silver), str(counts.gold), "", str(gold))
+    console.print(steps)
+
+
+@contextmanager
+def bars(console: Console) -> Iterator[Progress]:
+    """Progress bars on a terminal, one line per finished step elsewhere."""
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        yield progress
