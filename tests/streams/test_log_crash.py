@@ -121,7 +121,7 @@ def start(sync: SyncPolicy = "always", seed: int = 1) -> tuple[RecordingFiles, L
 @pytest.mark.parametrize("seed", range(3))
 def test_every_acknowledged_record_survives_a_power_loss_at_every_call(seed: int) -> None:
     files, log = start(seed=seed)
-    history = work(log, files, Random(seed), 40)
+    history = work(log, files, Random(seed), 25)
     log.close()
     replay = Replay(files)
     random = Random(seed)
@@ -132,6 +132,7 @@ def test_every_acknowledged_record_survives_a_power_loss_at_every_call(seed: int
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_ten_thousand_torn_power_losses() -> None:
     checked = 0
     for seed in range(100, 1000):
@@ -152,7 +153,7 @@ def test_ten_thousand_torn_power_losses() -> None:
 @pytest.mark.parametrize("sync", ["interval", "never"])
 def test_weaker_policies_lose_records_at_a_power_loss_but_never_use_an_offset_twice(sync: SyncPolicy) -> None:
     files, log = start(sync)
-    history = work(log, files, Random(5), 40)
+    history = work(log, files, Random(5), 20)
     replay = Replay(files)
     random = Random(5)
     for calls in range(len(files.calls) + 1):
@@ -162,7 +163,7 @@ def test_weaker_policies_lose_records_at_a_power_loss_but_never_use_an_offset_tw
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1), st.sampled_from(VARIANTS)), max_size=6), st.integers())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_log_equals_a_dict_through_a_life_of_crashes(lives: list[tuple[int, float, str]], seed: int) -> None:
     random = Random(seed)
     files = RecordingFiles(seed=seed)

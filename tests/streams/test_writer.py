@@ -51,7 +51,7 @@ def test_marks_take_turns_and_go_out_before_their_batch() -> None:
     for _ in range(4):
         before = len(files.calls)
         append(log, b"more")
-        places.append([call[2] for call in files.calls[before:] if call[0] == "write"])
+        places.append([int(str(call[2])) for call in files.calls[before:] if call[0] == "write"])
     assert [mark for mark, _ in places] == [SECTOR_SIZE, 2 * SECTOR_SIZE] * 2
     assert [batch for _, batch in places] == sorted(batch for _, batch in places)
 
