@@ -1,0 +1,128 @@
+"""The planner's view of a stream: fresh when asked, quiet when idle, back after a lost connection."""
+
+import pickle
+import threading
+import time
+
+import pytest
+from support.cut_proxy import CutProxy
+from support.headwater_server import HeadwaterServer
+from support.nats_server import NatsServer
+from support.stream_filling import delete_stream, fill, numbered
+
+from headwater.errors import ConfigError, JetStreamError, TransportError
+from headwater.spark import planner as planning
+from headwater.spark.options import parse_options
+from headwater.spark.planner import StreamPlanner
+
+pytestmark = pytest.mark.interop
+
+Server = NatsServer | HeadwaterServer
+
+
+def planner_for(url: str, stream: str, **options: str) -> StreamPlanner:
+    return StreamPlanner(parse_options({"servers": url, "stream": stream, "readTimeout": "10", **options}))
+
+
+def test_the_state_is_that_of_the_stream(server: Server) -> None:
+    fill(server.url, "PLANNED", ["planned.*"], numbered("planned", 7))
+    planner = planner_for(server.url, "PLANNED")
+    state = planner.state()
+    assert (state.stream, state.first, state.end) == ("PLANNED", 1, 8)
+    planner.close()
+
+
+def test_waiting_ends_soon_after_a_message_comes_and_else_after_a_moment(server: Server) -> None:
+    fill(server.url, "AWAITED", ["awaited.*"], numbered("awaited", 3))
+    planner = planner_for(server.url, "AWAITED")
+    end = planner.state().end
+    start = time.monotonic()
+    assert planner.wait_beyond(end) is None
+    assert time.monotonic() - start < 5
+    publisher = threading.Thread(target=fill, args=(server.url, "AWAITED", ["awaited.*"], numbered("awaited", 4, 3)))
+    publisher.start()
+    deadline = time.monotonic() + 20
+    while (state := planner.wait_beyond(end)) is None:
+        assert time.monotonic() < deadline
+    publisher.join()
+    assert state.end > end
+    assert planner.state().end == 8
+    planner.close()
+
+
+def test_an_idle_planner_asks_five_times_a_second_at_most(server: Server) -> None:
+    fill(server.url, "IDLE", ["idle.*"], numbered("idle", 3))
+    planner = planner_for(server.url, "IDLE")
+    end = planner.state().end
+    planner.wait_beyond(end)
+    before, start = planner.requests, time.monotonic()
+    for _ in range(8):
+        assert planner.wait_beyond(end) is None
+    assert (planner.requests - before) / (time.monotonic() - start) <= 5
+    planner.close()
+
+
+def test_with_a_filter_only_matching_messages_end_the_wait(server: Server) -> None:
+    fill(server.url, "SIFTED", ["sifted.*"], numbered("sifted", 3))
+    planner = planner_for(server.url, "SIFTED", subjects="sifted.9")
+    end = planner.state().end
+    fill(server.url, "SIFTED", ["sifted.*"], numbered("sifted", 1, 3))
+    assert planner.wait_beyond(end) is None
+    fill(server.url, "SIFTED", ["sifted.*"], [("sifted.9", None, b"")])
+    state = planner.wait_beyond(end)
+    assert state is not None
+    assert state.end == 6
+    planner.close()
+
+
+def test_lost_connections_are_replaced(server: Server) -> None:
+    fill(server.url, "FLAKY", ["flaky.*"], numbered("flaky", 3))
+    with CutProxy(server.port, allowance=6000) as proxy:
+        planner = planner_for(proxy.url, "FLAKY")
+        for _ in range(20):
+            assert planner.state().end == 4
+        assert proxy.cuts > 0
+        planner.close()
+
+
+def test_a_stream_that_is_deleted_while_nothing_comes_is_noticed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "REFRESH_SECONDS", 0.0)
+    fill(server.url, "DOOMED", ["doomed.*"], numbered("doomed", 3))
+    planner = planner_for(server.url, "DOOMED")
+    end = planner.state().end
+    delete_stream(server.url, "DOOMED")
+    with pytest.raises(JetStreamError, match="stream not found"):
+        planner.wait_beyond(end)
+
+
+def test_a_work_queue_is_refused(nats_server: NatsServer) -> None:
+    from headwater.client.blocking import BlockingClient
+
+    client = BlockingClient.connect([nats_server.url])
+    client.api("STREAM.CREATE.QUEUE", {"name": "QUEUE", "subjects": ["queue"], "retention": "workqueue"})
+    client.close()
+    planner = planner_for(nats_server.url, "QUEUE")
+    with pytest.raises(ConfigError, match="workqueue retention"):
+        planner.state()
+    planner.close()
+
+
+def test_no_server_is_given_up_on_after_the_read_timeout() -> None:
+    start = time.monotonic()
+    with pytest.raises(TransportError):
+        planner_for("nats://127.0.0.1:1", "S", readTimeout="0.3").state()
+    assert time.monotonic() - start < 5
+
+
+def test_the_connection_stays_behind_when_a_planner_is_pickled(server: Server) -> None:
+    fill(server.url, "PICKLED", ["pickled.*"], numbered("pickled", 3))
+    planner = planner_for(server.url, "PICKLED")
+    planner.state()
+    assert planner.requests
+    copy = pickle.loads(pickle.dumps(planner))
+    assert copy.requests == 0
+    assert copy.state().end == 4
+    copy.close()
+    planner.close()
