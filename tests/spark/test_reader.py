@@ -1,0 +1,187 @@
+"""The readers as Spark drives them, without Spark: offsets, limits, partitions, rows."""
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from support.headwater_server import HeadwaterServer
+from support.nats_server import NatsServer
+from support.stream_filling import delete_stream, fill, numbered, purge
+
+from headwater.errors import ConfigError, DataLossError
+from headwater.spark.options import parse_options
+from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
+from headwater.spark.schema import source_schema
+
+pytestmark = pytest.mark.interop
+
+Server = NatsServer | HeadwaterServer
+
+
+@pytest.fixture(scope="module")
+def filled(server: Server) -> Server:
+    fill(server.url, "READ", ["read.*"], numbered("read", 30))
+    return server
+
+
+def options_of(server: Server, stream: str, **more: str) -> dict[str, str]:
+    return {"servers": server.url, "stream": stream, "readTimeout": "20", **more}
+
+
+def batch_reader(server: Server, stream: str, **more: str) -> JetStreamBatchReader:
+    options = parse_options(options_of(server, stream, **more))
+    return JetStreamBatchReader(options, source_schema(options))
+
+
+def stream_reader(server: Server, stream: str, **more: str) -> JetStreamStreamReader:
+    options = parse_options(options_of(server, stream, **more))
+    return JetStreamStreamReader(options, source_schema(options))
+
+
+def sequences(reader: Any, partitions: Any) -> list[int]:
+    """What the partitions hold, read by a reader and partitions that have been pickled, as Spark does it."""
+    reader, partitions = pickle.loads(pickle.dumps((reader, partitions)))
+    return [seq for part in partitions for batch in reader.read(part) for seq in batch.column("seq").to_pylist()]
+
+
+def next_of(offset: dict[str, Any], stream: str) -> int:
+    number: int = json.loads(json.dumps(offset))["streams"][stream]["next"]
+    return number
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, range(1, 31)),
+        ({"startingOffsets": "11"}, range(11, 31)),
+        ({"startingOffsets": "11", "endingOffsets": "21"}, range(11, 21)),
+        ({"endingOffsets": "1000"}, range(1, 31)),
+        ({"startingOffsets": "latest"}, range(0)),
+        ({"startingOffsets": "1000"}, range(0)),
+        ({"startingOffsets": "21", "endingOffsets": "11"}, range(0)),
+    ],
+)
+def test_a_batch_is_what_lies_between_two_positions(filled: Server, options: dict[str, str], expected: range) -> None:
+    reader = batch_reader(filled, "READ", **options)
+    assert sequences(reader, reader.partitions()) == list(expected)
+
+
+def test_a_batch_is_split_as_asked(filled: Server) -> None:
+    reader = batch_reader(filled, "READ", minPartitions="4")
+    partitions = reader.partitions()
+    assert len(partitions) == 4
+    assert sequences(reader, partitions) == list(range(1, 31))
+
+
+def test_a_stream_starts_at_its_end_unless_told_otherwise_and_does_not_move_when_asked_twice(server: Server) -> None:
+    fill(server.url, "STARTS", ["starts.*"], numbered("starts", 5))
+    reader = stream_reader(server, "STARTS")
+    first = reader.initialOffset()
+    fill(server.url, "STARTS", ["starts.*"], numbered("starts", 5, 5))
+    assert reader.initialOffset() == first
+    assert next_of(first, "STARTS") == 6
+    reader.stop()
+    reader = stream_reader(server, "STARTS", startingOffsets="earliest")
+    assert next_of(reader.initialOffset(), "STARTS") == 1
+    reader.stop()
+
+
+def test_micro_batches_respect_the_limit_that_the_engine_gives(filled: Server) -> None:
+    reader = stream_reader(filled, "READ", startingOffsets="earliest", maxOffsetsPerTrigger="12")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(12)
+    start = reader.initialOffset()
+    taken: list[int] = []
+    for expected in (13, 25, 31, 31):
+        end = reader.latestOffset(start, ReadMaxRows(12))
+        assert next_of(end, "READ") == expected
+        taken += sequences(reader, reader.partitions(start, end))
+        start = end
+    assert taken == list(range(1, 31))
+    assert next_of(reader.latestOffset(reader.initialOffset(), ReadAllAvailable()), "READ") == 31
+    assert next_of(reader.reportLatestOffset() or {}, "READ") == 31
+    reader.stop()
+
+
+def test_without_a_limit_everything_is_one_batch(filled: Server) -> None:
+    reader = stream_reader(filled, "READ", startingOffsets="earliest")
+    assert reader.getDefaultReadLimit() == ReadAllAvailable()
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert next_of(end, "READ") == 31
+    assert reader.partitions(end, end) == []
+    reader.stop()
+
+
+def test_available_now_ends_where_the_stream_ended_at_its_start(server: Server) -> None:
+    fill(server.url, "NOW", ["now.*"], numbered("now", 5))
+    reader = stream_reader(server, "NOW", startingOffsets="earliest")
+    reader.prepareForTriggerAvailableNow()
+    fill(server.url, "NOW", ["now.*"], numbered("now", 5, 5))
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(100))
+    assert next_of(end, "NOW") == 6
+    assert reader.latestOffset(end, ReadMaxRows(100)) == end
+    reader.stop()
+
+
+def test_new_messages_are_seen_by_a_reader_that_had_read_everything(server: Server) -> None:
+    fill(server.url, "GROWS", ["grows.*"], numbered("grows", 5))
+    reader = stream_reader(server, "GROWS", startingOffsets="earliest")
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    fill(server.url, "GROWS", ["grows.*"], numbered("grows", 5, 5))
+    later = reader.latestOffset(end, ReadAllAvailable())
+    assert next_of(later, "GROWS") == 11
+    assert sequences(reader, reader.partitions(end, later)) == list(range(6, 11))
+    reader.stop()
+
+
+def test_a_checkpoint_of_another_stream_is_refused(filled: Server) -> None:
+    reader = stream_reader(filled, "READ")
+    with pytest.raises(ConfigError, match="another stream"):
+        reader.latestOffset({"v": 1, "streams": {"OTHER": {"next": 1, "created": ""}}}, ReadAllAvailable())
+    reader.stop()
+
+
+def test_a_stream_made_anew_is_a_loss_or_begins_again_when_told(server: Server) -> None:
+    fill(server.url, "AGAIN", ["again.*"], numbered("again", 9))
+    reader = stream_reader(server, "AGAIN", startingOffsets="earliest")
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    reader.stop()
+    delete_stream(server.url, "AGAIN")
+    fill(server.url, "AGAIN", ["again.*"], numbered("again", 3))
+    strict = stream_reader(server, "AGAIN")
+    with pytest.raises(DataLossError, match="made anew"):
+        strict.latestOffset(end, ReadAllAvailable())
+    with pytest.raises(DataLossError, match="made anew"):
+        strict.partitions(end, end | {"v": 1, "streams": {"AGAIN": {"next": 99, "created": ""}}})
+    strict.stop()
+    lenient = stream_reader(server, "AGAIN", failOnDataLoss="false")
+    later = lenient.latestOffset(end, ReadAllAvailable())
+    assert sequences(lenient, lenient.partitions(end, later)) == [1, 2, 3]
+    lenient.stop()
+
+
+def test_what_expired_before_it_was_read_is_a_loss_or_left_out_when_told(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "AGED", ["aged.*"], numbered("aged", 9))
+    reader = stream_reader(nats_server, "AGED", startingOffsets="3")
+    start = reader.initialOffset()
+    reader.stop()
+    purge(nats_server.url, "AGED", below=6)
+    strict = stream_reader(nats_server, "AGED")
+    with pytest.raises(DataLossError, match="sequences 3 to 5"):
+        strict.latestOffset(start, ReadAllAvailable())
+    strict.stop()
+    lenient = stream_reader(nats_server, "AGED", failOnDataLoss="false")
+    end = lenient.latestOffset(start, ReadAllAvailable())
+    assert sequences(lenient, lenient.partitions(start, end)) == [6, 7, 8, 9]
+    lenient.stop()
+
+
+def test_a_starting_sequence_that_is_gone_is_a_loss(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "GONE", ["gone.*"], numbered("gone", 9))
+    purge(nats_server.url, "GONE", below=6)
+    with pytest.raises(DataLossError):
+        batch_reader(nats_server, "GONE", startingOffsets="2").partitions()
+    reader = batch_reader(nats_server, "GONE", startingOffsets="2", failOnDataLoss="false")
+    assert sequences(reader, reader.partitions()) == [6, 7, 8, 9]

@@ -1,0 +1,51 @@
+"""The environment and the settings of a session, without starting a JVM."""
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from headwater.errors import EnvironmentProblem
+from headwater.spark.session import prepare_environment, require_pyspark, settings
+
+
+def test_workers_get_this_python_this_package_and_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    # The package has a function of the module's name, which hides the module from a dotted path.
+    monkeypatch.setattr(importlib.import_module("headwater.spark.session"), "java_home", lambda: Path("/some/java"))
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    prepare_environment()
+    assert os.environ["JAVA_HOME"] == "/some/java"
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+    home, rest = os.environ["PYTHONPATH"].split(os.pathsep)
+    assert (Path(home) / "pyspark_nats.py").exists()
+    assert rest == "/elsewhere"
+    prepare_environment()
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [home, rest]
+
+
+def test_everything_stays_on_loopback_and_in_utc() -> None:
+    ours = settings()
+    assert ours["spark.driver.host"] == ours["spark.driver.bindAddress"] == "127.0.0.1"
+    assert ours["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
+def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == missing else find(name))
+    with pytest.raises(EnvironmentProblem, match=rf"{missing} is not installed.*headwater\[spark\]"):
+        require_pyspark()
+
+
+def test_a_pyspark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.1.2")
+    with pytest.raises(EnvironmentProblem, match=r"4\.1\.2 is too old"):
+        require_pyspark()
