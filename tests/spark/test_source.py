@@ -1,0 +1,89 @@
+"""`format("nats")` in a real Spark, over the real nats-server and over our broker."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.headwater_server import HeadwaterServer
+from support.nats_server import NatsServer
+from support.stream_filling import delete_stream, fill, numbered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(300)]
+
+Server = NatsServer | HeadwaterServer
+
+
+def loaded(spark: "SparkSession", server: Server, stream: str, **options: str) -> "DataFrame":
+    return spark.read.format("nats").options(servers=server.url, stream=stream, **options).load()
+
+
+def test_a_batch_read_has_every_message_with_its_headers(spark: "SparkSession", server: Server) -> None:
+    messages = numbered("batch", 200)
+    fill(server.url, "BATCH", ["batch.*"], messages)
+    frame = loaded(spark, server, "BATCH", includeHeaders="both", includeTimestampNs="true", minPartitions="2")
+    rows = sorted(frame.collect(), key=lambda row: int(row["seq"]))
+    assert [(row["subject"], bytes(row["data"])) for row in rows] == [(s, payload) for s, _, payload in messages]
+    assert [row["headers"] for row in rows] == [
+        {name: [value] for name, value in (h or {}).items()} for _, h, _ in messages
+    ]
+    assert [row["seq"] for row in rows] == list(range(1, 201))
+    assert {row["stream"] for row in rows} == {"BATCH"}
+    assert all(row["header_error"] is None for row in rows)
+    assert all(bytes(row["headers_raw"]).startswith(b"NATS/1.0\r\n") for row in rows)
+    times = [row["timestamp"].timestamp() - row["timestamp_ns"] / 1e9 for row in rows]
+    assert all(abs(difference) < 1e-5 for difference in times)
+
+
+def run_available_now(spark: "SparkSession", server: Server, stream: str, directory: Path, **options: str) -> list[int]:
+    """One AvailableNow query into Parquet; returns the number of rows of each of its batches."""
+    reader = spark.readStream.format("nats").options(servers=server.url, stream=stream, **options)
+    writer = reader.load().writeStream.format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(directory / "cp")).start(str(directory / "out"))
+    query.awaitTermination(120)
+    return [progress.numInputRows for progress in query.recentProgress]
+
+
+def test_a_streaming_read_goes_on_where_the_checkpoint_says(
+    spark: "SparkSession", server: Server, tmp_path: Path
+) -> None:
+    fill(server.url, "FLOW", ["flow.*"], numbered("flow", 100))
+    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "60", "includeHeaders": "none"}
+    assert run_available_now(spark, server, "FLOW", tmp_path, **options) == [60, 40]
+    fill(server.url, "FLOW", ["flow.*"], numbered("flow", 30, 100))
+    assert run_available_now(spark, server, "FLOW", tmp_path, **options) == [30]
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(int(bytes(row["data"])) for row in rows) == list(range(130))
+
+
+def test_a_stream_made_anew_fails_the_query(spark: "SparkSession", nats_server: NatsServer, tmp_path: Path) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    fill(nats_server.url, "RENEWED", ["renewed.*"], numbered("renewed", 5))
+    run_available_now(spark, nats_server, "RENEWED", tmp_path, startingOffsets="earliest")
+    delete_stream(nats_server.url, "RENEWED")
+    fill(nats_server.url, "RENEWED", ["renewed.*"], numbered("renewed", 9))
+    with pytest.raises(StreamingQueryException, match="DataLossError"):
+        run_available_now(spark, nats_server, "RENEWED", tmp_path, startingOffsets="earliest")
+
+
+def test_events_are_decoded_in_the_source(spark: "SparkSession", nats_server: NatsServer) -> None:
+    event = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/x", "ce-type": "t", "ce-extra": "e%20f"}
+    nameless = {name: value for name, value in event.items() if name != "ce-id"}
+    fill(nats_server.url, "EVENTS", ["ev"], [("ev", event, b"{}"), ("ev", nameless, b""), ("ev", None, b"x")])
+    frame = loaded(spark, nats_server, "EVENTS", decode="cloudevents").orderBy("seq")
+    good, bad, worse = frame.collect()
+    assert (good["ce_id"], good["ce_source"], good["ce_extensions"]) == ("1", "/x", {"extra": "e f"})
+    assert good["ce_error"] is None
+    assert "ce-id" in bad["ce_error"]
+    assert bad["headers"]["ce-source"] == ["/x"]
+    assert worse["ce_error"] is not None
+
+
+def test_wrong_options_fail_when_the_frame_is_made(spark: "SparkSession") -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="did you mean servers"):
+        spark.read.format("nats").options(server="nats://x", stream="S").load()
