@@ -178,7 +178,8 @@ def test_a_request_that_reaches_nobody_gets_status_503() -> None:
     block = b"NATS/1.0 503\r\nNats-Subject: nobody\r\n\r\n"
     expected = b"HMSG r.1 5 %d %d\r\n%b\r\n" % (len(block), len(block), block)
     assert Desk().ask(b"SUB r.* 5\r\nPUB nobody r.1 0\r\n\r\n") == expected
-    # Nobody listens to the reply subject, or there is none: silence.
+    # A queue subscription to the reply subject does not count; and where nobody listens, or there is none: silence.
+    assert Desk().ask(b"SUB r.1 q 5\r\nPUB nobody r.1 0\r\n\r\n") == b""
     assert Desk().ask(b"PUB nobody r.1 0\r\n\r\nPUB nobody 0\r\n\r\n") == b""
 
 

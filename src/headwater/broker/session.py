@@ -151,13 +151,11 @@ class Session(ClientOpHandler):
         """Status 503 for a request that reached nobody, on the requester's own subscription to the reply subject."""
         match: Match = self.router.sublist.match(reply)
         block = b"NATS/1.0 503\r\nNats-Subject: " + subject + b"\r\n\r\n"
-        members: list[Subscription]
-        for members in [match.plain, *match.groups]:
-            for subscription in members:
-                if subscription.outlet is self.outlet:
-                    size = len(block)
-                    self._say(b"HMSG %b %b %d %d\r\n%b\r\n" % (reply, subscription.sid, size, size, block))
-                    return
+        for subscription in match.plain:  # a queue subscription does not count, as in nats-server
+            if subscription.outlet is self.outlet:
+                size = len(block)
+                self._say(b"HMSG %b %b %d %d\r\n%b\r\n" % (reply, subscription.sid, size, size, block))
+                return
 
     # ── interest ──
 

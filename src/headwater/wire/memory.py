@@ -119,7 +119,7 @@ class OutputBuffer:
         return self.size
 
 
-KEEP: int = 1 << 20  # bytes; a link that once had a burst of 64 MiB waiting must not hold them for ever
+KEEP: int = 1 << 22  # bytes; a burst of 64 MiB is not held for ever, and steady fan-out need not grow anew each time
 
 
 def drop_front(buffer: bytearray, used: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
