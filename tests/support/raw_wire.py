@@ -24,6 +24,27 @@ class Answer(NamedTuple):
     closed: bool
 
 
+class Row(NamedTuple):
+    """One exchange on a link that has sent CONNECT: what is said, what comes back before a PONG or before the end."""
+
+    title: str
+    said: bytes
+    heard: bytes
+    closed: bool = False
+
+
+def titles(row: Row) -> str:
+    return row.title
+
+
+def closed(*said: bytes) -> Answer:
+    return Answer(b"".join(said), closed=True)
+
+
+def still_open(*said: bytes) -> Answer:
+    return Answer(b"".join(said), closed=False)
+
+
 class Delivery(NamedTuple):
     """One MSG or HMSG as it came: the bytes of the control line without its sid, then of block and payload."""
 
