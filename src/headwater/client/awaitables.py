@@ -1,27 +1,21 @@
-"""Results that are there already: awaiting one costs no coroutine, no Future, no turn of the loop."""
+"""Three things to wait for that asyncio has only in dearer forms: nothing at all, something begun late, and a bell."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
+_NOTHING = iter(())  # exhausted for good: awaiting it gives None at once
 
-class Ready(Generic[T]):
-    """`await Ready(value)` is `value`, at once."""
 
-    __slots__ = ("_value",)
+class Done:
+    """Awaiting it costs no coroutine, no Future and no turn of the loop."""
 
-    def __init__(self, value: T) -> None:
-        self._value = value
+    __slots__ = ()
 
-    def __await__(self) -> Generator[Any, Any, T]:
-        return cast("Generator[Any, Any, T]", self)  # an iterator is all that `await` asks for
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        raise StopIteration(self._value)
+    def __await__(self) -> Generator[Any, Any, None]:
+        return cast("Generator[Any, Any, None]", _NOTHING)  # an iterator is all that `await` asks for
 
 
 class Later(Generic[T]):
@@ -34,3 +28,29 @@ class Later(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._begin().__await__()
+
+
+class Bell:
+    """Whoever waits hears the next ring, and looks again for what it waits for. Rings are not kept."""
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def ring(self) -> None:
+        """Wake everybody who waits now."""
+        if self._waiters:
+            waiters, self._waiters = self._waiters, set()
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def heard(self) -> None:
+        """Until the next ring. A cancelled wait leaves nothing behind."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)

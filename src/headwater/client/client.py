@@ -6,19 +6,19 @@
         async for message in subscription: ...
 
 A publish is copied into the connection's output and written with all others of this turn of the event loop. Its result
-may be awaited: that costs nothing while the server keeps up, and waits while more than a MiB lies unwritten.
+may be awaited: that costs nothing, but for a turn of the loop once in a MiB, and waits while the server does not keep up.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from headwater import __version__
-from headwater.client.awaitables import Later, Ready
 from headwater.client.connection import Connection, ErrorCallback
+from headwater.client.connection_ops import BytesLike
 from headwater.client.requests import Requests, new_inbox
 from headwater.client.server_url import ServerAddress, parse_server_url
 from headwater.client.subscription import MessageCallback, Subscription
@@ -55,11 +55,11 @@ class Client:
     def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: BytesLike = b"",
         *,
         headers: HeaderSource | Headers | None = None,
         reply: str = "",
-    ) -> Ready[None] | Later[None]:
+    ) -> Awaitable[None]:
         """Send a message; the result may be awaited, for back-pressure.
 
         Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
@@ -71,13 +71,26 @@ class Client:
     ) -> Subscription:
         """Subscribe to a subject or pattern, as a member of `queue` if given, for `max_messages` if given.
 
-        With `callback` each message is passed to it, in the reader's turn (a coroutine function runs as a task);
-        without, iterate over the subscription. Raises SubjectError.
+        With `callback` each message is passed to it, one after the other, in a task of the subscription; a coroutine
+        function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
+        subscription. Raises SubjectError.
         """
-        return self._connection.subscribe(subject, queue, callback, max_messages)
+        subscription = self._connection.subscribe(subject, queue, max_messages)
+        if callback is not None:
+            subscription.serve(callback)
+        return subscription
+
+    def deliver_directly(self, subject: str, receive: Callable[[Message], object]) -> Subscription:
+        """For layers above: subscribe, and have `receive` called in the reader's turn; it must not block."""
+        return self._connection.subscribe(subject, direct=receive)
 
     async def request(
-        self, subject: str, data: bytes = b"", *, headers: HeaderSource | Headers | None = None, timeout: float = 2.0
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        timeout: float = 2.0,
     ) -> Message:
         """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds."""
         return await self._requests.ask(subject, data, headers, timeout)
@@ -97,23 +110,40 @@ class Client:
         await self._connection.flush(timeout)
 
     async def drain(self, timeout: float = 10.0) -> None:
-        """End all subscriptions after what is on its way has come, write everything, and close."""
-        await self._connection.drain(timeout)
-        await self._connection.flush(timeout)
-        await self.close()
+        """End all subscriptions after what is on its way has come, write everything, and close, in any case.
+
+        Callbacks have had all their messages then, and may publish and request meanwhile. What waits in other
+        subscriptions can still be read afterwards, but no longer be answered. Raises RequestTimeout.
+        """
+        try:
+            await self._connection.drain(timeout)
+            await self._connection.flush(timeout)
+        finally:
+            await self.close()
 
     async def close(self) -> None:
         """Write what is buffered and close. Safe to call again."""
-        self._connection.close()
-        await asyncio.shield(self._connection.closed)
+        await self._connection.close()
 
     async def wait_closed(self) -> HeadwaterError | None:
         """Wait until the connection has ended; returns why, None when it was closed on purpose."""
         return await asyncio.shield(self._connection.closed)
 
-    def on_closed(self, callback: Callable[[HeadwaterError | None], object]) -> None:
-        """Have `callback(reason)` called when the connection has ended; None when it was closed on purpose."""
-        self._connection.closed.add_done_callback(lambda closed: callback(closed.result()))
+    def on_closed(self, callback: Callable[[HeadwaterError | None], object]) -> Callable[[], None]:
+        """Have `callback(reason)` called when the connection has ended; None when it was closed on purpose.
+
+        Returns a function that takes this back.
+        """
+        closed = self._connection.closed
+
+        def tell(ended: "asyncio.Future[HeadwaterError | None]") -> None:
+            callback(ended.result())
+
+        def forget() -> None:
+            closed.remove_done_callback(tell)
+
+        closed.add_done_callback(tell)
+        return forget
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,9 +151,11 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.is_connected:
-            await self._connection.flush(10.0)
-        await self.close()
+        try:
+            if error is None and self.is_connected:
+                await self._connection.flush(10.0)
+        finally:
+            await self.close()
 
 
 async def connect(
@@ -141,15 +173,18 @@ async def connect(
     inbox_prefix: str = "_INBOX",
     error_callback: ErrorCallback | None = None,
 ) -> Client:
-    """Connect to the first of `servers` that answers; credentials in a URL win over the arguments.
+    """Connect to the first of `servers` that takes us; credentials in a URL win over the arguments.
 
-    `error_callback(error)` hears of errors that end nothing: a permission that is missing, a full subscription, an
-    exception in a callback. Times in seconds. Raises ConfigError for a URL that is none, AuthorizationError when a
-    server refuses the credentials, TransportError with the last failure when none can be reached.
+    `error_callback(error)` hears of errors that nobody awaits: a permission that is missing, a full subscription, an
+    exception in a callback, the loss of the connection; without it they are logged. Times in seconds. Raises ConfigError
+    for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when it refuses the
+    credentials, TransportError when it cannot be reached or does not answer, RemoteProtocolError when it is no server.
     """
     addresses = [parse_server_url(url) for url in ([servers] if isinstance(servers, str) else servers)]
     if not addresses:
         raise ConfigError("no server to connect to", hint=f"for example {DEFAULT_URL}")
+    if ping_interval <= 0 or connect_timeout <= 0:
+        raise ConfigError("times are more than 0 seconds", value=min(ping_interval, connect_timeout))
     options = ConnectOptions(
         verbose=verbose,
         pedantic=pedantic,
@@ -161,12 +196,12 @@ async def connect(
         lang="python-headwater",
         version=__version__,
     )
-    failure: TransportError | None = None
+    failure: HeadwaterError | None = None
     for address in addresses:
         mine = _with_credentials(options, address, ServerAddress("", 0, user, password, token))
         try:
             connection = await _connect_one(address, mine, connect_timeout, error_callback)
-        except TransportError as error:
+        except HeadwaterError as error:
             failure = error
             continue
         connection.keep_alive(ping_interval)
@@ -192,14 +227,15 @@ async def _connect_one(
     try:
         async with asyncio.timeout(timeout):
             await dial(address.host, address.port, connection, timeout)
-            info = await asyncio.shield(connection.greeted)
+            info = await connection.greeted
             if info.tls_required:
                 raise ConfigError(f"{where} requires TLS, which is not built yet", value=where)
             await connection.introduce(options)
-    except TimeoutError as error:
-        raise TransportError(f"{where} did not complete the handshake within {timeout:g} s", value=where) from error
-    except BaseException:
+    except BaseException as error:
         if connection.link is not None:
             connection.link.abort()
+        if isinstance(error, TimeoutError):
+            message = f"{where} did not complete the handshake within {timeout:g} s"
+            raise TransportError(message, value=where) from error
         raise
     return connection

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import (
     ConsumerConfig,
     ConsumerInfo,
@@ -81,7 +82,7 @@ class JetStream:
     async def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: BytesLike = b"",
         *,
         headers: HeaderSource | Headers | None = None,
         msg_id: str | None = None,

@@ -125,5 +125,5 @@ def decode_answer(payload: bytes, kind: type[T], asked: str) -> T:
         if b'"error"' in payload and (failed := _errors.decode(payload).error) is not None:
             raise JetStreamError(failed.code, failed.err_code, failed.description)
         return msgspec.json.decode(payload, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"the answer to {asked} cannot be read: {error}", value=payload[:200]) from error

@@ -6,13 +6,17 @@
 
 A server that syncs before it acknowledges can then serve many publishes with one sync. All acks come to one inbox, the
 reply's last token says for which message. The first failure is kept, ends the publishing, and is raised by the next call
-and at the end; what was not acknowledged by then may or may not be stored: publish it again under its message id.
+and at the end; what was not acknowledged by then may or may not be stored: publish it again under its message id. Several
+tasks may share a publisher; all of them hear of the failure.
 """
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from headwater.client.awaitables import Bell
+from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import PubAck, decode_answer
 from headwater.client.requests import says_no_responders
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
@@ -39,10 +43,11 @@ class Publisher:
         self._timeout = timeout
         self._inbox = client.new_inbox()
         self._sent = 0
-        self._outstanding: dict[int, str] = {}
+        self._outstanding: dict[str, str] = {}
         self._failure: HeadwaterError | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell = Bell()
         self._subscription: Subscription | None = None
+        self._stop_listening: Callable[[], None] | None = None
 
     @property
     def outstanding(self) -> int:
@@ -50,8 +55,8 @@ class Publisher:
         return len(self._outstanding)
 
     async def __aenter__(self) -> Self:
-        self._subscription = await self._client.subscribe(f"{self._inbox}.*", callback=self._acked)
-        self._client.on_closed(self._lost)
+        self._subscription = self._client.deliver_directly(f"{self._inbox}.*", self._acked)
+        self._stop_listening = self._client.on_closed(self._lost)
         return self
 
     async def __aexit__(
@@ -61,13 +66,15 @@ class Publisher:
             if error is None:
                 await self.wait_acknowledged()
         finally:
-            if self._subscription is not None:
+            if self._subscription is not None and self._stop_listening is not None:
                 self._subscription.unsubscribe()
+                self._stop_listening()
+                self._subscription = None
 
     async def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: BytesLike = b"",
         *,
         headers: HeaderSource | Headers | None = None,
         msg_id: str | None = None,
@@ -78,32 +85,35 @@ class Publisher:
         if self._failure is None and len(self._outstanding) >= self._window:
             # Half a window at once: an await for each single ack would cost a turn of the loop per message.
             await self._wait_until(self._window // 2)
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
         if msg_id is not None:
             headers = Headers(headers or {})
             headers[NatsHeader.MSG_ID] = msg_id
         self._sent += 1
-        self._outstanding[self._sent] = subject
+        token = str(self._sent)
+        self._outstanding[token] = subject
         try:
-            await self._client.publish(subject, data, headers=headers, reply=f"{self._inbox}.{self._sent}")
-        except HeadwaterError:
-            self._outstanding.pop(self._sent, None)
+            sent = self._client.publish(subject, data, headers=headers, reply=f"{self._inbox}.{token}")
+        except BaseException:
+            del self._outstanding[token]  # not a byte of it was sent
             raise
+        await sent
 
     async def wait_acknowledged(self) -> None:
         """Wait until every message so far is acknowledged. Raises the first failure."""
         await self._wait_until(0)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)  # the same object each time: its traceback must not grow
 
     async def _wait_until(self, few: int) -> None:
         """Until at most `few` are outstanding, or one has failed."""
         while len(self._outstanding) > few and self._failure is None:
-            self._waiter = asyncio.get_running_loop().create_future()
             try:
                 async with asyncio.timeout(self._timeout):
-                    await self._waiter
+                    await self._bell.heard()
             except TimeoutError:
                 waiting = next(iter(self._outstanding.values()), "")
                 self._failure = RequestTimeout(
@@ -114,8 +124,7 @@ class Publisher:
                 )
 
     def _acked(self, message: Message) -> None:
-        number = int(message.subject.rpartition(".")[2])
-        subject = self._outstanding.pop(number, None)
+        subject = self._outstanding.pop(message.subject.rpartition(".")[2], None)
         if subject is None:
             return
         try:
@@ -128,11 +137,9 @@ class Publisher:
             self.acknowledged += 1
             self.duplicates += ack.duplicate
             self.last_sequence = max(self.last_sequence, ack.seq)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._bell.ring()
 
     def _lost(self, reason: HeadwaterError | None) -> None:
         if self._outstanding and self._failure is None:
             self._failure = reason or ConnectionClosed("the connection was closed before all acknowledgements came")
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._bell.ring()

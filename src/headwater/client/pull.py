@@ -5,13 +5,16 @@ A pull request ends with its last message, or with a status in place of one:
     404 No Messages            nothing there, and `no_wait` was asked          the batch is what came so far
     408 Request Timeout        the request expired                             the batch is what came so far
     409 Batch Completed, Message Size Exceeds MaxBytes                         the batch is what came so far
-    409 Consumer Deleted, Leadership Change, …                                 JetStreamError
+    409 Consumer Deleted, Leadership Change, …                                 JetStreamError, unless something came
     503                        nobody listens: no such consumer                NoResponders
     100                        a heartbeat                                     passed over
+
+What came is never thrown away for an error behind it: the next fetch meets that error again.
 
 Where a message stands is in its reply subject (9 tokens; longer ones have domain and account in front):
 
     $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<timestamp ns>.<pending>
+    $JS.ACK.<domain or _>.<account hash>.<stream>. … .<pending>[.<random>]
 """
 
 import asyncio
@@ -22,8 +25,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.errors import HeaderError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
+from headwater.model.headers import Headers
 from headwater.model.message import Message
-from headwater.model.status import Status
+from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQUEST_TIMEOUT, Status
 
 if TYPE_CHECKING:
     from headwater.client.client import Client
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 2.0  # beyond the server's own expiry, before a request counts as lost
 _ENDS_A_BATCH = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes"})
 _TOKENS = 9
+_TOKENS_WITH_DOMAIN = (11, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +56,41 @@ def parse_metadata(reply: str) -> Metadata:
     """Read `$JS.ACK.…`. Raises LocalProtocolError for a message that no consumer has delivered."""
     tokens = reply.split(".")
     domain = ""
-    if len(tokens) > _TOKENS:
+    if len(tokens) in _TOKENS_WITH_DOMAIN:
         domain = "" if tokens[2] == "_" else tokens[2]
-        tokens = [*tokens[:2], *tokens[4:]]  # domain and account hash
-    if len(tokens) < _TOKENS or tokens[:2] != ["$JS", "ACK"] or not all(map(str.isdecimal, tokens[4:_TOKENS])):
+        tokens = [*tokens[:2], *tokens[4:11]]
+    numbers = tokens[4:]
+    if len(tokens) != _TOKENS or tokens[:2] != ["$JS", "ACK"] or not all(map(_is_number, numbers)):
         raise LocalProtocolError(f"{reply!r} is no acknowledgement subject: no consumer delivered this", value=reply)
-    delivered, stream_seq, consumer_seq, timestamp_ns, pending = map(int, tokens[4:_TOKENS])
+    delivered, stream_seq, consumer_seq, timestamp_ns, pending = map(int, numbers)
     return Metadata(tokens[2], tokens[3], delivered, stream_seq, consumer_seq, timestamp_ns, pending, domain)
+
+
+def _is_number(token: str) -> bool:
+    return token.isascii() and token.isdecimal() and len(token) <= 20  # uint64
 
 
 class StreamMessage:
     """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
 
-    __slots__ = ("_client", "message", "metadata")
+    __slots__ = ("_client", "_metadata", "message")
 
     def __init__(self, client: "Client", message: Message) -> None:
         self._client = client
+        self._metadata: Metadata | None = None
         self.message = message
-        self.metadata = parse_metadata(message.reply)
+
+    @property
+    def metadata(self) -> Metadata:
+        """Where it stands in the stream and with the consumer; read from the reply subject at first use."""
+        if self._metadata is None:
+            self._metadata = parse_metadata(self.message.reply)
+        return self._metadata
+
+    @property
+    def headers(self) -> Headers:
+        """The headers. Raises HeaderError for a malformed block."""
+        return self.message.headers
 
     @property
     def data(self) -> bytes:
@@ -112,24 +134,27 @@ class PullConsumer:
     async def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[StreamMessage]:
         """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
 
-        Raises JetStreamError when the consumer is gone, NoResponders when it never was.
+        Raises JetStreamError when the consumer is gone, NoResponders when there is none of that name, RequestTimeout
+        when the server says nothing at all.
         """
+        if batch < 1:
+            raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)
         inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
         subscription = await self._client.subscribe(inbox)
         asked: dict[str, object] = {"batch": batch, "expires": int(timeout * 1e9)}
-        if no_wait:
+        if no_wait or timeout <= 0:
             asked = {"batch": batch, "no_wait": True}
         came: list[StreamMessage] = []
         try:
             subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{self.name}"
             await self._client.publish(subject, msgspec.json.encode(asked), reply=inbox)
-            async with asyncio.timeout(timeout + GRACE_SECONDS):
+            async with asyncio.timeout(max(timeout, 0.0) + GRACE_SECONDS):
                 while len(came) < batch:
                     message = await subscription.next()
                     status = _status(message)
                     if status is None:
                         came.append(StreamMessage(self._client, message))
-                    elif self._ends(status):
+                    elif self._ends(status, came):
                         break
         except TimeoutError as error:
             if not came:
@@ -138,14 +163,14 @@ class PullConsumer:
             subscription.unsubscribe()
         return came
 
-    def _ends(self, status: Status) -> bool:
-        """Whether a status ends the batch; raises when it ends more than that."""
-        if status.code == 100:
+    def _ends(self, status: Status, came: list[StreamMessage]) -> bool:
+        """Whether a status ends the batch; raises when it ends more than that and nothing came."""
+        if status.code == IDLE_HEARTBEAT:
             return False
         description = status.description or ""
-        if status.code in (404, 408) or (status.code == 409 and description in _ENDS_A_BATCH):
+        if came or status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ENDS_A_BATCH:
             return True
-        if status.code == 503:
+        if status.code == NO_RESPONDERS:
             raise NoResponders(f"there is no consumer {self.stream}.{self.name}", value=self.name)
         raise JetStreamError(status.code, 0, description or "the pull request was refused")
 

@@ -10,15 +10,16 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING
 
+from headwater.client.connection_ops import BytesLike
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
+from headwater.model.status import NO_RESPONDERS
 
 if TYPE_CHECKING:
     from headwater.client.connection import Connection
     from headwater.client.subscription import Subscription
 
-NO_RESPONDERS = 503
 _RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
 
 
@@ -37,36 +38,51 @@ class Requests:
         self._outstanding: dict[str, asyncio.Future[Message]] = {}
         self._last = 0
 
-    async def ask(self, subject: str, data: bytes, headers: HeaderSource | Headers | None, timeout: float) -> Message:
+    async def ask(
+        self, subject: str, data: BytesLike, headers: HeaderSource | Headers | None, timeout: float
+    ) -> Message:
         """Publish, and wait for the first answer.
 
         Raises NoResponders, RequestTimeout after `timeout` seconds, and TransportError when the connection is lost.
         """
         if self._subscription is None:
-            self._subscription = self._connection.subscribe(f"{self._inbox}.*", "", self._answer, 0)
+            self._subscription = self._connection.subscribe(f"{self._inbox}.*", direct=self._answer)
             self._connection.closed.add_done_callback(self._fail_all)
         self._last += 1
         token = str(self._last)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Message] = loop.create_future()
         self._outstanding[token] = answer
+        # A timer of our own: asyncio.timeout costs as much as the rest of a request together.
+        timer = loop.call_later(timeout, self._expire, answer, subject, timeout)
         try:
-            async with asyncio.timeout(timeout):
-                await self._connection.publish(subject, data, f"{self._inbox}.{token}", headers)
-                message = await answer
-        except TimeoutError as error:
-            raise RequestTimeout(
-                f"no answer to the request on {subject!r} within {timeout:g} s", value=subject, limit=timeout
-            ) from error
+            # Not awaited: who waits for the answer waits for the bytes to be written, too.
+            self._connection.publish(subject, data, f"{self._inbox}.{token}", headers)
+            message = await answer
         finally:
-            self._outstanding.pop(token, None)
+            timer.cancel()
+            del self._outstanding[token]
         if says_no_responders(message):
             raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint="is the service running?")
         return message
+
+    @property
+    def outstanding(self) -> int:
+        """Requests that wait for their answer."""
+        return len(self._outstanding)
 
     def _answer(self, message: Message) -> None:
         waiting = self._outstanding.get(message.subject.rpartition(".")[2])
         if waiting is not None and not waiting.done():
             waiting.set_result(message)
+
+    def _expire(self, answer: "asyncio.Future[Message]", subject: str, timeout: float) -> None:
+        if not answer.done():
+            answer.set_exception(
+                RequestTimeout(
+                    f"no answer to the request on {subject!r} within {timeout:g} s", value=subject, limit=timeout
+                )
+            )
 
     def _fail_all(self, closed: "asyncio.Future[HeadwaterError | None]") -> None:
         reason = closed.result() or ConnectionClosed("the connection was closed before the answer came")

@@ -22,14 +22,20 @@ class ServerAddress:
 def parse_server_url(url: str) -> ServerAddress:
     """Raises ConfigError for what is no server URL; a secret in it is never quoted."""
     text = url.strip()
-    parts = urlsplit(text if "://" in text else f"nats://{text}")
-    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    text = text if "://" in text else f"nats://{text}"
+    scheme, _, rest = text.partition("://")
+    # All before the last @ may belong to a password, also where urlsplit sees a path or a fragment in it.
+    shown = f"{scheme}://{rest.rpartition('@')[2]}"
+    try:
+        parts = urlsplit(text)
+    except ValueError as error:
+        raise ConfigError(f"{shown} is no server URL: {error}", value=shown) from None
     if parts.scheme in ("tls", "ws", "wss"):
         raise ConfigError(f"{parts.scheme}:// is not built yet", value=shown, hint="use nats://host:port")
     try:
         port = parts.port
-    except ValueError as error:
-        raise ConfigError(f"{shown} has a port that is none", value=shown) from error
+    except ValueError:
+        raise ConfigError(f"{shown} has a port that is none", value=shown) from None  # it quotes what it read
     if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/"):
         raise ConfigError(f"{shown} is no server URL", value=shown, hint="for example nats://127.0.0.1:4222")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")

@@ -1,3 +1,6 @@
+cimport cython
+
+@cython.freelist(256)
 cdef class Message:
     cdef public str subject
     cdef public bytes data

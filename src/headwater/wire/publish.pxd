@@ -10,4 +10,5 @@ cdef class OpWriter:
     cdef int encode_subject(self, str subject) except? -1
 
 cdef bytes encode_reply(str reply)
+cdef bytes encode_checked(str text)
 cdef int append_number(OutputBuffer output, Py_ssize_t number) except? -1

@@ -31,7 +31,7 @@ class OpWriter:
 
     def __init__(self, output: OutputBuffer) -> None:
         self.output = output
-        self.last_subject = ""
+        self.last_subject: str | None = None  # not "": the empty subject must not pass for one that was checked
         self.last_encoded = b""
         self.known: dict[str, bytes] = {}
 
@@ -63,7 +63,7 @@ class OpWriter:
         """Make `subject` the last one; its encoded form ends with the space that follows it."""
         encoded: bytes | None = self.known.get(subject)
         if encoded is None:
-            encoded = validate_subject(subject).encode("utf-8", "surrogateescape") + b" "
+            encoded = encode_checked(validate_subject(subject)) + b" "
             if len(self.known) >= KNOWN_SUBJECTS:
                 self.known.clear()
             self.known[subject] = encoded
@@ -75,9 +75,9 @@ class OpWriter:
         """SUB; `queue` is empty for a plain subscription. Raises SubjectError."""
         validate_subject(subject, wildcards=True)
         if queue and (queue != "".join(queue.split()) or not queue.isprintable()):
-            raise SubjectError(f"the queue group {queue!r} contains whitespace", value=queue)
+            raise SubjectError(f"the queue group {queue!r} contains blanks or control characters", value=queue)
         middle = f" {queue} " if queue else " "
-        self.output.append(f"SUB {subject}{middle}{sid}\r\n".encode("utf-8", "surrogateescape"))
+        self.output.append(encode_checked(f"SUB {subject}{middle}{sid}\r\n"))
 
     def unsubscribe(self, sid: int, maximum: int = 0) -> None:
         """UNSUB: now, or after `maximum` messages since SUB."""
@@ -98,7 +98,15 @@ class OpWriter:
 
 def encode_reply(reply: str) -> bytes:
     """`reply` with the space that follows it; unlike a subject it is mostly used once, so it is not kept."""
-    return validate_subject(reply).encode("utf-8", "surrogateescape") + b" "
+    return encode_checked(validate_subject(reply)) + b" "
+
+
+def encode_checked(text: str) -> bytes:
+    """The bytes of a subject. Raises SubjectError for surrogates that escape no byte, and so stand for nothing."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SubjectError(f"the subject {text!r} has no UTF-8 form: {error.reason}", value=text) from error
 
 
 def append_number(output: OutputBuffer, number: cython.Py_ssize_t) -> cython.int:

@@ -1,0 +1,151 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The two things that a connection does once per message: deliver one, publish one. Compiled where it can be.
+
+    on_message   buffer slice ─▶ Message ─▶ queue of its sid; the queue is remembered in `touched`, and woken after the read
+    publish      checks ─▶ header block ─▶ PUB or HPUB into the link's output, which is written once per loop iteration
+
+A publish is refused before its first byte is written, so that a refused one leaves the connection whole. Everything
+that is not done per message is in `connection`.
+"""
+
+from collections.abc import Awaitable
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.client.message_queue import MessageQueue
+    from cython.cimports.headwater.model.message import Message
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, slice_bytes
+    from cython.cimports.headwater.wire.publish import OpWriter
+    from cython.cimports.headwater.wire.server_ops import ServerOpHandler
+else:
+    from headwater.client.message_queue import MessageQueue
+    from headwater.model.message import Message
+    from headwater.wire.memory import OutputBuffer, equals, slice_bytes
+    from headwater.wire.publish import OpWriter
+    from headwater.wire.server_ops import ServerOpHandler
+
+from headwater.client.awaitables import Done, Later
+from headwater.errors import LocalProtocolError, PayloadTooLarge
+from headwater.model.headers import Headers, HeaderSource
+from headwater.net.link import Link
+
+SEND_EARLY: int = 1 << 17  # bytes of output that are written at once: more of them would fall out of the L2 cache
+TURN_BYTES: int = (
+    1 << 20
+)  # bytes published after which awaiting a publish gives the loop a turn, or waits for the server
+DONE = Done()
+
+BytesLike = bytes | bytearray | memoryview
+
+
+class ConnectionOps(ServerOpHandler):
+    """`queues` by sid; `link` and `writer` from `attach` on; the rest is what the server's INFO said."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, MessageQueue] = {}
+        self.touched: list[MessageQueue] = []
+        self.link: Link | None = None
+        self.writer = OpWriter(OutputBuffer())
+        self.max_payload = 0  # 0: the server did not say
+        self.takes_headers = True
+        self.since_turn = 0
+
+    def on_message(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        sid: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        queue: MessageQueue | None = self.queues.get(sid)
+        message: Message
+        if queue is None:
+            return 0  # it came while our UNSUB was on its way
+        if not equals(buffer, subject, subject_end, queue.last_subject_bytes):
+            queue.last_subject_bytes = slice_bytes(buffer, subject, subject_end)
+            queue.last_subject = queue.last_subject_bytes.decode("utf-8", "surrogateescape")
+        message = Message.__new__(Message)  # a tenth of the cost of calling __init__ with five arguments
+        message.subject = queue.last_subject
+        message.data = slice_bytes(buffer, payload, end)
+        message.reply = ""
+        message.header_block = b""
+        message.channel = self
+        message._headers = None
+        if reply_end > reply:
+            message.reply = slice_bytes(buffer, reply, reply_end).decode("utf-8", "surrogateescape")
+        if payload > headers:
+            message.header_block = slice_bytes(buffer, headers, payload)
+        if not queue.touched:
+            queue.touched = True
+            self.touched.append(queue)
+        queue.add(message, end - headers)
+        return 0
+
+    def wake_touched(self) -> None:
+        """Let those look who wait for the queues that got something."""
+        touched = self.touched
+        if touched:
+            self.touched = []
+            for queue in touched:
+                queue.touched = False
+                queue.wake()
+
+    def publish(
+        self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
+    ) -> Awaitable[None]:
+        """Buffer a message. Raises SubjectError, HeaderError, PayloadTooLarge and ConnectionClosed, before a byte."""
+        link = self.link
+        writer: OpWriter = self.writer
+        output: OutputBuffer = writer.output
+        block: bytes = b""
+        payload: bytes
+        size: cython.Py_ssize_t
+        before: cython.Py_ssize_t = output.size
+        if link is None or link.closing:
+            raise self.closed_error()
+        if headers is not None:
+            block = self.encode_headers(headers)
+        payload = data if isinstance(data, bytes) else bytes(memoryview(data))
+        size = len(block) + len(payload)
+        if size > self.max_payload > 0:
+            raise PayloadTooLarge(
+                f"a message of {size} bytes for {subject!r}, the server takes {self.max_payload}",
+                value=size,
+                limit=self.max_payload,
+            )
+        writer.publish(subject, reply, block, payload)
+        self.since_turn += output.size - before
+        if output.size >= SEND_EARLY:
+            link.flush()
+        elif before == 0:  # otherwise a flush is scheduled, or waits for the server to read
+            link.flush_soon()
+        if self.since_turn < TURN_BYTES and output.size < TURN_BYTES:
+            return DONE
+        return Later(self.give_way)
+
+    def respond(self, reply: str, data: BytesLike, headers: HeaderSource | Headers | None) -> Awaitable[None]:
+        """For messages: publish to their reply subject."""
+        return self.publish(reply, data, "", headers)
+
+    def encode_headers(self, headers: HeaderSource | Headers) -> bytes:
+        """The block, or nothing for no headers. Raises HeaderError, and LocalProtocolError where nobody could send it."""
+        checked = headers if isinstance(headers, Headers) else Headers(headers)
+        if not checked:
+            return b""
+        if not self.takes_headers:
+            raise LocalProtocolError("the server does not support headers")
+        return bytes(checked)
+
+    async def give_way(self) -> None:
+        """Give the loop its turn, and wait while the server does not keep up."""
+        raise NotImplementedError
+
+    def closed_error(self) -> Exception:
+        """What a use of the connection after its end raises."""
+        raise NotImplementedError

@@ -1,0 +1,146 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""What has come for one subscription and waits to be read. Compiled where it can be: all of it runs once per message.
+
+    arrived   [ m4 m5 m6 ]   the reader of the connection appends here
+    reading   [ m3 m2 m1 ]   the part that is being read, turned round: its end is the oldest message
+
+When `reading` is used up the two change places. So taking one message is a pop from the end of a list, and taking
+everything hands over a list as it is.
+
+A queue that is full loses what comes next (the newest), counts it, and reports it once per overrun: the reader never
+waits for a program, or the whole connection would stand still and the server would cut it off.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Self
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.model.message import Message
+else:
+    from headwater.model.message import Message
+
+PENDING_MESSAGES: int = 512 * 1024  # limits of nats.go and nats-py for what waits in one subscription
+PENDING_BYTES: int = 128 << 20
+
+
+class MessageQueue:
+    """The queue of subscription `sid`. `Subscription` builds on it, and overrides what it does not know.
+
+    With `direct`, messages are not queued: each is passed to it in the reader's turn. For parts of the client, which
+    neither block nor raise (an exception is reported, and ends nothing).
+    """
+
+    def __init__(self, sid: int, direct: Callable[[Message], object] | None = None) -> None:
+        self.sid = sid
+        self.received = 0
+        self.dropped = 0
+        self.maximum = 0
+        self.max_pending = PENDING_MESSAGES
+        self.max_pending_bytes = PENDING_BYTES
+        self.pending_bytes = 0
+        self.touched = False
+        self.overrun = False
+        self.direct = direct
+        self.arrived: list[Message] = []
+        self.reading: list[Message] = []
+        self.last_subject = ""
+        self.last_subject_bytes = b""
+
+    def add(self, message: Message, size: cython.Py_ssize_t) -> cython.int:
+        """Take a message of `size` bytes off the wire."""
+        self.received += 1
+        if self.direct is not None:
+            try:
+                self.direct(message)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - or it would end the connection
+                self.direct_failed(error)
+        elif (
+            len(self.arrived) + len(self.reading) >= self.max_pending
+            or self.pending_bytes + size > self.max_pending_bytes
+        ):
+            self.dropped += 1
+            if not self.overrun:
+                self.overrun = True
+                self.overrun_began()
+        else:
+            self.arrived.append(message)
+            self.pending_bytes += size
+        if self.maximum > 0 and self.received >= self.maximum:
+            self.maximum_reached()
+        return 0
+
+    @property
+    def pending(self) -> int:
+        """Messages that wait to be read."""
+        return len(self.arrived) + len(self.reading)
+
+    def pop(self) -> Message:
+        """The oldest message; there must be one."""
+        message: Message
+        self.turn_round()
+        message = self.reading.pop()
+        self.pending_bytes -= len(message.data) + len(message.header_block)
+        if self.overrun:
+            self.end_overrun()
+        return message
+
+    def take(self, maximum: cython.Py_ssize_t) -> list[Message]:
+        """The oldest messages, at most `maximum`; in one piece when nothing of them was read yet."""
+        taken: list[Message]
+        if len(self.reading) == 0 and len(self.arrived) <= maximum:
+            taken = self.arrived
+            self.arrived = []
+            self.pending_bytes = 0
+            self.overrun = False
+            return taken
+        taken = []
+        while len(taken) < maximum and (len(self.reading) > 0 or len(self.arrived) > 0):
+            taken.append(self.pop())
+        return taken
+
+    def turn_round(self) -> cython.int:
+        """Have something in `reading`, if anything waits."""
+        if len(self.reading) == 0:
+            self.reading = self.arrived
+            self.reading.reverse()
+            self.arrived = []
+        return 0
+
+    def end_overrun(self) -> cython.int:
+        """An overrun is over, and the next one is reported again, when half the room is free."""
+        if 2 * self.pending <= self.max_pending and 2 * self.pending_bytes <= self.max_pending_bytes:
+            self.overrun = False
+        return 0
+
+    # ── iteration ──
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        """Raises StopAsyncIteration when nothing will come any more, and why, when that was no order of ours."""
+        while len(self.reading) == 0 and len(self.arrived) == 0:
+            if not await self.more():
+                raise StopAsyncIteration
+        return self.pop()
+
+    # ── for Subscription to say ──
+
+    async def more(self) -> bool:
+        """Wait until something may have come; False when nothing will."""
+        return False
+
+    def maximum_reached(self) -> object:
+        """`maximum` messages have come."""
+
+    def overrun_began(self) -> object:
+        """The queue was full for the first time since it last had room."""
+
+    def direct_failed(self, error: BaseException) -> object:
+        """`direct` raised."""
+
+    def wake(self) -> object:
+        """Messages have come; called once per read of the connection, however many they are."""

@@ -1,0 +1,26 @@
+"""What -ERR means to a client: which exception, and whether the connection ends with it.
+
+nats-server closes the connection after most of its errors; after those about one subject, or one permission, it goes
+on. Texts are matched without regard to case, as nats.go does: older servers spell some of them otherwise.
+"""
+
+from headwater.errors import AuthorizationError, ServerError
+from headwater.wire import error_texts
+
+_CLOSING = frozenset(text.lower() for text in error_texts.CLOSING)
+# "User Authentication Expired", "Account Authentication Revoked" and their like end the connection; a missing
+# permission does not.
+_CREDENTIALS = ("authorization ", "authentication ", "user authentication ", "account authentication ")
+_PERMISSIONS = ("permissions violation",)
+
+
+def server_error(text: str) -> ServerError:
+    """The exception for the text of -ERR; its `value` is that text."""
+    kind = AuthorizationError if text.lower().startswith(_CREDENTIALS + _PERMISSIONS) else ServerError
+    return kind(f"the server says: {text}", value=text)
+
+
+def ends_the_connection(text: str) -> bool:
+    """Whether the server closes the connection after this -ERR."""
+    low = text.lower()
+    return low in _CLOSING or low.startswith(_CREDENTIALS)
