@@ -42,6 +42,14 @@ def always(default: T) -> T:
     return msgspec.field(default_factory=lambda: default)
 
 
+def _no_names() -> list[str]:
+    return []  # a function of ours: msgspec takes the type `list` itself for a default, and leaves the field out
+
+
+def _no_consumers() -> "list[ConsumerInfo]":
+    return []
+
+
 class _Document(Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     pass
 
@@ -262,11 +270,11 @@ class StreamListAnswer(PageAnswer, kw_only=True):
 
 
 class ConsumerNamesAnswer(PageAnswer, kw_only=True):
-    consumers: list[str] = msgspec.field(default_factory=list)
+    consumers: list[str] = msgspec.field(default_factory=_no_names)
 
 
 class ConsumerListAnswer(PageAnswer, kw_only=True):
-    consumers: list[ConsumerInfo] = msgspec.field(default_factory=list)
+    consumers: list[ConsumerInfo] = msgspec.field(default_factory=_no_consumers)
 
 
 class StreamCreateAnswer(Answer, kw_only=True):
