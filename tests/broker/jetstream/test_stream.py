@@ -31,13 +31,13 @@ class FailingFile(OsFile):
         super().pwrite(pieces, position)
 
     def fdatasync(self) -> None:
-        if self.tree.error:
+        if self.tree.error and self.tree.error != errno.ENOSPC:
             raise OSError(self.tree.error, "made to fail")
         super().fdatasync()
 
 
 class FailingFiles(OsFiles):
-    """The real file system, until `error` is set: then every sync (with ENOSPC every write) fails with it."""
+    """The real file system, until `error` is set: then every sync fails with it; with ENOSPC every write."""
 
     def __init__(self) -> None:
         self.error = 0
