@@ -1,16 +1,14 @@
 """The servers that every behaviour of the client is held to: the real nats-server, and our own broker."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from support.both_servers import Serve
 from support.nats_server import NatsServer, start_nats_server
 
 import headwater
-
-Serve = Callable[[], AbstractAsyncContextManager[str]]
 
 
 @pytest.fixture(scope="package")

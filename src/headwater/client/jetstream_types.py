@@ -53,14 +53,18 @@ class StreamInfo(msgspec.Struct, kw_only=True):
 
 
 class ConsumerConfig(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A pull consumer: a reading position on a stream. Without `durable_name` it ends when it is not used."""
+    """A pull consumer: a reading position on a stream. Without `durable_name` it ends when it is not used.
+
+    Messages are to be acknowledged one by one, unless `ack_policy` says otherwise.
+    """
 
     name: str = ""
     durable_name: str = ""
     deliver_policy: Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"] = "all"
     opt_start_seq: int = 0
     opt_start_time: str = ""
-    ack_policy: Literal["explicit", "all", "none"] = "explicit"
+    # Always sent, for the server's own default is "none"; a default from a factory is never left out.
+    ack_policy: Literal["explicit", "all", "none"] = msgspec.field(default_factory=lambda: "explicit")
     ack_wait: int = 0
     max_deliver: int = 0
     filter_subject: str = ""

@@ -36,7 +36,7 @@ def parse_server_url(url: str) -> ServerAddress:
         port = parts.port
     except ValueError:
         raise ConfigError(f"{shown} has a port that is none", value=shown) from None  # it quotes what it read
-    if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/"):
+    if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
         raise ConfigError(f"{shown} is no server URL", value=shown, hint="for example nats://127.0.0.1:4222")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     alone = bool(user) and parts.password is None  # one word before the @ is a token

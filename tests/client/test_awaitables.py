@@ -1,0 +1,66 @@
+"""Done, Later and Bell: what they cost, and what a cancelled wait leaves behind."""
+
+import asyncio
+
+import pytest
+from support.scripted_server import finish
+
+from headwater.client.awaitables import Bell, Done, Later
+
+
+def test_done_is_there_without_a_turn_of_the_loop() -> None:
+    async def main() -> list[str]:
+        order: list[str] = []
+        asyncio.get_running_loop().call_soon(order.append, "turn")
+        done = Done()
+        await done
+        await done
+        order.append("done")
+        await asyncio.sleep(0)
+        return order
+
+    assert finish(main()) == ["done", "turn"]
+
+
+def test_later_begins_when_it_is_awaited_and_only_then() -> None:
+    async def main() -> list[int]:
+        begun: list[int] = []
+
+        async def begin() -> int:
+            begun.append(1)
+            return 7
+
+        Later(begin)
+        assert begun == []
+        assert await Later(begin) == 7
+        return begun
+
+    assert finish(main()) == [1]
+
+
+def test_a_bell_wakes_everybody_who_waits_and_nobody_who_comes_later() -> None:
+    async def main() -> None:
+        bell = Bell()
+        waiting = [asyncio.create_task(bell.heard()) for _ in range(3)]
+        await asyncio.sleep(0)
+        bell.ring()
+        await asyncio.gather(*waiting)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await bell.heard()
+
+    finish(main())
+
+
+def test_a_cancelled_wait_at_a_bell_leaves_nothing_behind() -> None:
+    async def main() -> None:
+        bell = Bell()
+        waiting = asyncio.create_task(bell.heard())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not bell._waiters
+        bell.ring()
+
+    finish(main())

@@ -1,0 +1,221 @@
+"""Fetching: every status that can end a batch, and where a message says that it stands."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.scripted_server import Peer, conversation, finish
+
+from headwater.client import pull
+from headwater.client.pull import Metadata, StreamMessage, parse_metadata
+from headwater.errors import HeadwaterError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
+
+ACK = "$JS.ACK.S.C.1.10.5.1700000000000000000.3"
+
+
+async def hear_fetch(peer: Peer) -> bytes:
+    """The inbox of a fetch, and what it asks, checked for its form."""
+    sub = (await peer.hear_line()).split()
+    pub = (await peer.hear_line()).split()
+    assert pub[1:3] == [b"$JS.API.CONSUMER.MSG.NEXT.S.C", sub[1]]
+    await peer.hear(int(pub[-1]) + 2)
+    return sub[1]
+
+
+def say_status(peer: Peer, inbox: bytes, status: bytes) -> None:
+    block = b"NATS/1.0 " + status + b"\r\n\r\n"
+    peer.say(b"HMSG %s 1 %d %d\r\n%s\r\n" % (inbox, len(block), len(block), block))
+
+
+def say_message(peer: Peer, number: int) -> None:
+    peer.say(b"MSG events.a 1 $JS.ACK.S.C.1.%d.%d.1700000000000000000.0 1\r\nx\r\n" % (number, number))
+
+
+async def fetched(*statuses: bytes, messages: int = 0) -> list[StreamMessage]:
+    async with conversation() as (client, peer):
+        fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10))
+        inbox = await hear_fetch(peer)
+        for number in range(1, messages + 1):
+            say_message(peer, number)
+        for status in statuses:
+            say_status(peer, inbox, status)
+        outcome = (await asyncio.gather(fetching, return_exceptions=True))[0]
+        assert await peer.hear_line() == b"UNSUB 1"
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        b"404 No Messages",
+        b"408 Request Timeout",
+        b"408 Interest Expired",
+        b"409 Batch Completed",
+        b"409 Message Size Exceeds MaxBytes",
+    ],
+)
+@pytest.mark.parametrize("messages", [0, 2])
+def test_a_status_that_ends_a_batch_gives_what_came(status: bytes, messages: int) -> None:
+    assert [one.metadata.stream_seq for one in finish(fetched(status, messages=messages))] == [1, 2][:messages]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (b"409 Consumer Deleted", JetStreamError),
+        (b"409 Exceeded MaxRequestBatch of 5", JetStreamError),
+        (b"400 Bad Request - whatever", JetStreamError),
+        (b"503", NoResponders),
+    ],
+)
+def test_a_status_that_ends_more_raises_only_when_nothing_came(status: bytes, kind: type[HeadwaterError]) -> None:
+    with pytest.raises(kind):
+        finish(fetched(status))
+    assert len(finish(fetched(status, messages=2))) == 2
+
+
+def test_heartbeats_are_passed_over() -> None:
+    assert len(finish(fetched(b"100 Idle Heartbeat", b"404 No Messages", messages=1))) == 1
+
+
+def test_a_batch_that_is_full_needs_no_status() -> None:
+    assert len(finish(fetched(messages=10))) == 10
+
+
+def test_a_stored_message_that_looks_like_a_status_is_a_message() -> None:
+    async def main() -> list[StreamMessage]:
+        async with conversation() as (client, peer):
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(1))
+            await hear_fetch(peer)
+            peer.say(b"HMSG a 1 %s 16 16\r\nNATS/1.0 404\r\n\r\n\r\n" % ACK.encode())
+            return await fetching
+
+    assert len(finish(main())) == 1
+
+
+def test_a_silent_server_is_a_timeout_and_what_came_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull, "GRACE_SECONDS", 0.02)
+
+    async def main(messages: int) -> list[StreamMessage]:
+        async with conversation() as (client, peer):
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10, timeout=0.01))
+            for number in range(messages):
+                say_message(peer, number)
+            return await fetching
+
+    with pytest.raises(RequestTimeout, match=r"S\.C"):
+        finish(main(0))
+    assert len(finish(main(1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"timeout": 2.5}, b'{"batch":7,"expires":2500000000}'),
+        ({"no_wait": True}, b'{"batch":7,"no_wait":true}'),
+        ({"timeout": 0.0}, b'{"batch":7,"no_wait":true}'),
+    ],
+)
+def test_what_a_fetch_asks_for(options: dict[str, float], asked: bytes) -> None:
+    async def main() -> bytes:
+        async with conversation() as (client, peer):
+            consumer = client.jetstream().pull_consumer("S", "C")
+            fetching = asyncio.create_task(consumer.fetch(7, **options))  # type: ignore[arg-type]
+            await peer.hear_line()
+            size = int((await peer.hear_line()).split()[-1])
+            body = await peer.hear(size)
+            fetching.cancel()
+            return body
+
+    assert finish(main()) == asked
+
+
+def test_a_batch_of_nothing_is_refused() -> None:
+    async def main() -> None:
+        async with conversation() as (client, _):
+            with pytest.raises(LocalProtocolError):
+                await client.jetstream().pull_consumer("S", "C").fetch(0)
+
+    finish(main())
+
+
+def test_every_way_to_settle_a_message_on_the_wire() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(1))
+            await hear_fetch(peer)
+            say_message(peer, 1)
+            (message,) = await fetching
+            await peer.hear_line()
+            await message.ack()
+            await message.nak()
+            await message.nak(1.5)
+            await message.term()
+            await message.in_progress()
+            bodies = []
+            for _ in range(5):
+                control = (await peer.hear_line()).split()
+                assert control[1].startswith(b"$JS.ACK.S.C.")
+                bodies.append((await peer.hear(int(control[-1]) + 2))[:-2])
+            confirming = asyncio.create_task(message.ack(confirm=5))
+            await peer.hear_line()
+            control = (await peer.hear_line()).split()
+            bodies.append((await peer.hear(int(control[-1]) + 2))[:-2])
+            peer.say(b"MSG %s 2 0\r\n\r\n" % control[2])
+            await confirming
+            return bodies
+
+    assert finish(main()) == [b"+ACK", b"-NAK", b'-NAK {"delay":1500000000}', b"+TERM", b"+WPI", b"+ACK"]
+
+
+def test_metadata_of_both_forms_of_the_ack_subject() -> None:
+    plain = Metadata("S", "C", 1, 10, 5, 1700000000000000000, 3)
+    assert parse_metadata(ACK) == plain
+    tail = ACK.removeprefix("$JS.ACK.")
+    assert parse_metadata(f"$JS.ACK._.HASH.{tail}") == plain
+    assert parse_metadata(f"$JS.ACK._.HASH.{tail}.random") == plain
+    assert parse_metadata(f"$JS.ACK.hub.HASH.{tail}").domain == "hub"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "r",
+        "$JS.ACK",
+        ACK + ".x",
+        ACK.replace("10", "ten"),
+        ACK.replace("10", "٣"),
+        ACK.replace("$JS", "$JX"),
+        ACK[:-2],
+    ],
+)
+def test_what_is_no_ack_subject_is_refused(reply: str) -> None:
+    with pytest.raises(LocalProtocolError, match="no acknowledgement subject"):
+        parse_metadata(reply)
+
+
+@given(st.text(alphabet="$JSACK.0123456789_x", max_size=80))
+def test_a_reply_subject_of_any_kind_gives_metadata_or_a_clear_error(reply: str) -> None:
+    try:
+        parse_metadata(reply)
+    except LocalProtocolError:
+        pass
+
+
+def test_one_strange_reply_subject_does_not_spoil_the_batch() -> None:
+    async def main() -> list[StreamMessage]:
+        async with conversation() as (client, peer):
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(2))
+            await hear_fetch(peer)
+            peer.say(b"MSG a 1 strange 1\r\nx\r\n")
+            say_message(peer, 1)
+            return await fetching
+
+    strange, good = finish(main())
+    with pytest.raises(LocalProtocolError):
+        _ = strange.metadata
+    assert good.metadata.stream_seq == 1

@@ -1,0 +1,331 @@
+"""A subscription in a program's hands: the ways to read it, its limits, its ends."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.scripted_server import Peer, conversation, finish, until
+
+import headwater
+from headwater.client.client import Client
+from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout, SubjectError
+
+
+def say_messages(peer: Peer, *payloads: bytes, sid: int = 1) -> None:
+    peer.say(b"".join(b"MSG a %d %d\r\n%s\r\n" % (sid, len(payload), payload) for payload in payloads))
+
+
+async def settle(client: Client, peer: Peer) -> None:
+    """Until the client has read all that the peer said."""
+    peer.say(b"PONG\r\n")
+    waiter = asyncio.get_running_loop().create_future()
+    client._connection._pongs.append(waiter)
+    await waiter
+
+
+def test_sub_and_unsub_on_the_wire() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            plain = await client.subscribe("a.*")
+            await client.subscribe("b", queue="workers", max_messages=3)
+            plain.unsubscribe(5)
+            plain.unsubscribe()
+            plain.unsubscribe()
+            return [await peer.hear_line() for _ in range(5)]
+
+    assert finish(main()) == [b"SUB a.* 1", b"SUB b workers 2", b"UNSUB 2 3", b"UNSUB 1 5", b"UNSUB 1"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "queue"), [("", ""), ("a b", ""), ("a.>.b", ""), ("a", "q q"), ("a", "q\r\n"), ("\udc20", "")]
+)
+def test_a_subject_or_queue_group_that_is_none_is_refused_before_a_byte(subject: str, queue: str) -> None:
+    async def main() -> bytes:
+        async with conversation() as (client, peer):
+            with pytest.raises(SubjectError):
+                await client.subscribe(subject, queue=queue)
+            await client.subscribe("good")
+            return await peer.hear_line()
+
+    assert finish(main()).startswith(b"SUB good ")
+
+
+def test_iteration_gives_messages_in_order_and_ends_at_the_maximum() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a", max_messages=3)
+            say_messages(peer, b"1", b"2", b"3", b"4")
+            return [message.data async for message in subscription]
+
+    assert finish(main()) == [b"1", b"2", b"3"]
+
+
+def test_batches_are_bounded_and_one_read_is_one_batch() -> None:
+    async def main() -> list[list[bytes]]:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a", max_messages=5)
+            say_messages(peer, b"1", b"2", b"3", b"4", b"5")
+            return [[message.data for message in batch] async for batch in subscription.batches(2)]
+
+    assert finish(main()) == [[b"1", b"2"], [b"3", b"4"], [b"5"]]
+
+
+def test_a_batch_of_nothing_is_refused() -> None:
+    async def main() -> None:
+        async with conversation() as (client, _):
+            subscription = await client.subscribe("a")
+            with pytest.raises(LocalProtocolError):
+                async for _batch in subscription.batches(0):
+                    raise AssertionError("a batch came")
+
+    finish(main())
+
+
+def test_leaving_an_iteration_loses_no_message() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a")
+            say_messages(peer, b"1", b"2", b"3")
+            read: list[bytes] = []
+            async for message in subscription:
+                read.append(message.data)
+                break
+            read.append((await subscription.next()).data)
+            read.append((await anext(aiter(subscription))).data)
+            return read
+
+    assert finish(main()) == [b"1", b"2", b"3"]
+
+
+def test_next_times_out_with_the_subject_and_loses_nothing() -> None:
+    async def main() -> bytes:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a")
+            with pytest.raises(RequestTimeout, match=r"'a' within 0\.01 s"):
+                await subscription.next(0.01)
+            say_messages(peer, b"1")
+            return (await subscription.next(5)).data
+
+    assert finish(main()) == b"1"
+
+
+def test_two_readers_share_the_messages_and_nobody_starves() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a")
+            readers = [asyncio.create_task(subscription.next()) for _ in range(3)]
+            await peer.hear_line()
+            for payload in (b"1", b"2", b"3"):
+                say_messages(peer, payload)
+            return sorted(message.data for message in await asyncio.gather(*readers))
+
+    assert finish(main()) == [b"1", b"2", b"3"]
+
+
+def test_unsubscribe_ends_it_at_once_and_what_waits_can_be_read() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a")
+            say_messages(peer, b"1", b"2")
+            await settle(client, peer)
+            subscription.unsubscribe()
+            say_messages(peer, b"too late")
+            await settle(client, peer)
+            assert [message.data async for message in subscription] == [b"1", b"2"]
+            with pytest.raises(ConnectionClosed, match="has ended"):
+                await subscription.next()
+
+    finish(main())
+
+
+def test_a_maximum_counts_from_the_subscription_and_may_lie_in_the_past() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a")
+            say_messages(peer, b"1", b"2")
+            await settle(client, peer)
+            subscription.unsubscribe(3)
+            assert not subscription.ended
+            subscription.unsubscribe(2)
+            assert subscription.ended
+            assert subscription.received == 2
+
+    finish(main())
+
+
+def test_a_maximum_can_be_raised_before_it_is_reached() -> None:
+    async def main() -> list[bytes]:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a", max_messages=1)
+            subscription.unsubscribe(2)
+            say_messages(peer, b"1", b"2", b"3")
+            return [message.data async for message in subscription]
+
+    assert finish(main()) == [b"1", b"2"]
+
+
+def test_a_slow_reader_loses_the_newest_and_the_program_hears_of_it_once() -> None:
+    async def main() -> list[BaseException]:
+        heard: list[BaseException] = []
+        async with conversation(error_callback=heard.append) as (client, peer):
+            slow, other = await client.subscribe("a"), await client.subscribe("a")
+            slow.max_pending = 2
+            say_messages(peer, b"1", b"2", b"3", b"4")
+            say_messages(peer, b"1", b"2", b"3", b"4", sid=2)
+            await settle(client, peer)
+            assert (slow.received, slow.dropped, slow.pending) == (4, 2, 2)
+            assert (other.received, other.dropped, other.pending) == (4, 0, 4)
+            assert [(await slow.next()).data, (await slow.next()).data] == [b"1", b"2"]
+            assert client.is_connected
+        return heard
+
+    (error,) = finish(main())
+    assert isinstance(error, LocalProtocolError)
+    assert "'a' is full" in str(error)
+
+
+def test_what_came_before_the_connection_was_lost_is_read_before_the_error() -> None:
+    async def main() -> list[bytes]:
+        read: list[bytes] = []
+        async with conversation(error_callback=lambda _: None) as (client, peer):
+            subscription = await client.subscribe("a")
+            say_messages(peer, b"1", b"2")
+            peer.hang_up()
+            await client.wait_closed()
+            with pytest.raises(HeadwaterError, match="lost"):
+                async for message in subscription:
+                    read.append(message.data)  # noqa: PERF401 - what was read before the error is the point
+        return read
+
+    assert finish(main()) == [b"1", b"2"]
+
+
+# ── callbacks ──
+
+
+async def heard_by(callback: Any, *payloads: bytes) -> list[BaseException]:
+    """What is reported when `callback` gets these payloads."""
+    reported: list[BaseException] = []
+    async with conversation(error_callback=reported.append) as (client, peer):
+        await client.subscribe("a", callback=callback)
+        say_messages(peer, *payloads)
+        await settle(client, peer)
+        draining = asyncio.create_task(client.drain())
+        for line in (b"SUB a 1", b"UNSUB 1"):
+            assert await peer.hear_line() == line
+        await peer.answer_ping()
+        await peer.answer_ping()
+        peer.hang_up()
+        await draining
+    return reported
+
+
+def test_a_plain_callback_hears_every_message_in_order() -> None:
+    heard: list[bytes] = []
+    assert finish(heard_by(lambda message: heard.append(message.data), b"1", b"2", b"3")) == []
+    assert heard == [b"1", b"2", b"3"]
+
+
+def test_a_coroutine_callback_is_awaited_before_the_next_message() -> None:
+    heard: list[bytes] = []
+
+    async def callback(message: headwater.Message) -> None:
+        heard.append(b"begin " + message.data)
+        await asyncio.sleep(0)
+        heard.append(b"end " + message.data)
+
+    assert finish(heard_by(callback, b"1", b"2")) == []
+    assert heard == [b"begin 1", b"end 1", b"begin 2", b"end 2"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("failure", [ValueError("mine"), asyncio.CancelledError()])
+def test_a_callback_that_raises_is_reported_and_hears_the_next_message(
+    asynchronous: bool, failure: BaseException
+) -> None:
+    heard: list[bytes] = []
+
+    def plain(message: headwater.Message) -> None:
+        heard.append(message.data)
+        if message.data == b"1":
+            raise failure
+
+    async def coroutine(message: headwater.Message) -> None:
+        plain(message)
+
+    (error,) = finish(heard_by(coroutine if asynchronous else plain, b"1", b"2"))
+    assert type(error) is type(failure)
+    assert heard == [b"1", b"2"]
+
+
+def test_a_callback_may_end_its_own_subscription_and_hears_nothing_more() -> None:
+    async def main() -> list[bytes]:
+        heard: list[bytes] = []
+        async with conversation() as (client, peer):
+
+            def callback(message: headwater.Message) -> None:
+                heard.append(message.data)
+                subscription.unsubscribe()
+
+            subscription = await client.subscribe("a", callback=callback)
+            say_messages(peer, b"1", b"2", b"3")
+            assert subscription.task is not None
+            await subscription.task
+        return heard
+
+    assert finish(main()) == [b"1"]
+
+
+def test_a_callback_may_drain_its_own_subscription() -> None:
+    async def main() -> list[bytes]:
+        heard: list[bytes] = []
+        async with conversation() as (client, peer):
+
+            async def callback(message: headwater.Message) -> None:
+                heard.append(message.data)
+                if message.data == b"1":
+                    await subscription.drain()
+
+            subscription = await client.subscribe("a", callback=callback)
+            say_messages(peer, b"1", b"2")
+            for line in (b"SUB a 1", b"UNSUB 1"):
+                assert await peer.hear_line() == line
+            say_messages(peer, b"3")
+            await peer.answer_ping()
+            assert subscription.task is not None
+            await subscription.task
+        return heard
+
+    assert finish(main()) == [b"1", b"2", b"3"]
+
+
+def test_a_slow_callback_is_held_to_the_same_limits() -> None:
+    async def main() -> None:
+        async with conversation(error_callback=lambda _: None) as (client, peer):
+            go = asyncio.Event()
+
+            async def callback(message: headwater.Message) -> None:
+                await go.wait()
+
+            subscription = await client.subscribe("a", callback=callback)
+            subscription.max_pending = 2
+            say_messages(peer, b"1")
+            await settle(client, peer)
+            await until(lambda: subscription.pending == 0)
+            say_messages(peer, b"2", b"3", b"4")
+            await settle(client, peer)
+            assert (subscription.received, subscription.dropped) == (4, 1)
+            go.set()
+
+    finish(main())
+
+
+def test_a_lost_connection_ends_the_callbacks_task_quietly() -> None:
+    async def main() -> None:
+        async with conversation(error_callback=lambda _: None) as (client, peer):
+            subscription = await client.subscribe("a", callback=lambda _: None)
+            peer.hang_up()
+            assert subscription.task is not None
+            await subscription.task
+
+    finish(main())

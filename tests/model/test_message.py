@@ -1,0 +1,64 @@
+"""A message as a value: its headers are read when somebody asks, and a bad block harms nobody before."""
+
+import pytest
+
+from headwater.errors import HeaderError, LocalProtocolError
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.message import Message
+from headwater.model.status import Status
+
+
+def test_a_message_without_headers_has_empty_ones_and_no_status() -> None:
+    message = Message("a", b"data")
+    assert (message.subject, message.data, message.reply, message.header_block) == ("a", b"data", "", b"")
+    assert dict(message.headers) == {}
+    assert message.status is None
+
+
+def test_headers_are_read_once_and_keep_every_value() -> None:
+    message = Message("a", b"", "", b"NATS/1.0\r\nK: 1\r\nk: 2\r\nK: 3\r\n\r\n")
+    assert message.headers.get_all("K") == ["1", "3"]
+    assert message.headers is message.headers
+
+
+def test_the_status_stands_apart_from_the_headers() -> None:
+    message = Message("a", b"", "", b"NATS/1.0 404 No Messages\r\nStatus: 503\r\n\r\n")
+    assert message.status == Status(404, "No Messages")
+    assert dict(message.headers) == {"Status": "503"}
+
+
+@pytest.mark.parametrize("block", [b"garbage", b"NATS/1.0\r\nno colon\r\n\r\n", b"NATS/1.0 x\r\n"])
+def test_a_malformed_block_raises_on_access_each_time_and_nothing_else_does(block: bytes) -> None:
+    message = Message("a", b"data", "r", block)
+    for _ in range(2):
+        with pytest.raises(HeaderError):
+            _ = (message.status, message.headers)
+    assert (message.data, message.header_block) == (b"data", block)
+    assert "header_block=<" in repr(message)
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.said: list[tuple[str, bytes, object]] = []
+
+    def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
+        self.said.append((reply, data, headers))
+        return "sent"
+
+
+def test_respond_goes_to_the_reply_subject_through_where_it_came_from() -> None:
+    channel = Recorder()
+    message = Message("a", b"", "r.1", b"", channel)
+    assert message.respond(b"answer", headers={"K": "1"}) == "sent"
+    assert channel.said == [("r.1", b"answer", {"K": "1"})]
+
+
+def test_respond_needs_a_reply_subject_and_a_connection() -> None:
+    with pytest.raises(LocalProtocolError, match="no reply subject"):
+        Message("a", b"", "", b"", Recorder()).respond(b"")
+    with pytest.raises(LocalProtocolError, match="did not come from a connection"):
+        Message("a", b"", "r").respond(b"")
+
+
+def test_the_shown_form_is_short() -> None:
+    assert len(repr(Message("a", bytes(10_000), "r", bytes(1000)))) < 300
