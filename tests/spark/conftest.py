@@ -35,6 +35,6 @@ def server(request: pytest.FixtureRequest) -> NatsServer | HeadwaterServer:
 def spark() -> "Iterator[SparkSession]":
     from headwater.spark import session
 
-    running = session("tests", master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
+    running = session("tests", master="local[2]", brief=True)
     yield running
     running.stop()

@@ -1,6 +1,5 @@
 """Java discovery against pretended Javas: shell scripts that answer as the real ones do."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,19 +95,6 @@ def test_the_launcher_is_made_once_and_repaired_when_damaged(tmp_path: Path, env
     java_home(environ)
     assert launcher.read_text().startswith("#!/bin/sh")
     assert [path.name for path in launcher.parent.iterdir()] == ["java"]
-
-
-def test_without_a_writable_home_the_cache_is_a_private_temporary_directory(
-    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headwater.spark.java.tempfile.gettempdir", lambda: str(tmp_path))
-    del environ["XDG_CACHE_HOME"]
-    environ["HOME"] = "/proc/nowhere"
-    environ["JAVA_HOME"] = str(pretend(tmp_path / "bare", "21", vector=False))
-    home = java_home(environ)
-    directory = tmp_path / f"headwater-{os.getuid()}"
-    assert home.is_relative_to(directory)
-    assert directory.stat().st_mode & 0o077 == 0
 
 
 def test_what_does_not_run_is_no_java(tmp_path: Path) -> None:

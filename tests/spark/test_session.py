@@ -13,22 +13,37 @@ from headwater.errors import EnvironmentProblem
 from headwater.spark.session import prepare_environment, require_pyspark, settings
 
 
-def test_workers_get_this_python_this_package_and_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"):
+def test_workers_get_this_python_this_package_and_loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "SPARK_HOME", "PYTHONPATH"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     # The package has a function of the module's name, which hides the module from a dotted path.
     monkeypatch.setattr(importlib.import_module("headwater.spark.session"), "java_home", lambda: Path("/some/java"))
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    prepare_environment()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prepare_environment(local=True)
     assert os.environ["JAVA_HOME"] == "/some/java"
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
     home, rest = os.environ["PYTHONPATH"].split(os.pathsep)
     assert (Path(home) / "pyspark_nats.py").exists()
     assert rest == "/elsewhere"
-    prepare_environment()
+    assert (Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit").exists()
+    assert not (Path(os.environ["SPARK_HOME"]) / "python").exists()
+    prepare_environment(local=True)
     assert os.environ["PYTHONPATH"].split(os.pathsep) == [home, rest]
+
+
+def test_a_spark_home_of_the_users_own_or_of_a_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP", "PYTHONPATH"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr(importlib.import_module("headwater.spark.session"), "java_home", lambda: Path("/some/java"))
+    monkeypatch.setenv("SPARK_HOME", "/their/spark")
+    prepare_environment(local=True)
+    assert os.environ["SPARK_HOME"] == "/their/spark"
+    monkeypatch.delenv("SPARK_HOME")
+    prepare_environment(local=False)
+    assert "SPARK_HOME" not in os.environ
 
 
 def test_everything_stays_on_loopback_and_in_utc() -> None:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -38,7 +39,7 @@ class CutProxy:
 
     def _pump_and_cut(self, server: socket.socket, client: socket.socket) -> None:
         left = self._allowance
-        with server, client:
+        with server, client, suppress(OSError):  # either side may close first
             while left > 0:
                 data = server.recv(min(left, 65536))
                 if not data:
@@ -51,8 +52,6 @@ class CutProxy:
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
-    try:
+    with suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    except OSError:
-        pass

@@ -21,7 +21,7 @@ def report(progress: Progress) -> None:
 
 
 def main(url: str, stream: str, out_dir: str, max_offsets: str) -> None:
-    spark = session("pipeline child", master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
+    spark = session("pipeline child", master="local[2]", brief=True)
     jvm: Any = spark._jvm
     say(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
     counts = run_available_now(spark, url, stream, out_dir, max_offsets_per_trigger=int(max_offsets), progress=report)

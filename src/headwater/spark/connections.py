@@ -5,6 +5,7 @@ is kept per process: workers are forked, and two processes that write to one soc
 is part of the key. A connection is *taken* and *given back*; two readers in one process never share one.
 """
 
+import atexit
 import os
 
 from headwater.client.blocking import BlockingClient
@@ -38,6 +39,14 @@ def give_back(options: SourceOptions, client: BlockingClient) -> None:
         client.close()
     else:
         idle.append(client)
+
+
+@atexit.register
+def close_idle() -> None:
+    """Close what nobody uses."""
+    for idle in _idle.values():
+        while idle:
+            idle.pop().close()
 
 
 def _key(options: SourceOptions) -> _Key:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem
+from headwater.spark.cache import cache_directory
 
 MINIMUM_VERSION = 17  # of Spark 4
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -117,25 +118,6 @@ def _output(*command: str | Path) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ran.stdout.decode(errors="replace")
-
-
-def cache_directory(environ: Mapping[str, str]) -> Path:
-    """The per-user cache directory; inside the temporary directory where the user has no writable home."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    home = environ.get("HOME", "")
-    root = Path(base) if base else Path(home or "/nonexistent") / ".cache"
-    directory = root / "headwater"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if os.access(directory, os.W_OK | os.X_OK):
-            return directory
-    except OSError:
-        pass
-    directory = Path(tempfile.gettempdir()) / f"headwater-{os.getuid()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.stat().st_uid != os.getuid():
-        raise EnvironmentProblem(f"{directory} belongs to another user", value=directory, hint="set XDG_CACHE_HOME")
-    return directory
 
 
 def shim_home(java: Java, cache: Path) -> Path:

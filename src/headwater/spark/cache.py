@@ -1,0 +1,29 @@
+"""Where the Spark part keeps the little files that it makes: a directory per user, never shared."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from headwater.errors import EnvironmentProblem
+
+
+def cache_directory(environ: Mapping[str, str]) -> Path:
+    """`$XDG_CACHE_HOME/headwater` or `~/.cache/headwater`; inside the temporary directory where neither can be written.
+
+    Raises EnvironmentProblem when somebody else has taken that last place.
+    """
+    base, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
+    if base or home:
+        directory = (Path(base) if base else Path(home) / ".cache") / "headwater"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if os.access(directory, os.W_OK | os.X_OK):
+                return directory
+        except OSError:
+            pass  # no such home, or not ours to write to
+    directory = Path(tempfile.gettempdir()) / f"headwater-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    if directory.stat().st_uid != os.getuid():
+        raise EnvironmentProblem(f"{directory} belongs to another user", value=directory, hint="set XDG_CACHE_HOME")
+    return directory
