@@ -85,18 +85,6 @@ def test_a_runtime_without_the_vector_module_gets_a_launcher_that_drops_the_argu
     assert "\n".join(passed) == "-cp\na b*\n-Dx=1\n2\n--add-modules=other\n"
 
 
-def test_the_launcher_is_made_once_and_repaired_when_damaged(tmp_path: Path, environ: dict[str, str]) -> None:
-    environ["JAVA_HOME"] = str(pretend(tmp_path / "bare", "21", vector=False))
-    launcher = java_home(environ) / "bin" / "java"
-    made = launcher.stat().st_ino
-    assert java_home(environ) / "bin" / "java" == launcher
-    assert launcher.stat().st_ino == made
-    launcher.write_text("damaged")
-    java_home(environ)
-    assert launcher.read_text().startswith("#!/bin/sh")
-    assert [path.name for path in launcher.parent.iterdir()] == ["java"]
-
-
 def test_what_does_not_run_is_no_java(tmp_path: Path) -> None:
     assert probe(tmp_path / "missing") is None
     assert probe(Path(sys.executable)) is None

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyspark
 import pytest
@@ -46,8 +47,9 @@ def test_a_spark_home_of_the_users_own_or_of_a_cluster_is_left_alone(monkeypatch
     assert "SPARK_HOME" not in os.environ
 
 
-def test_everything_stays_on_loopback_and_in_utc() -> None:
-    ours = settings()
+def test_everything_stays_on_loopback_and_in_utc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    ours = settings(brief=False, log_level="ERROR")
     assert ours["spark.driver.host"] == ours["spark.driver.bindAddress"] == "127.0.0.1"
     assert ours["spark.sql.session.timeZone"] == "UTC"
 
@@ -64,3 +66,12 @@ def test_a_pyspark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pyspark, "__version__", "4.1.2")
     with pytest.raises(EnvironmentProblem, match=r"4\.1\.2 is too old"):
         require_pyspark()
+
+
+def test_the_jvm_is_quiet_from_its_first_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    option, *rest = settings(brief=True, log_level="ERROR")["spark.driver.extraJavaOptions"].split(" ")
+    name, _, uri = option.partition("=")
+    assert name == "-Dlog4j2.configurationFile"
+    assert "rootLogger.level = error" in Path(unquote(urlsplit(uri).path)).read_text()
+    assert rest == ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

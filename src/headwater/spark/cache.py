@@ -1,4 +1,4 @@
-"""Where the Spark part keeps the little files that it makes: a directory per user, never shared."""
+"""Where the Spark part keeps the little files that it makes: a directory per user, never shared, written atomically."""
 
 import os
 import tempfile
@@ -27,3 +27,23 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
     if directory.stat().st_uid != os.getuid():
         raise EnvironmentProblem(f"{directory} belongs to another user", value=directory, hint="set XDG_CACHE_HOME")
     return directory
+
+
+def keep(path: Path, text: str, mode: int = 0o644) -> Path:
+    """Make `path` a file with this text and mode. Processes may race: each sees the whole file, whoever wrote it."""
+    try:
+        if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
+            return path
+    except (OSError, UnicodeDecodeError):
+        pass
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

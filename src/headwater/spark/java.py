@@ -19,13 +19,12 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory
+from headwater.spark.cache import cache_directory, keep
 
 MINIMUM_VERSION = 17  # of Spark 4
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -125,20 +124,5 @@ def shim_home(java: Java, cache: Path) -> Path:
     script = SHIM.format(java=shlex.quote(os.fspath(java.executable.absolute())))
     key = hashlib.sha256(script.encode()).hexdigest()[:12]
     home = cache / "java" / f"{java.version}-{key}"
-    launcher = home / "bin" / "java"
-    try:
-        if launcher.read_text() == script and os.access(launcher, os.X_OK):
-            return home
-    except (OSError, UnicodeDecodeError):
-        pass
-    launcher.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=launcher.parent, prefix=".java-")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(script)
-        Path(temporary).chmod(0o755)
-        Path(temporary).replace(launcher)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    keep(home / "bin" / "java", script, mode=0o755)
     return home

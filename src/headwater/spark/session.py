@@ -16,16 +16,29 @@ from typing import TYPE_CHECKING
 
 import headwater
 from headwater.errors import EnvironmentProblem
-from headwater.spark.cache import cache_directory
+from headwater.spark.cache import cache_directory, keep
 from headwater.spark.home import spark_home
 from headwater.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{{yy/MM/dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+# Spark sets the root to the level of this one, and says so at length when the two differ.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
+"""
+
 # Measured on a run of the pipeline over 3,000 events: half the CPU time of the JVM. A job of minutes would lose by it.
+BRIEF_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 BRIEF_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -45,17 +58,17 @@ def session(
     """The Spark session of this process, made if there is none.
 
     `config` is laid over our settings: loopback addresses, no web UI, UTC, one shuffle partition per core up to 8
-    (Spark's 200 are for clusters). `brief` is for jobs of seconds rather than minutes: `BRIEF_SETTINGS`. The environment
-    of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a local master
-    `SPARK_HOME` where it is not set. Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are
-    missing or too old.
+    (Spark's 200 are for clusters). `brief` is for jobs of seconds rather than minutes: less compiling, in the JVM and in
+    Spark. The environment of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`,
+    and for a local master `SPARK_HOME` where it is not set.
+    Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
     prepare_environment(local=master.startswith("local["))
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in (settings() | (BRIEF_SETTINGS if brief else {}) | dict(config or {})).items():
+    for key, value in (settings(brief=brief, log_level=log_level) | dict(config or {})).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
@@ -95,14 +108,20 @@ def prepare_environment(*, local: bool) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([home, *filter(None, paths)])
 
 
-def settings() -> dict[str, str]:
-    """Our defaults; every one may be overridden."""
+def settings(*, brief: bool, log_level: str) -> dict[str, str]:
+    """Our defaults; every one may be overridden. A log configuration of our own keeps the JVM from starting at WARN."""
+    logging = keep(
+        cache_directory(os.environ) / "spark" / f"log4j2-{log_level.lower()}.properties",
+        LOGGING.format(level=log_level.lower()),
+    )
+    options = f"-Dlog4j2.configurationFile={logging.as_uri()}"
     return {
+        "spark.driver.extraJavaOptions": f"{options} {BRIEF_JAVA_OPTIONS}" if brief else options,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(min(os.cpu_count() or 1, 8)),
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+        **(BRIEF_SETTINGS if brief else {}),
     }
