@@ -18,6 +18,7 @@ import headwater
 from headwater.errors import EnvironmentProblem
 from headwater.spark.cache import cache_directory, keep
 from headwater.spark.home import spark_home
+from headwater.spark.interpreter import worker_python
 from headwater.spark.java import java_home
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def require_pyspark() -> None:
 def prepare_environment(*, local: bool) -> None:
     """Set what the JVM and the Python processes that it starts take from the environment."""
     os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    python = str(worker_python(Path(sys.executable), cache_directory(os.environ)))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if local and "SPARK_HOME" not in os.environ:
         import pyspark
