@@ -36,7 +36,7 @@ def test_any_other_object_becomes_an_event_named_by_its_own_id_or_its_digest() -
     assert [event.id for _, event in made[:2]] == ["7", "x"]
     assert made[3][1].id == made[2][1].id + "-2"
     assert len({event.id for _, event in made}) == 5
-    assert made[0][1].source == "/web_hooks_jsonl"
+    assert made[0][1].source == "/web%20hooks.jsonl"
 
 
 def test_lines_that_are_no_objects_are_counted_and_the_rest_goes_on() -> None:

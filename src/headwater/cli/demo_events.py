@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -63,7 +64,7 @@ class EventLines:
             kind, source, identity, time = EVENT, self.name, self._identity(found, line), found.get("time")
         event = CloudEvent(
             id=identity,
-            source="/" + _NOT_IN_TOKEN.sub("_", source) if kind == EVENT else "/" + source,
+            source="/" + quote(source),  # a URI reference, whatever the folder or file is called
             type=kind,
             time=time if isinstance(time, str) else None,
             datacontenttype="application/json",
