@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cut_proxy import CutProxy
 from support.headwater_server import HeadwaterServer
-from support.nats_server import NatsServer
+from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import delete_consumers, delete_message, delete_stream, fill, numbered, purge
 
 from headwater.client.blocking import BlockingClient
@@ -162,9 +163,23 @@ def test_a_stream_that_does_not_exist_is_named(server: Server) -> None:
         read(Range("NOPE", "now", 1, 2), options_for(server.url, "NOPE"))
 
 
-def test_a_server_that_stays_away_is_given_up_on() -> None:
+def test_a_server_that_stays_away_is_given_up_on_after_the_read_timeout() -> None:
+    start = time.monotonic()
     with pytest.raises(TransportError):
-        read(Range("S", "now", 1, 2), options_for("nats://127.0.0.1:1", "S"))
+        read(Range("S", "now", 1, 2), options_for("nats://127.0.0.1:1", "S", readTimeout="0.3"))
+    assert 0.3 <= time.monotonic() - start < 10
+
+
+def test_a_server_that_comes_back_is_read_on_from(tmp_path: Path) -> None:
+    with start_nats_server(tmp_path) as first:
+        fill(first.url, "BACK", ["back.*"], numbered("back", 300))
+        wanted = whole(first.url, "BACK")
+        reading = read_range(wanted, options_for(first.url, "BACK", fetchBatch="60"))
+        taken = list(rows(next(reading)))
+        first.kill()
+        with start_nats_server(tmp_path, port=first.port):
+            taken += [row for columns in reading for row in rows(columns)]
+    assert taken == expected(1, 301)
 
 
 def test_connections_are_kept_for_the_next_range(filled: Server) -> None:

@@ -20,7 +20,7 @@ from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import SourceOptions
-from headwater.spark.range_reader import create_consumer, stream_state
+from headwater.spark.range_reader import UNAVAILABLE, create_consumer, stream_state
 from headwater.spark.ranges import check_readable
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.server_ops import ServerOpParser
@@ -91,9 +91,10 @@ class StreamPlanner:
                 if self._client is None:
                     self._client = connections.take(self._options, fresh=True)
                 return ask(self._client)
-            except (TransportError, RequestTimeout, NoResponders) as error:
+            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
                 self.close()
-                if time.monotonic() > give_up:
+                final = isinstance(error, JetStreamError) and error.code != UNAVAILABLE
+                if final or time.monotonic() > give_up:
                     raise
                 logger.warning("planner_reconnects stream=%s: %s", self._options.stream, error)
                 time.sleep(RETRY_PAUSE)

@@ -10,7 +10,7 @@ for us. No request asks for more than the range can still hold, so nothing is se
 
 The decoder's `position` is the only state. Whatever breaks (connection, consumer, a delivery that is missing in the
 consumer's own count), the read goes on with a new consumer after that position, and no row can come twice or be
-skipped. It gives up after `ATTEMPTS` failures in a row without a row in between.
+skipped. It gives up when no row has come for `readTimeout`: a broker that restarts costs a query time and nothing else.
 
 What the stream no longer has cannot be read: a stream made anew, or sequences that expire while the range is being
 read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
@@ -48,8 +48,8 @@ BATCH_BYTES = 32 << 20  # or bytes in its largest column
 OUTSTANDING = 2  # pull requests
 EXPIRES = 5.0  # seconds after which the server lets go of a pull request
 INACTIVE_SECONDS = 30  # after which the server deletes a consumer whose reader died
-ATTEMPTS = 6  # in a row without progress
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts, doubling
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
+UNAVAILABLE = 503  # of a JetStream error: starting, electing, out of resources; all of it may pass
 
 CONSUMER_LOST_STATUSES = ("consumer deleted", "leadership change", "server shutdown", "consumer is push based")
 
@@ -67,16 +67,21 @@ def read_range(wanted: Range, options: SourceOptions) -> Iterator[Columns]:
     with_raw = options.wants_raw or options.decode == "cloudevents"
     decoder = ColumnDecoder(0, wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
     failures = 0
+    give_up = time.monotonic() + options.read_timeout
     while not decoder.complete:
         before = decoder.position
         try:
             yield from _attempt(decoder, wanted, options, fresh=failures > 0)
-        except (TransportError, RequestTimeout) as error:
-            failures = failures + 1 if decoder.position == before else 1
-            if failures >= ATTEMPTS:
+        except (TransportError, RequestTimeout, JetStreamError) as error:
+            if isinstance(error, JetStreamError) and error.code != UNAVAILABLE:
+                raise
+            if decoder.position > before:
+                failures, give_up = 0, time.monotonic() + options.read_timeout
+            if time.monotonic() > give_up:
                 raise
             logger.warning("range_interrupted stream=%s position=%d: %s", wanted.stream, decoder.position, error)
-            time.sleep(min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE))
+            time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
+            failures += 1
     if decoder.rows:
         yield decoder.take()
 

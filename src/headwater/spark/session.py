@@ -65,7 +65,7 @@ def session(
     Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
-    prepare_environment(local=master.startswith("local["))
+    prepare_environment(local=master.startswith("local"))
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name).master(master)
