@@ -148,7 +148,7 @@ def _make_tables(server: str, root: Path, console: Console, expected: int | None
 
     with bars(console) as progress:
         starting = progress.add_task("start Spark", total=None)
-        spark = session("headwater-demo", master="local[2]")
+        spark = session("headwater-demo", master="local[2]", brief=True)
         try:
             progress.update(starting, total=1, completed=1)
             tasks: dict[str, TaskID] = {}
