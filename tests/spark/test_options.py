@@ -1,5 +1,6 @@
 """Options: what is understood, what is refused, and that no secret shows."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,8 @@ def test_references_are_resolved_where_they_are_used(monkeypatch: pytest.MonkeyP
     secret.unlink()
     with pytest.raises(ConfigError, match="cannot read"):
         options.credentials()
+
+
+def test_the_guide_lists_every_option() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| `(\w+)` \|", guide.split("## Options")[1].split("\n## ")[0], re.MULTILINE)) == NAMES
