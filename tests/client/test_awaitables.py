@@ -1,25 +1,11 @@
-"""Done, Later and Bell: what they cost, and what a cancelled wait leaves behind."""
+"""Later and Bell: what they cost, and what a cancelled wait leaves behind."""
 
 import asyncio
 
 import pytest
 from support.scripted_server import finish
 
-from headwater.client.awaitables import Bell, Done, Later
-
-
-def test_done_is_there_without_a_turn_of_the_loop() -> None:
-    async def main() -> list[str]:
-        order: list[str] = []
-        asyncio.get_running_loop().call_soon(order.append, "turn")
-        done = Done()
-        await done
-        await done
-        order.append("done")
-        await asyncio.sleep(0)
-        return order
-
-    assert finish(main()) == ["done", "turn"]
+from headwater.client.awaitables import Bell, Later
 
 
 def test_later_begins_when_it_is_awaited_and_only_then() -> None:

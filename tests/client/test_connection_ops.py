@@ -8,7 +8,8 @@ import pytest
 from support.scripted_server import INFO, conversation, finish
 
 import headwater
-from headwater.client.connection_ops import DONE, TURN_BYTES
+from headwater.client.awaitables import Later
+from headwater.client.connection_ops import Done
 from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 
 
@@ -172,11 +173,11 @@ def test_many_publishes_of_one_turn_are_one_write() -> None:
 def test_awaiting_publishes_gives_the_loop_a_turn_once_in_a_mebibyte() -> None:
     async def main() -> int:
         async with conversation() as (client, peer):
-            reading = asyncio.create_task(peer.hear(3 * TURN_BYTES))
+            reading = asyncio.create_task(peer.hear(3 << 20))
             waits = 0
             for _ in range(3 * 1024 + 16):
                 sent = client.publish("a", bytes(1024))
-                waits += sent is not DONE
+                waits += isinstance(sent, Later)
                 await sent
             await reading
             return waits
@@ -199,3 +200,17 @@ def test_a_program_that_only_publishes_still_answers_pings() -> None:
             publishing.cancel()
 
     finish(main())
+
+
+def test_done_is_there_without_a_turn_of_the_loop() -> None:
+    async def main() -> list[str]:
+        order: list[str] = []
+        asyncio.get_running_loop().call_soon(order.append, "turn")
+        done = Done()
+        await done
+        await done
+        order.append("done")
+        await asyncio.sleep(0)
+        return order
+
+    assert finish(main()) == ["done", "turn"]

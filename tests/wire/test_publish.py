@@ -57,6 +57,20 @@ def test_a_bad_subject_writes_nothing_also_as_the_first_one(bad: str) -> None:
     assert output.take() == b"PUB good 1\r\nx\r\n"
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("r.1", "r. 1"), ("r.1", "r."), ("r.1", "r.*"), ("r r.1", "r r.2"), ("1", ".2"), ("r.1", "r.\n")],
+)
+def test_a_reply_subject_is_checked_also_behind_one_that_looks_alike(first: str, second: str) -> None:
+    writer = OpWriter(OutputBuffer())
+    for reply in (first, second):
+        if reply == "r.1" or reply == "1":
+            writer.publish("a", reply, b"", b"")
+        else:
+            with pytest.raises(SubjectError):
+                writer.publish("a", reply, b"", b"")
+
+
 def test_many_subjects_in_turn_are_all_written_right() -> None:
     output = OutputBuffer()
     writer = OpWriter(output)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import RemoteProtocolError
@@ -153,6 +153,7 @@ FRAGMENT = st.sampled_from(
 
 
 @settings(max_examples=300)
+@example([b"HMSG" + b"9" * 37 + b"\r\n" + b"x" * 40], [41])  # a line above the limit, cut right behind the limit
 @given(st.lists(FRAGMENT | st.binary(max_size=4), max_size=12), st.lists(st.integers(0, 200), max_size=6))
 def test_garbage_gives_at_most_one_violation_and_the_same_calls_for_every_chunking(
     fragments: list[bytes], cuts: list[int]

@@ -1,21 +1,10 @@
-"""Three things to wait for that asyncio has only in dearer forms: nothing at all, something begun late, and a bell."""
+"""Two things to wait for that asyncio has only in dearer forms: something begun late, and a bell."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-
-_NOTHING = iter(())  # exhausted for good: awaiting it gives None at once
-
-
-class Done:
-    """Awaiting it costs no coroutine, no Future and no turn of the loop."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return cast("Generator[Any, Any, None]", _NOTHING)  # an iterator is all that `await` asks for
 
 
 class Later(Generic[T]):

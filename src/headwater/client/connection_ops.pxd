@@ -1,6 +1,14 @@
 from headwater.wire.publish cimport OpWriter
 from headwater.wire.server_ops cimport ServerOpHandler
 
+cdef Py_ssize_t SEND_EARLY
+cdef Py_ssize_t TURN_BYTES
+cdef object _NOTHING
+cdef object _DONE
+
+cdef class Done:
+    pass
+
 cdef class ConnectionOps(ServerOpHandler):
     cdef public dict queues
     cdef public list touched
@@ -9,4 +17,5 @@ cdef class ConnectionOps(ServerOpHandler):
     cdef public Py_ssize_t max_payload
     cdef public bint takes_headers
     cdef public Py_ssize_t since_turn
+    cdef object turn
     cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1

@@ -5,10 +5,11 @@ cdef class OpWriter:
     cdef public OutputBuffer output
     cdef str last_subject
     cdef bytes last_encoded
+    cdef str last_reply_head
     cdef dict known
     cpdef int publish(self, str subject, str reply, bytes header_block, bytes payload) except? -1
     cdef int encode_subject(self, str subject) except? -1
+    cdef bytes encode_reply(self, str reply)
 
-cdef bytes encode_reply(str reply)
 cdef bytes encode_checked(str text)
 cdef int append_number(OutputBuffer output, Py_ssize_t number) except? -1

@@ -33,6 +33,7 @@ class OpWriter:
         self.output = output
         self.last_subject: str | None = None  # not "": the empty subject must not pass for one that was checked
         self.last_encoded = b""
+        self.last_reply_head = ""
         self.known: dict[str, bytes] = {}
 
     def publish(self, subject: str, reply: str, header_block: bytes, payload: bytes) -> cython.int:
@@ -44,7 +45,7 @@ class OpWriter:
         if subject != self.last_subject:
             self.encode_subject(subject)
         if reply:
-            encoded_reply = encode_reply(reply)
+            encoded_reply = self.encode_reply(reply)
         output.append(b"PUB " if header_size == 0 else b"HPUB ")
         output.append(self.last_encoded)
         output.append(encoded_reply)
@@ -71,6 +72,18 @@ class OpWriter:
         self.last_encoded = encoded
         return 0
 
+    def encode_reply(self, reply: str) -> bytes:
+        """`reply` with the space that follows it.
+
+        Unlike a subject it is mostly used once; those of one inbox differ in their last token, and all before it was
+        checked with the first of them.
+        """
+        parts: tuple[str, str, str] = reply.rpartition(".")
+        if not parts[0] or parts[0] != self.last_reply_head or not parts[2].isalnum():
+            validate_subject(reply)
+            self.last_reply_head = parts[0]
+        return encode_checked(reply) + b" "
+
     def subscribe(self, subject: str, queue: str, sid: int) -> None:
         """SUB; `queue` is empty for a plain subscription. Raises SubjectError."""
         validate_subject(subject, wildcards=True)
@@ -94,11 +107,6 @@ class OpWriter:
     def pong(self) -> None:
         """PONG."""
         self.output.append(b"PONG\r\n")
-
-
-def encode_reply(reply: str) -> bytes:
-    """`reply` with the space that follows it; unlike a subject it is mostly used once, so it is not kept."""
-    return encode_checked(validate_subject(reply)) + b" "
 
 
 def encode_checked(text: str) -> bytes:

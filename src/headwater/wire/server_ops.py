@@ -119,7 +119,8 @@ class ServerOpParser:
             line_end = find_byte(buffer, 10, at, filled)
             if line_end < 0 or line_end - at > self.max_control_line:
                 if not self.line_may_grow(buffer, at, filled if line_end < 0 else line_end):
-                    self.refuse("a control line above the limit", buffer, at, filled)
+                    # Quote what is there in any chunking: how much of the rest has come is chance.
+                    self.refuse("a control line above the limit", buffer, at, at + self.max_control_line)
                     break
                 if line_end < 0:
                     return at
