@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -10,8 +11,11 @@ from urllib.parse import unquote, urlsplit
 import pyspark
 import pytest
 
+import headwater
 from headwater.errors import EnvironmentProblem
 from headwater.spark.session import prepare_environment, require_pyspark, settings
+
+SHOW_PREFIX = "import sys; print(sys.prefix)"
 
 
 def test_workers_get_this_python_this_package_and_loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -24,10 +28,14 @@ def test_workers_get_this_python_this_package_and_loopback(monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     prepare_environment(local=True)
     assert os.environ["JAVA_HOME"] == "/some/java"
-    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    version = subprocess.run(
+        [os.environ["PYSPARK_PYTHON"], "-c", SHOW_PREFIX], capture_output=True, text=True, check=True
+    )
+    assert version.stdout.strip() == sys.prefix
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
     home, rest = os.environ["PYTHONPATH"].split(os.pathsep)
     assert (Path(home) / "pyspark_nats.py").exists()
+    assert Path(home) == Path(headwater.__file__).absolute().parents[1]  # compiled modules, if those are in use here
     assert rest == "/elsewhere"
     assert (Path(os.environ["SPARK_HOME"]) / "bin" / "spark-submit").exists()
     assert not (Path(os.environ["SPARK_HOME"]) / "python").exists()

@@ -103,7 +103,8 @@ def prepare_environment(*, local: bool) -> None:
         import pyspark
 
         os.environ["SPARK_HOME"] = str(spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ)))
-    home = str(Path(headwater.__file__).resolve().parents[1])
+    # Links are not followed: a tree of compiled modules may be links to the sources beside its own.
+    home = str(Path(headwater.__file__).absolute().parents[1])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if home not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([home, *filter(None, paths)])
