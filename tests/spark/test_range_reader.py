@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from headwater.spark import connections, range_reader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
+from headwater.wire.columns import ColumnDecoder
+from headwater.wire.handshake import ServerInfo
 
 pytestmark = pytest.mark.interop
 
@@ -194,6 +197,25 @@ def test_connections_are_kept_for_the_next_range(filled: Server) -> None:
     again.close()
 
 
+def test_large_messages_do_not_make_the_reader_a_slow_consumer(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    payload = bytes(900_000)
+    fill(server.url, "LARGE", ["large"], [("large", None, payload)] * 150)
+    taken = 0
+    for columns in read_range(whole(server.url, "LARGE"), options_for(server.url, "LARGE")):
+        taken += columns.rows
+        time.sleep(0.2)  # Spark busy elsewhere; without a limit 64 MiB would pile up at the server meanwhile
+    assert taken == 150
+    assert caplog.messages == []
+
+
+def replay_without_server() -> range_reader._Replay:
+    client = SimpleNamespace(info=ServerInfo(max_payload=1 << 20))
+    decoder = ColumnDecoder(2, 1, 9, with_map=False, with_raw=False)
+    return range_reader._Replay(client, decoder, Range("S", "now", 1, 9), options_for("nats://x", "S"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("status", "error"),
     [
@@ -204,15 +226,20 @@ def test_connections_are_kept_for_the_next_range(filled: Server) -> None:
     ],
 )
 def test_statuses_that_end_a_read(status: bytes, error: type[HeadwaterError]) -> None:
-    replay = range_reader._Replay(None, None, Range("S", "now", 1, 9), options_for("nats://x", "S"))  # type: ignore[arg-type]
+    replay = replay_without_server()
     with pytest.raises(error):
         replay._act_on(status)
 
 
 def test_statuses_that_end_one_pull_request() -> None:
-    replay = range_reader._Replay(None, None, Range("S", "now", 1, 9), options_for("nats://x", "S"))  # type: ignore[arg-type]
-    replay.requests.extend([5, 7])
+    replay = replay_without_server()
+    replay.requests.extend([4, 6, 5, 7])
     replay._act_on(b"NATS/1.0 100 Idle Heartbeat\r\n\r\n")
+    replay._act_on(b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\n\r\n")
+    assert replay.request_bytes == range_reader.REQUEST_BYTES
+    replay._act_on(b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\n\r\n")
+    assert replay.request_bytes == 2 * range_reader.REQUEST_BYTES
+    assert list(replay.requests) == [5, 7]
     replay._act_on(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 5\r\n\r\n")
     assert list(replay.requests) == [7]
     replay._charge(7)

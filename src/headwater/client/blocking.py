@@ -284,10 +284,14 @@ class BlockingClient:
         self._writer.unsubscribe(sid)
         self._flush()
 
-    def pull(self, stream: str, consumer: str, inbox: str, batch: int, expires: float) -> None:
-        """Ask a pull consumer for `batch` messages to `inbox`; the server gives up after `expires` seconds."""
+    def pull(self, stream: str, consumer: str, inbox: str, batch: int, expires: float, max_bytes: int = 0) -> None:
+        """Ask a pull consumer for `batch` messages to `inbox`, of `max_bytes` together if that is not 0.
+
+        The server gives up after `expires` seconds.
+        """
         self.requests += 1
-        body = b'{"batch":%d,"expires":%d}' % (batch, int(expires * 1e9))
+        limit = b',"max_bytes":%d' % max_bytes if max_bytes else b""
+        body = b'{"batch":%d,"expires":%d%b}' % (batch, int(expires * 1e9), limit)
         self.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
 
     def forget_consumer(self, stream: str, consumer: str) -> None:

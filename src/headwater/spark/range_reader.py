@@ -46,11 +46,15 @@ logger = logging.getLogger(__name__)
 BATCH_ROWS = 8_192  # rows from which a batch is handed on; Spark's speed is flat between 5,000 and 20,000
 BATCH_BYTES = 32 << 20  # or bytes in its largest column
 OUTSTANDING = 2  # pull requests
+# Bytes of one pull request. A server closes a connection with 64 MiB unsent ("slow consumer"), and Spark may well read
+# more slowly than a server sends. Never below what one message may have.
+REQUEST_BYTES = 8 << 20
 EXPIRES = 5.0  # seconds after which the server lets go of a pull request
 INACTIVE_SECONDS = 30  # after which the server deletes a consumer whose reader died
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
 UNAVAILABLE = 503  # of a JetStream error: starting, electing, out of resources; all of it may pass
 
+REQUEST_ENDED_STATUSES = ("batch completed", "message size exceeds maxbytes")
 CONSUMER_LOST_STATUSES = ("consumer deleted", "leadership change", "server shutdown", "consumer is push based")
 
 
@@ -110,6 +114,8 @@ class _Replay:
         self.options = options
         self.requests: deque[int] = deque()  # messages still due for each outstanding pull request, oldest first
         self.counted = 0  # of `decoder.received`
+        self.request_bytes = max(REQUEST_BYTES, 2 * client.info.max_payload)
+        self.exceeded_at = -1  # position at which a request last ran into that limit
 
     def run(self) -> Iterator[Columns]:
         """Columns whenever enough rows have come; what is left at the end stays in the decoder."""
@@ -145,7 +151,7 @@ class _Replay:
             batch = min(self.options.fetch_batch, left)
             if batch <= 0:
                 return
-            self.client.pull(self.wanted.stream, consumer, inbox, batch, EXPIRES)
+            self.client.pull(self.wanted.stream, consumer, inbox, batch, EXPIRES, self.request_bytes)
             self.requests.append(batch)
 
     def _account(self) -> bool:
@@ -179,9 +185,13 @@ class _Replay:
         if status is None or status.code == 100:
             return
         text = (status.description or "").lower()
-        if status.code == 408 or (status.code == 409 and text.startswith("batch completed")):
+        if status.code == 408 or (status.code == 409 and text.startswith(REQUEST_ENDED_STATUSES)):
             if self.requests:
                 self.requests.popleft()
+            if text.startswith("message size exceeds"):
+                if self.exceeded_at == self.decoder.position:
+                    self.request_bytes *= 2  # one message alone is larger: it was stored under another max_payload
+                self.exceeded_at = self.decoder.position
         elif status.code == 503 or (status.code == 409 and text.startswith(CONSUMER_LOST_STATUSES)):
             raise _ConsumerLost(f"the consumer is gone: {status.code} {status.description or 'no responders'}")
         elif status.code == 409 and text.startswith("exceeded maxrequestbatch"):
