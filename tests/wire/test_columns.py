@@ -208,9 +208,15 @@ def test_the_last_sequence_of_a_range_completes_it_without_waiting_for_the_next(
     assert not decoder.complete
 
 
-def test_nothing_pending_completes_a_range_whose_last_sequences_are_gone() -> None:
+def test_nothing_pending_drains_the_consumer_but_does_not_complete_the_range() -> None:
     decoder, _ = decode(Sent(b"s", 5, 1, pending=0).op(), start=5, end=100)
+    assert decoder.drained
+    assert not decoder.complete
+    decoder.resubscribe(8)
+    assert not decoder.drained
+    decoder.finish()
     assert decoder.complete
+    assert decoder.first_gap == 6
 
 
 def test_the_first_gap_is_remembered() -> None:

@@ -96,7 +96,8 @@ def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, f
     try:
         _refuse_loss(stream_state(client, wanted.stream), wanted, decoder.position + 1, options)
         yield from _Replay(client, decoder, wanted, options).run()
-        _check_head(client, decoder, wanted, options)
+        if decoder.complete:
+            _check_head(client, decoder, wanted, options)
     except BaseException:
         # In mid-exchange: what is still to come on this connection would meet the wrong reader.
         client.close()
@@ -128,7 +129,9 @@ class _Replay:
             decoder.resubscribe(sid)
             parser = ServerOpParser(decoder)
             last_progress = time.monotonic()
-            while not decoder.complete:
+            # A consumer that says it has no more is not taken at its word, for it only counts along; the next one, made
+            # at the position where this one ended, is told by the stream how many there are.
+            while not decoder.complete and not decoder.drained:
                 self._top_up(consumer, inbox)
                 client.feed(parser, deadline_after(EXPIRES))
                 client.pong(decoder.answered_pings())
@@ -167,7 +170,7 @@ class _Replay:
         for block in decoder.statuses:
             self._act_on(block)
         decoder.statuses.clear()
-        if decoder.skipped and not decoder.complete:
+        if decoder.skipped and not decoder.complete and not decoder.drained:
             raise _ConsumerLost(f"a delivery after sequence {decoder.position} was lost on the way")
         return came > 0
 

@@ -50,6 +50,7 @@ cdef class ColumnDecoder(ServerOpHandler):
     cdef readonly long long first_gap
     cdef readonly bint complete
     cdef readonly bint skipped
+    cdef readonly bint drained
     cdef readonly Py_ssize_t received
     cdef readonly Py_ssize_t rows
     cdef readonly Py_ssize_t pings

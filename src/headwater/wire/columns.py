@@ -253,10 +253,11 @@ class ColumnDecoder(ServerOpHandler):
     is dropped, so that a row can never be decoded twice. `received` counts every delivery on the subscription, kept or
     not: it is what a pull request is used up by. It must agree with the consumer's own count; from the first delivery
     where it does not, `skipped` is true and nothing is taken any more, so a row can never be missed unnoticed.
-    `pending` is how many more messages the consumer had after the last one.
-    `first_gap` is the first sequence that was jumped over within the range, or -1. `complete` turns true when the range
-    is known to be read. `statuses` are header blocks of frames without acknowledgement subject; `errors` are texts of
-    -ERR; `violation` is what broke the parser, if anything did.
+    `pending` is how many more messages the consumer had after the last one; `drained` is true while that is 0.
+    `first_gap` is the first sequence that was jumped over within the range, or -1. `complete` turns true with the last
+    sequence of the range, or when the owner says so (`finish`).
+    `statuses` are header blocks of frames without acknowledgement subject; `errors` are texts of -ERR; `violation` is
+    what broke the parser, if anything did.
     """
 
     statuses: list[bytes]
@@ -300,6 +301,7 @@ class ColumnDecoder(ServerOpHandler):
         self.sid = sid
         self.received = 0
         self.skipped = False
+        self.drained = False
         self.pending = -1
         self.statuses = []
 
@@ -342,7 +344,8 @@ class ColumnDecoder(ServerOpHandler):
         if sequence > self.position + 1 and self.first_gap < 0 and self.position + 1 < self.end:
             self.first_gap = self.position + 1
         self.position = sequence
-        if self.pending == 0 or sequence + 1 >= self.end:
+        self.drained = self.pending == 0
+        if sequence + 1 >= self.end:
             self.complete = True
         if sequence >= self.end:
             return 0
