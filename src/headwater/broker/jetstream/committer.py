@@ -55,38 +55,46 @@ class Committer:
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
-        self._scheduled = False
+        self._scheduled = False  # `_begin` will run; never true while a write is in progress
         self._idle = asyncio.Event()
         self._idle.set()
         self.waiting: list[Item] = []
         self.writing: list[Item] = []
+        self._writing = False
+        self._waiting_bytes = 0
 
     @property
     def busy(self) -> bool:
         """Whether anything is staged or being written."""
-        return bool(self.waiting or self.writing)
+        return self._writing or bool(self.waiting)
 
     @property
     def full(self) -> bool:
         """Whether more would only pile up in memory: the disk is far behind."""
-        return self._log.staged_bytes > MAX_STAGED_BYTES
+        return self._waiting_bytes > MAX_STAGED_BYTES
 
     def add(self, item: Item) -> None:
         """Whatever was staged for `item` is in the log's open batch."""
         self.waiting.append(item)
-        if not self._scheduled and not self.writing:
-            self._scheduled = True
-            self._idle.clear()
-            self._loop.call_soon(self._begin)
+        self._waiting_bytes += item.size
+        if not self._scheduled and not self._writing:
+            self._schedule()
 
     async def flush(self) -> None:
         """Wait until everything staged so far is durable, or has failed."""
         await self._idle.wait()
 
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._idle.clear()
+        self._loop.call_soon(self._begin)
+
     def _begin(self) -> None:
         self._scheduled = False
+        self._writing = True
         batch = self._log.seal()
         self.writing, self.waiting = self.waiting, []
+        self._waiting_bytes = 0
         if batch is None:
             self._finish(None, None)
             return
@@ -105,9 +113,10 @@ class Committer:
                     self._log.publish(batch)
                 self._on_durable(items)
         finally:
+            # Only now: an ack may be published to a subject of this very stream, which calls `add` from here.
+            self._writing = False
             if self.waiting:
-                self._scheduled = True
-                self._loop.call_soon(self._begin)
+                self._schedule()
             else:
                 self._idle.set()
 

@@ -53,6 +53,7 @@ TURN_SKIPPED = 4096  # records that the filter passes over in one turn
 AHEAD_RECORDS = 256  # read from the log at once
 LINK_HIGH_WATER = 4 << 20  # bytes waiting for a requester's link above which it gets no more
 LINK_RETRY = 0.005  # seconds until such a link is looked at again
+LONGEST_TIMER = 3600 * SECOND
 DISK_RETRY = 1.0  # seconds after a read of the log failed
 
 
@@ -412,7 +413,9 @@ class PullConsumer:
             deadlines.append(self._active_at + self.config.inactive_threshold)
         if again > 0:
             deadlines.append(now + int(again * SECOND))
+        # At most LONGEST_TIMER ahead: a client may name an expiry that no event loop can count to.
         at = min((deadline for deadline in deadlines if deadline), default=0)
+        at = min(at, now + LONGEST_TIMER)
         if not at or (self._timer is not None and self._timer_at <= at):
             return
         if self._timer is not None:

@@ -13,6 +13,8 @@ import msgspec
 from headwater.broker.jetstream.api_types import ConsumerConfig
 from headwater.broker.jetstream.timestamps import format_duration
 
+SHORTEST_HEARTBEAT = 10_000_000  # ns; a request for more than 100 heartbeats a second gets 100
+
 NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"
 CONSUMER_DELETED = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
@@ -48,8 +50,11 @@ def parse_request(payload: bytes) -> NextRequest | bytes:
         request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
     request.batch = max(request.batch, 1)
     request.max_bytes = max(request.max_bytes, 0)
+    request.idle_heartbeat = max(request.idle_heartbeat, 0)
     if request.idle_heartbeat and request.idle_heartbeat * 2 > request.expires:
         return _bad_request("heartbeat value too large")
+    if request.idle_heartbeat:
+        request.idle_heartbeat = max(request.idle_heartbeat, SHORTEST_HEARTBEAT)
     return request
 
 
@@ -82,7 +87,7 @@ class Waiting:
         self.expires_at = now + request.expires if request.expires else 0
         self.no_wait = request.no_wait
         self.heartbeat = request.idle_heartbeat
-        self.next_heartbeat = now + request.idle_heartbeat if request.idle_heartbeat else 0
+        self.next_heartbeat = now + self.heartbeat if self.heartbeat else 0
         self.delivered = 0
 
     def took(self, size: int, now: int) -> bool:

@@ -20,6 +20,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_args
 
@@ -113,7 +115,10 @@ class JetStream:
         self._clock_ns = clock_ns
         self._log_options = LogOptions(sync=sync)
         self._files = files if files is not None else OsFiles()
-        self._executor = ThreadPoolExecutor(WRITERS, "headwater-jetstream")
+        self._writers = ThreadPoolExecutor(WRITERS, "headwater-jetstream-write")
+        # One thread for everything but writing messages: what is done to one document is done in the order in which
+        # it was asked for. A consumer that is saved and then deleted stays deleted.
+        self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
         self._store: Store | None = None
         self._subscription: Subscription | None = None
         self._routes = _routes(StreamApi(self), ConsumerApi(self))
@@ -121,16 +126,21 @@ class JetStream:
         self._serving: asyncio.Task[None] | None = None
         self._changed: dict[PullConsumer, Stream] = {}
         self._saving: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ── life ──
 
     async def start(self) -> None:
         """Recover every stream and its durable consumers, then answer requests."""
-        recovered = await self._in_thread(self._recover)
+        try:
+            recovered = await self._in_thread(self._recover)
+        except BaseException:
+            self._release()
+            raise
         for stream, consumers in recovered:
             self.streams[stream.name] = stream
-            stream.attach(self._router, self._executor)
+            stream.attach(self._router, self._writers)
             for record in consumers:
                 await self._restore_consumer(stream, record)
         self._subscription = self._router.subscribe_internal(API_PREFIX + b">", self._on_api)
@@ -140,22 +150,29 @@ class JetStream:
         if self._subscription is not None:
             self._router.unsubscribe(self._subscription)
             self._subscription = None
+        self._stopping.set()
         self._calls.clear()
         for task in [self._serving, self._saving, *self._tasks]:
-            if task is not None and task is not asyncio.current_task():
+            if task is not None:
                 await asyncio.wait([task])
         for stream in self.streams.values():
             await stream.detach()
             for consumer in stream.consumers.values():
-                if consumer.durable:
+                try:
                     await self.save_consumer(stream, consumer)
+                except OSError as error:
+                    logger.error("consumer_not_saved consumer=%s reason=%s", consumer.name, error)
                 consumer.close(SERVER_SHUTDOWN)
-            await self._in_thread(lambda stream=stream: _close_log(stream.log))  # type: ignore[misc]
+            await self._in_thread(partial(_close_log, stream.log))
         self.streams.clear()
+        self._release()
+
+    def _release(self) -> None:
         if self._store is not None:
             self._store.close()
             self._store = None
-        self._executor.shutdown(wait=False)
+        self._writers.shutdown(wait=False)
+        self._clerk.shutdown(wait=False)
 
     def _recover(self) -> list[tuple[Stream, list[ConsumerRecord]]]:
         self._store = Store(self._files, str(self._store_dir))
@@ -196,7 +213,7 @@ class JetStream:
             return self._open(self._store.create(record), record)
 
         stream = await self._in_thread(make)
-        stream.attach(self._router, self._executor)
+        stream.attach(self._router, self._writers)
         self.streams[config.name] = stream
         return stream
 
@@ -272,8 +289,9 @@ class JetStream:
 
     async def _save_changed(self) -> None:
         try:
-            while self._changed and self._subscription is not None:
-                await asyncio.sleep(STATE_INTERVAL)
+            while self._changed and not self._stopping.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), STATE_INTERVAL)
                 changed, self._changed = self._changed, {}
                 for consumer, stream in changed.items():
                     try:
@@ -352,7 +370,7 @@ class JetStream:
     # ── inside ──
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        return await asyncio.get_running_loop().run_in_executor(self._clerk, work)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

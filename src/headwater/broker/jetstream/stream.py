@@ -78,19 +78,23 @@ class Stream:
     # ── life ──
 
     def recover(self) -> None:
-        """Blocking: read the log once, for what is known by subject and by message id."""
-        for record in self.scan(0):
-            self.subjects.add(
-                record.subject,
-                sequence_of(record.offset),
-                stored_size(record.subject, record.header_block, record.payload),
-            )
+        """Blocking: read the log once, for what is known by subject and by message id.
+
+        All of it, also for the ids: where the clock was set back, old and new time stamps are mixed.
+        """
         now = self._clock_ns()
-        for record in self._newest(now - self.config.duplicate_window):
-            message_id = (lookup(record.header_block, b"Nats-Msg-Id") or b"") if record.header_block else b""
-            if message_id:
-                self._duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now))
-            self._last_message_id = message_id
+        oldest = now - self.config.duplicate_window
+        last = None
+        for record in self.scan(0):
+            last = record
+            size = stored_size(record.subject, record.header_block, record.payload)
+            self.subjects.add(record.subject, sequence_of(record.offset), size)
+            if record.timestamp_ns > oldest and record.header_block:
+                message_id = lookup(record.header_block, b"Nats-Msg-Id")
+                if message_id:
+                    self._duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now))
+        if last is not None and last.header_block:
+            self._last_message_id = lookup(last.header_block, b"Nats-Msg-Id") or b""
 
     def attach(self, router: Router, executor: Executor) -> None:
         """Start to capture."""
@@ -220,11 +224,6 @@ class Stream:
         if wanted is None and without_gaps:
             return self.last_sequence - sequence + 1
         return None
-
-    def _newest(self, since_ns: int) -> Iterator[StoredRecord]:
-        offset = offset_of(self.sequence_at_time(since_ns))
-        # One more at least: Nats-Expected-Last-Msg-Id speaks of the last message, however old.
-        return self.scan(min(offset, max(self.log.end_offset - 1, 0)))
 
     # ── capturing ──
 
