@@ -2,21 +2,30 @@
 
 import pytest
 
-from headwater.broker.jetstream.publish_checks import Demands, check_after_id, check_before_id
+from headwater.broker.jetstream.publish_checks import Demands, check_after_id, check_before_id, lone_message_id
 from headwater.errors import JetStreamError
 
 
-def check(*lines: bytes, last: int = 5, of_subject: int = 3) -> Demands | None:
-    block = b"NATS/1.0\r\n" + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
-    return check_before_id(block, b"s.a", "S", last, lambda _: of_subject)
+def block_of(*lines: bytes) -> bytes:
+    return b"NATS/1.0\r\n" + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+
+def check(*lines: bytes, last: int = 5, of_subject: int = 3) -> Demands:
+    return check_before_id(block_of(*lines), b"s.a", "S", last, lambda _: of_subject)
 
 
 def test_headers_that_do_not_concern_the_stream_demand_nothing() -> None:
-    assert check(b"A: 1", b"Nat: x", b"nats-msg-id: 1") is None
+    lines = (b"A: 1", b"Nat: x", b"nats-msg-id: 1")
+    assert lone_message_id(block_of(*lines)) == b""
+    assert check(*lines) == Demands(b"")
 
 
-def test_the_message_id_is_found() -> None:
+def test_the_message_id_is_found_alone_or_with_other_demands() -> None:
+    alone = block_of(b"A: 1", b"Nats-Msg-Id: x y")
+    assert lone_message_id(alone) == b"x y"
     assert check(b"A: 1", b"Nats-Msg-Id: x y") == Demands(b"x y")
+    assert lone_message_id(block_of(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S")) is None
+    assert lone_message_id(block_of(b"Nats-Expected-Stream: S", b"Nats-Msg-Id: 1")) is None
     assert check(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S") == Demands(b"1")
 
 
@@ -44,11 +53,9 @@ def test_demands_that_are_met_pass() -> None:
 
 def test_the_last_message_id_and_rollup_are_checked_after_the_duplicate() -> None:
     demands = check(b"Nats-Expected-Last-Msg-Id: a")
-    assert demands is not None
     check_after_id(demands, b"a")
     with pytest.raises(JetStreamError, match="wrong last msg ID: b"):
         check_after_id(demands, b"b")
     rollup = check(b"Nats-Rollup: all")
-    assert rollup is not None
     with pytest.raises(JetStreamError, match="rollup not permitted"):
         check_after_id(rollup, b"")

@@ -29,6 +29,9 @@ class Ack(NamedTuple):
     request: bytes = b""
 
 
+_SETTLED = Ack("ack")
+
+
 class AckSubject(NamedTuple):
     """The two numbers of the ack subject that say which delivery is meant."""
 
@@ -43,7 +46,7 @@ class _NakOptions(msgspec.Struct):
 def parse_ack(payload: bytes) -> Ack:
     """What the client says."""
     if payload in (b"", b"+ACK", b"+OK"):
-        return Ack("ack")
+        return _SETTLED
     if payload.startswith(b"+NXT"):
         return Ack("next", request=payload[4:].strip())
     if payload.startswith(b"-NAK"):

@@ -13,7 +13,8 @@ deliveries.
     floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
                      deliveries, so a message that is redelivered holds it back until it is acknowledged
 
-Deadlines are in a heap that may hold stale entries; one counts only while `unacked` agrees with it. Times are ints of
+Deadlines are in a heap, and the order of first deliveries in a queue; both may hold stale entries, which count only
+while `unacked` agrees with them, and are made anew when most of them are stale. Times are ints of
 a clock that never steps back, in nanoseconds.
 
 Refused here: whom to deliver to (pull.py), whether a message matches a filter (pull.py counts), what is on disk.
@@ -27,7 +28,7 @@ import msgspec
 
 from headwater.broker.jetstream.api_types import ConsumerConfig
 
-STALE_DEADLINES = 1024  # entries beyond twice the live ones, at which the heap is made anew
+STALE_ENTRIES = 1024  # beyond twice the live ones, at which heap or queue is made anew
 
 
 class ConsumerSnapshot(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ class Consumer:
     __slots__ = (
         "_deadlines",
         "_due",
+        "_in_order",
         "_redeliveries",
         "attempts",
         "config",
@@ -77,6 +79,7 @@ class Consumer:
         self._redeliveries: deque[int] = deque()
         self._due: set[int] = set()
         self._deadlines: list[tuple[int, int]] = []
+        self._in_order: deque[int] = deque()
 
     # ── what may be delivered ──
 
@@ -121,6 +124,7 @@ class Consumer:
             self.floor_stream = sequence
         else:
             self._set_deadline(sequence, consumer_sequence, now + self._ack_wait(0))
+            self._in_order.append(sequence)
         return consumer_sequence
 
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
@@ -214,6 +218,7 @@ class Consumer:
         for sequence, first in sorted(snapshot.unacked.items()):
             if sequence < end:
                 self._set_deadline(sequence, first, now + self._ack_wait(self.attempts.get(sequence, 0)))
+                self._in_order.append(sequence)
 
     # ── inside ──
 
@@ -227,7 +232,7 @@ class Consumer:
         self.unacked[sequence] = (first, deadline)
         heappush(self._deadlines, (deadline, sequence))
         # An entry goes stale with its ack and would stay for a whole ack wait: 30 s of 50,000 acks/s are 1.5 million.
-        if len(self._deadlines) > 2 * len(self.unacked) + STALE_DEADLINES:
+        if len(self._deadlines) > 2 * len(self.unacked) + STALE_ENTRIES:
             self._deadlines = [(entry[1], waiting) for waiting, entry in self.unacked.items()]
             heapify(self._deadlines)
 
@@ -243,15 +248,12 @@ class Consumer:
         return entry
 
     def _move_floor(self, sequence: int, first: int) -> None:
-        if not self.unacked:
+        following = self._first_unacked()
+        if not following:
             self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
         elif first == self.floor_consumer + 1:
-            self.floor_consumer, self.floor_stream = first, sequence
-            # Deliveries are in stream order, so the first unacked one above is the smallest: `unacked` is a dict in
-            # order of first delivery, as long as redelivery does not re-insert (it replaces in place).
-            following = next((s for s in self.unacked if s > sequence), 0)
-            if following:
-                self.floor_consumer, self.floor_stream = self.unacked[following][0] - 1, following - 1
+            # Everything delivered before `sequence` is settled, so the first that is not is above it.
+            self.floor_consumer, self.floor_stream = self.unacked[following][0] - 1, following - 1
 
     def _move_floor_past_settled(self) -> None:
         if not self.unacked:
@@ -260,7 +262,18 @@ class Consumer:
     def _ack_all(self, sequence: int, consumer_sequence: int) -> None:
         if sequence <= self.floor_stream or sequence > self.delivered_stream:
             return
-        for settled in [s for s in self.unacked if s <= sequence]:
-            self._settle(settled)
+        while 0 < (oldest := self._first_unacked()) <= sequence:
+            self._settle(oldest)
         self.floor_consumer, self.floor_stream = consumer_sequence, sequence
         self._move_floor_past_settled()
+
+    def _first_unacked(self) -> int:
+        """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find
+        it too, but a dict keeps the places of what was taken from its front, and each look would pass over all of
+        them."""
+        order, unacked = self._in_order, self.unacked
+        while order and order[0] not in unacked:
+            order.popleft()
+        if len(order) > 2 * len(unacked) + STALE_ENTRIES:
+            order = self._in_order = deque(sorted(unacked))
+        return order[0] if order else 0

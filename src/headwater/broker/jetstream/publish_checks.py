@@ -28,6 +28,17 @@ _OFF = (
 )
 
 
+def lone_message_id(block: bytes) -> bytes | None:
+    """The message id when no other header concerns the stream (b"" for no id either); None when there is more to
+    check."""
+    first = block.find(_LINE)
+    if first < 0:
+        return b""
+    if block.startswith(_ID_LINE, first) and block.find(_LINE, first + len(_LINE)) < 0:
+        return lookup(block, b"Nats-Msg-Id") or b""
+    return None
+
+
 class Demands(NamedTuple):
     """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group."""
 
@@ -38,17 +49,12 @@ class Demands(NamedTuple):
 
 def check_before_id(
     block: bytes, subject: bytes, stream: str, last_sequence: int, last_of_subject: Callable[[bytes], int]
-) -> Demands | None:
-    """Groups 1 and 2; None when no header concerns the stream.
+) -> Demands:
+    """Groups 1 and 2; what is left to check afterwards.
 
     `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
-    first = block.find(_LINE)
-    if first < 0:
-        return None
-    if block.startswith(_ID_LINE, first) and block.find(_LINE, first + len(_LINE)) < 0:
-        return Demands(lookup(block, b"Nats-Msg-Id") or b"")
     for name, error in _OFF:
         if lookup(block, name):
             raise api_error(error)

@@ -77,6 +77,7 @@ class PullConsumer:
         config = state.config
         self.state = state
         self.filter = _filter_of(config)
+        self._headers_only = config.headers_only
         self._stream = stream
         self._router = router
         self._clock_ns = clock_ns
@@ -142,6 +143,7 @@ class PullConsumer:
         changed."""
         self.state.config = config
         self.filter = _filter_of(config)
+        self._headers_only = config.headers_only
         self._ahead = []
         self._ahead_at = 0
         self._wake()
@@ -235,8 +237,6 @@ class PullConsumer:
             self._on_change(self)
         if self._queue:
             self._wake()
-        else:
-            self._arm()
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -289,7 +289,6 @@ class PullConsumer:
         state, queue, router = self.state, self._queue, self._router
         messages, size_left = TURN_MESSAGES, TURN_BYTES
         checked: set[bytes] = set()
-        delivered_any = False
         delay = -1.0
         while (request := queue.first()) is not None:
             if messages <= 0 or size_left <= 0:
@@ -301,7 +300,7 @@ class PullConsumer:
                     delay = LINK_RETRY
                     break
                 checked.add(inbox)
-            again = state.next_redelivery()
+            again = state.next_redelivery() if state.redeliveries else 0
             if again:
                 record = self._stream.load(again)
                 if record is None:
@@ -318,8 +317,7 @@ class PullConsumer:
             if size > 0:
                 messages -= 1
                 size_left -= size
-                delivered_any = True
-        if delivered_any:
+        if messages < TURN_MESSAGES:
             self._active_at = now
             self._delivered_ns = self._clock_ns()
             if self.durable:
@@ -331,10 +329,10 @@ class PullConsumer:
         the request is gone."""
         state, queue = self.state, self._queue
         sequence = sequence_of(record.offset)
-        block, payload = record.header_block, record.payload
-        if state.config.headers_only:
+        subject, block, payload = record.subject, record.header_block, record.payload
+        if self._headers_only:
             block, payload = _with_size(block, len(payload)), b""
-        reply = b"%s%d.%d.%d.%d.%d" % (
+        reply = b"%b%d.%d.%d.%d.%d" % (
             self._ack_head,
             state.attempts.get(again, 0) + 2 if again else 1,
             sequence,
@@ -342,12 +340,12 @@ class PullConsumer:
             record.timestamp_ns,
             state.num_pending if again else state.num_pending - 1,
         )
-        size = len(record.subject) + len(reply) + len(block) + len(payload)
+        size = len(subject) + len(reply) + len(block) + len(payload)
         if 0 < request.max_bytes and request.bytes_left < size:
             queue.drop_first()
             self._send_status(request.reply, request.too_small())
             return 0
-        if self._router.deliver(request.reply, record.subject, reply, block, payload) == 0:
+        if self._router.deliver(request.reply, subject, reply, block, payload) == 0:
             queue.drop_first()
             return 0
         if again:
@@ -358,7 +356,7 @@ class PullConsumer:
             state.deliver_new(sequence, now)
         if request.took(size, now):
             queue.drop_first()
-        elif len(queue) > 1:
+        else:
             queue.next_turn()
         return size
 
@@ -366,12 +364,8 @@ class PullConsumer:
         """The next matching message, left in place until it was delivered. None: the end of the log, or of this turn's
         patience with what does not match."""
         state, wanted = self.state, self.filter
-        while state.selected:
-            record = self._stream.load(state.selected[0])
-            if record is not None:
-                return record
-            state.selected.popleft()
-            state.num_pending -= 1
+        if state.selected:
+            return self._next_selected()
         for _ in range(TURN_SKIPPED):
             if self._ahead_at >= len(self._ahead):
                 self._ahead = self._stream.log.read(offset_of(state.position), AHEAD_RECORDS, TURN_BYTES)
@@ -384,6 +378,18 @@ class PullConsumer:
                 return record
             self._ahead_at += 1
             state.position = sequence_of(record.offset) + 1
+        return None
+
+    def _next_selected(self) -> StoredRecord | None:
+        """The next of those that "last per subject" picked; None in the turn in which the last of them is found
+        gone."""
+        selected = self.state.selected
+        while selected:
+            record = self._stream.load(selected[0])
+            if record is not None:
+                return record
+            selected.popleft()
+            self.state.num_pending -= 1
         return None
 
     # ── inside ──

@@ -133,7 +133,8 @@ class RequestQueue:
 
     def next_turn(self) -> None:
         """The first has had its message."""
-        self._requests.rotate(-1)
+        if len(self._requests) > 1:
+            self._requests.rotate(-1)
 
     def drop_first(self) -> None:
         """The first is done."""

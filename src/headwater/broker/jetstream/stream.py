@@ -28,7 +28,13 @@ from headwater.broker.jetstream.api_types import (
     error_document,
 )
 from headwater.broker.jetstream.committer import Committer, Item
-from headwater.broker.jetstream.publish_checks import MAX_HEADER_BLOCK, check_after_id, check_before_id
+from headwater.broker.jetstream.publish_checks import (
+    MAX_HEADER_BLOCK,
+    Demands,
+    check_after_id,
+    check_before_id,
+    lone_message_id,
+)
 from headwater.broker.jetstream.pull import PullConsumer
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.store import StreamDirectory, StreamRecord
@@ -242,18 +248,17 @@ class Stream:
             if 0 < limit < len(header_block) + len(payload):
                 raise api_error("message_too_large")
             if header_block:
-                if len(header_block) > MAX_HEADER_BLOCK:
-                    raise api_error("header_too_large")
-                demands = check_before_id(
-                    header_block, subject, self.name, self._last_given_sequence, self._last_given_of_subject
-                )
+                demands = None
+                alone = lone_message_id(header_block)  # the common case of a careful publisher
+                if alone is None or len(header_block) > MAX_HEADER_BLOCK:
+                    demands = self._check(header_block, subject)
+                message_id = alone or b"" if demands is None else demands.message_id
+                if message_id:
+                    original = self._duplicates.seen(message_id, now)
+                    if original is not None:
+                        self._answer_duplicate(reply, sequence_of(original))
+                        return
                 if demands is not None:
-                    message_id = demands.message_id
-                    if message_id:
-                        original = self._duplicates.seen(message_id, now)
-                        if original is not None:
-                            self._answer_duplicate(reply, sequence_of(original))
-                            return
                     check_after_id(demands, self._last_message_id)
             offset = self.log.stage(subject, header_block, payload, now)
         except JetStreamError as error:
@@ -268,6 +273,12 @@ class Stream:
             self._duplicates.remember(message_id, offset, now)
         ack = b"%s%d}" % (self._ack_head, sequence) if reply else b""
         committer.add(Item(reply, ack, subject, sequence, stored_size(subject, header_block, payload), message_id))
+
+    def _check(self, header_block: bytes, subject: bytes) -> Demands:
+        if len(header_block) > MAX_HEADER_BLOCK:
+            raise api_error("header_too_large")
+        last = self._last_given_sequence
+        return check_before_id(header_block, subject, self.name, last, self._last_given_of_subject)
 
     def _answer_duplicate(self, reply: bytes, sequence: int) -> None:
         assert self._committer is not None and self._router is not None
