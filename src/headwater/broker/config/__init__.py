@@ -1,0 +1,1 @@
+"""The language and the fields of nats-server's configuration files."""
