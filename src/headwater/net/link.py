@@ -6,6 +6,8 @@ used; it appends to `output` and asks for a flush. This class knows no protocol.
     socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
     … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ transport ──▶ socket
 
+With a layer (TLS, WebSocket) its two calls lie in between on either side; without one, nothing is between.
+
 Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the transport is above
 its high-water mark the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link
 only, and is logged.
@@ -17,6 +19,8 @@ import os
 import sys
 from typing import Protocol, cast
 
+from headwater.errors import TransportError
+from headwater.net.layer import Layer
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.receive import ReceiveBuffer
 
@@ -25,6 +29,7 @@ logger = logging.getLogger(__name__)
 HIGH_WATER = 1 << 20  # bytes in the transport above which we keep further output here
 LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
 LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
+WIRE_BYTES = 1 << 16  # one read when there is a layer
 
 
 class LinkOwner(Protocol):
@@ -43,7 +48,7 @@ class LinkOwner(Protocol):
 class Link(asyncio.BufferedProtocol):
     """A connected stream transport (TCP, TLS or a Unix socket) with buffered output."""
 
-    def __init__(self, owner: LinkOwner) -> None:
+    def __init__(self, owner: LinkOwner, layer: Layer | None = None) -> None:
         self.owner = owner
         self.output = OutputBuffer()
         self.closing = False
@@ -56,23 +61,34 @@ class Link(asyncio.BufferedProtocol):
         self._discarded = 0
         self._handed = 0
         self._drain_waiters: list[asyncio.Future[None]] = []
+        self._layer = layer
+        self._wire = bytearray(WIRE_BYTES if layer is not None else 0)  # what came from the wire, for the layer
+        self._failure: TransportError | None = None
+        self._preparing: asyncio.Future[None] | None = None
 
     # ── asyncio.BufferedProtocol ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
-        if self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
+        if self._layer is not None:
+            self._write_layer(self._layer)
+        elif self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
             self._descriptor = self._transport.get_extra_info("socket").fileno()
         self.owner.attach(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        if self._layer is not None:
+            return memoryview(self._wire)
         return self._input.writable(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         received = self._input
         if self.closing:
             self._discard(nbytes)
+            return
+        if self._layer is not None:
+            self._through_layer(self._layer, nbytes)
             return
         received.received(nbytes)
         try:
@@ -98,7 +114,11 @@ class Link(asyncio.BufferedProtocol):
         self._descriptor = -1
         self.output.clear()
         self._wake_drained(exc or ConnectionResetError("the connection was closed"))
-        self.owner.lost(exc)
+        if self._preparing is not None and not self._preparing.done():
+            self._preparing.set_exception(
+                self._failure or TransportError("the connection was closed during the handshake")
+            )
+        self.owner.lost(self._failure or exc)
 
     # ── for owners ──
 
@@ -131,6 +151,13 @@ class Link(asyncio.BufferedProtocol):
         """Hand `output` to the transport now, unless that is above its high-water mark."""
         self._flush_scheduled = False
         if self._paused or self.output.size == 0 or self._transport is None or self.closing:
+            return
+        if self._layer is not None:
+            if self._layer.ready:
+                with memoryview(self.output.data) as view:
+                    self._layer.write(view[: self.output.size])
+                self.output.clear()
+            self._write_layer(self._layer)
             return
         self._handed += self.output.size
         if self._descriptor >= 0 and self._transport.get_write_buffer_size() == 0:
@@ -182,6 +209,9 @@ class Link(asyncio.BufferedProtocol):
         self._paused = False
         self.flush()
         self.closing = True
+        if self._layer is not None:
+            self._layer.finish()
+            self._write_layer(self._layer)
         if self._transport.is_closing():
             return
         if not self._transport.can_write_eof():
@@ -195,6 +225,68 @@ class Link(asyncio.BufferedProtocol):
         self.closing = True
         if self._transport is not None:
             self._transport.abort()
+
+    # ── with a layer ──
+
+    @property
+    def layer(self) -> Layer | None:
+        """What lies between the wire and the owner; None when nothing does."""
+        return self._layer
+
+    def install(self, layer: Layer) -> None:
+        """From the next byte on, in both directions, `layer` lies in between. What is in `output` waits for it."""
+        self._wire = bytearray(WIRE_BYTES)
+        self._layer = layer
+        self._descriptor = -1
+        if self._transport is not None:
+            self._write_layer(layer)
+
+    async def prepared(self) -> None:
+        """Wait until the layer is ready to carry the owner's bytes. Raises TransportError when it never will be."""
+        if self._layer is None or self._layer.ready:
+            return
+        self._preparing = self._loop.create_future()
+        await self._preparing
+
+    def _through_layer(self, layer: Layer, nbytes: int) -> None:
+        received = self._input
+        try:
+            with memoryview(self._wire) as wire:
+                layer.feed(wire[:nbytes])
+            while not self.closing:
+                space = received.writable()
+                count = layer.read_into(space)
+                if count == 0:
+                    break
+                received.received(count)
+                received.consume(self.owner.receive(received.data, received.filled))
+        except TransportError as error:
+            self._fail(layer, error)
+            return
+        except Exception:
+            logger.exception("link_owner_failed peer=%s", self.peer)
+            self.abort()
+            return
+        if layer.ready and self._preparing is not None and not self._preparing.done():
+            self._preparing.set_result(None)
+        if self.output.size:
+            self.flush()
+        self._write_layer(layer)
+        if layer.ended:
+            self.close()
+
+    def _write_layer(self, layer: Layer) -> None:
+        wire = layer.take()
+        if wire and self._transport is not None and not self._transport.is_closing():
+            self._handed += len(wire)
+            self._transport.write(wire)
+
+    def _fail(self, layer: Layer, error: TransportError) -> None:
+        """The peer broke the layer's rules: send the layer's last word (an alert, a Close frame), and end."""
+        logger.info("layer_failed peer=%s reason=%s", self.peer, error)
+        self._failure = error
+        self.output.clear()
+        self.close()
 
     # ── inside ──
 

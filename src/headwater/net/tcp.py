@@ -7,19 +7,24 @@ import asyncio
 from collections.abc import Callable
 
 from headwater.errors import EnvironmentProblem, TransportError
+from headwater.net.layer import Layer
 from headwater.net.link import Link, LinkOwner
 
 BACKLOG = 1024  # connections; a reconnect storm of a few thousand clients arrives within one loop iteration or two
 
 
-async def listen(host: str, port: int, make_owner: Callable[[], LinkOwner]) -> asyncio.Server:
+async def listen(
+    host: str, port: int, make_owner: Callable[[], LinkOwner], make_link: Callable[[LinkOwner], Link] = Link
+) -> asyncio.Server:
     """Accept connections on `host:port` (port 0: any free one), each with an owner of its own.
+
+    `make_link` may put layers in between (`net.tls.secure_link`).
 
     Raises EnvironmentProblem when the address cannot be bound.
     """
     loop = asyncio.get_running_loop()
     try:
-        return await loop.create_server(lambda: Link(make_owner()), host, port, backlog=BACKLOG)
+        return await loop.create_server(lambda: make_link(make_owner()), host, port, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise EnvironmentProblem(
@@ -29,12 +34,15 @@ async def listen(host: str, port: int, make_owner: Callable[[], LinkOwner]) -> a
         ) from error
 
 
-async def dial(host: str, port: int, owner: LinkOwner, timeout: float) -> Link:
-    """Connect to `host:port` within `timeout` seconds. Raises TransportError otherwise."""
+async def dial(host: str, port: int, owner: LinkOwner, timeout: float, layer: Layer | None = None) -> Link:
+    """Connect to `host:port` within `timeout` seconds. Raises TransportError otherwise.
+
+    With a `layer` (TLS before the first byte, WebSocket), `link.prepared()` tells when it can carry the owner's bytes.
+    """
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout):
-            _, link = await loop.create_connection(lambda: Link(owner), host, port)
+            _, link = await loop.create_connection(lambda: Link(owner, layer), host, port)
     except (OSError, OverflowError) as error:  # TimeoutError is an OSError
         reason = f"no answer within {timeout:g} s" if isinstance(error, TimeoutError) else str(error)
         raise TransportError(

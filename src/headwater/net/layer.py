@@ -1,0 +1,78 @@
+"""A layer: what lies between the bytes of the wire and the bytes of NATS. TLS and WebSocket are the two.
+
+    wire ──feed──▶ layer ──read_into──▶ owner              a layer does no I/O and keeps no clock:
+    wire ◀──take── layer ◀────write──── owner              the link moves the bytes
+
+A layer that meets bytes which break its rules raises TransportError; what `take` then gives is its last word.
+"""
+
+from typing import Protocol
+
+_SCRATCH = 1 << 16  # bytes handed from one layer to the next at a time
+
+
+class Layer(Protocol):
+    """One conversation's state in one layer."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether `write` may be called; before, what the owner says has to wait."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the peer said in order that nothing follows."""
+
+    def feed(self, data: memoryview) -> None:
+        """Bytes that came from the wire. Raises TransportError when they break the layer's rules."""
+
+    def read_into(self, space: memoryview) -> int:
+        """Put decoded bytes there; returns how many, 0 when there are no more for now."""
+
+    def write(self, data: memoryview) -> None:
+        """Bytes for the peer, all of them."""
+
+    def take(self) -> bytes:
+        """Bytes that are to go onto the wire now; empty when there are none."""
+
+    def finish(self) -> None:
+        """Say that nothing follows from us. Nothing may be written afterwards."""
+
+
+class Stack:
+    """Two layers as one: WebSocket (`upper`) in TLS (`lower`)."""
+
+    def __init__(self, lower: Layer, upper: Layer) -> None:
+        self._lower = lower
+        self._upper = upper
+        self._scratch = memoryview(bytearray(_SCRATCH))
+
+    @property
+    def ready(self) -> bool:
+        return self._lower.ready and self._upper.ready
+
+    @property
+    def ended(self) -> bool:
+        return self._lower.ended or self._upper.ended
+
+    def feed(self, data: memoryview) -> None:
+        self._lower.feed(data)
+        while size := self._lower.read_into(self._scratch):
+            self._upper.feed(self._scratch[:size])
+
+    def read_into(self, space: memoryview) -> int:
+        return self._upper.read_into(space)
+
+    def write(self, data: memoryview) -> None:
+        self._upper.write(data)
+
+    def take(self) -> bytes:
+        if self._lower.ready and (encoded := self._upper.take()):
+            self._lower.write(memoryview(encoded))
+        return self._lower.take()
+
+    def finish(self) -> None:
+        if self._lower.ready:
+            self._upper.finish()
+            if encoded := self._upper.take():
+                self._lower.write(memoryview(encoded))
+        self._lower.finish()

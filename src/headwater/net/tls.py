@@ -1,0 +1,342 @@
+"""TLS on a link: contexts made from files, and the layer that encrypts.
+
+A NATS connection begins in the clear: the server's INFO is the first line, and says whether TLS follows on the same
+socket. So the layer knows three beginnings besides plain TLS:
+
+    UPGRADE    the greeting goes out in the clear, then only TLS is taken
+    WAIT       nothing goes out until a TLS hello comes, or until `greet()` (then UPGRADE)
+    FIRST      TLS before anything else: `wss`, or `handshake_first`
+
+The cryptography and its defaults are OpenSSL's, through `ssl`: TLS 1.2 or newer, and Python's choice of ciphers. An
+SSLObject over two memory buffers does the work, so that link, broker and client stay free of it.
+"""
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Callable, Iterable
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from headwater.errors import ConfigError, TransportError
+from headwater.net.layer import Layer, Stack
+from headwater.net.link import Link, LinkOwner
+
+_HELLO = 0x16  # the first byte of a TLS record that carries a handshake
+
+
+class Beginning(Enum):
+    """How a server's side of a TLS conversation opens."""
+
+    FIRST = "first"
+    WAIT = "wait"
+    UPGRADE = "upgrade"
+
+
+class _State(Enum):
+    GREETING = "greeting"  # the next write goes out in the clear
+    SILENT = "silent"  # nothing goes out; a hello must come
+    HANDSHAKE = "handshake"
+    OPEN = "open"
+    CLEAR = "clear"  # the peer chose no TLS, and may
+
+
+def server_context(
+    cert_file: Path,
+    key_file: Path,
+    ca_file: Path | None = None,
+    *,
+    verify: bool = False,
+    ciphers: Iterable[str] = (),
+    min_version: str = "1.2",
+) -> ssl.SSLContext:
+    """For a listener. `verify`: clients must show a certificate that `ca_file` (else the system's CAs) vouches for.
+
+    Raises ConfigError for files that cannot be read or do not belong together.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load(context, cert_file, key_file, ca_file)
+    if verify:
+        context.verify_mode = ssl.CERT_REQUIRED
+        if ca_file is None:
+            context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+    _limit(context, ciphers, min_version)
+    return context
+
+
+def client_context(
+    ca_file: Path | None = None,
+    cert_file: Path | None = None,
+    key_file: Path | None = None,
+    *,
+    verify: bool = True,
+) -> ssl.SSLContext:
+    """For dialling. The server is checked against `ca_file`, else the system's CAs; `verify` False checks nothing.
+
+    Raises ConfigError for files that cannot be read or do not belong together.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load(context, cert_file, key_file, ca_file)
+    if ca_file is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    _limit(context, (), "1.2")
+    return context
+
+
+def _load(context: ssl.SSLContext, cert_file: Path | None, key_file: Path | None, ca_file: Path | None) -> None:
+    try:
+        if cert_file is not None:
+            # No password prompt: a broker has no terminal to ask on.
+            context.load_cert_chain(cert_file, key_file, password=_refuse_to_ask)
+        if ca_file is not None:
+            context.load_verify_locations(ca_file)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        names = ", ".join(str(path) for path in (cert_file, key_file, ca_file) if path is not None)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"cannot use the TLS files {names}: {reason}", value=names) from error
+
+
+def _refuse_to_ask() -> str:
+    raise ValueError("the private key is encrypted")
+
+
+def _limit(context: ssl.SSLContext, ciphers: Iterable[str], min_version: str) -> None:
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if min_version == "1.3" else ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    names = ":".join(ciphers)
+    if not names:
+        return
+    try:
+        context.set_ciphers(names)
+    except ssl.SSLError as error:
+        raise ConfigError(f"no cipher suite of {names!r} is known", value=names) from error
+
+
+class TlsLayer:
+    """One TLS conversation (`net.layer.Layer`).
+
+    `on_open` is called once, when the handshake is done. `clear_allowed`: a peer that does not begin with a TLS hello
+    is talked to in the clear.
+    """
+
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        *,
+        server_side: bool,
+        server_hostname: str | None = None,
+        beginning: Beginning = Beginning.FIRST,
+        clear_allowed: bool = False,
+        on_open: Callable[[], None] | None = None,
+    ) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self._server_side = server_side
+        self._clear_allowed = clear_allowed
+        self._on_open = on_open
+        self._clear_in = bytearray()
+        self._clear_out = bytearray()
+        self._peer_ended = False
+        self._state = _State.SILENT
+        if beginning is Beginning.UPGRADE:
+            self._state = _State.GREETING
+        elif not server_side:
+            self._handshake()
+
+    @property
+    def ready(self) -> bool:
+        return self._state in (_State.GREETING, _State.OPEN, _State.CLEAR)
+
+    @property
+    def open(self) -> bool:
+        """Whether the handshake is done."""
+        return self._state is _State.OPEN
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is decided how this conversation goes on: encrypted, or by choice of the peer in the clear."""
+        return self._state in (_State.OPEN, _State.CLEAR)
+
+    @property
+    def ended(self) -> bool:
+        return self._peer_ended
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """The peer's certificate in DER; None when it showed none."""
+        return self._tls.getpeercert(binary_form=True) if self._state is _State.OPEN else None
+
+    @property
+    def peer_names(self) -> dict[str, object]:
+        """The peer's verified certificate as `ssl.SSLSocket.getpeercert` has it; empty when there is none."""
+        return dict(self._tls.getpeercert() or {}) if self._state is _State.OPEN else {}
+
+    @property
+    def version(self) -> str:
+        """Such as "TLSv1.3"; empty before the handshake is done."""
+        return self._tls.version() or "" if self._state is _State.OPEN else ""
+
+    @property
+    def cipher(self) -> str:
+        """The cipher suite; empty before the handshake is done."""
+        suite = self._tls.cipher() if self._state is _State.OPEN else None
+        return suite[0] if suite else ""
+
+    def greet(self) -> None:
+        """No hello came in time: let the greeting out in the clear, and expect the hello after it."""
+        if self._state is _State.SILENT:
+            self._state = _State.GREETING
+
+    def feed(self, data: memoryview) -> None:
+        if self._state in (_State.GREETING, _State.SILENT):
+            self._begin(data[0])
+        if self._state is _State.CLEAR:
+            self._clear_in += data
+            return
+        self._incoming.write(data)
+        if self._state is _State.HANDSHAKE:
+            self._handshake()
+
+    def read_into(self, space: memoryview) -> int:
+        if self._state is _State.CLEAR:
+            size = min(len(space), len(self._clear_in))
+            space[:size] = self._clear_in[:size]
+            del self._clear_in[:size]
+            return size
+        if self._state is not _State.OPEN or self._peer_ended:
+            return 0
+        try:
+            size = cast(int, self._tls.read(len(space), cast(bytearray, space)))
+        except ssl.SSLWantReadError:
+            return 0
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            self._peer_ended = True
+            return 0
+        except ssl.SSLError as error:
+            raise TransportError(f"TLS: {_reason(error)}") from error
+        if size == 0:
+            self._peer_ended = True
+        return size
+
+    def write(self, data: memoryview) -> None:
+        if self._state is _State.OPEN:
+            self._tls.write(data)
+            return
+        self._clear_out += data
+        if self._state is _State.GREETING:
+            self._state = _State.SILENT
+
+    def take(self) -> bytes:
+        clear = bytes(self._clear_out)
+        self._clear_out.clear()
+        return clear + self._outgoing.read() if clear else self._outgoing.read()
+
+    def finish(self) -> None:
+        if self._state is not _State.OPEN:
+            return
+        try:
+            self._tls.unwrap()
+        except ssl.SSLError:
+            pass  # our close_notify is in `_outgoing`; that the peer's is missing is no concern of ours
+
+    def _begin(self, first: int) -> None:
+        if first == _HELLO:
+            self._state = _State.HANDSHAKE
+        elif self._clear_allowed:
+            self._state = _State.CLEAR
+        else:
+            raise TransportError("the peer did not begin with a TLS hello")
+
+    def _handshake(self) -> None:
+        self._state = _State.HANDSHAKE
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except (ssl.SSLError, OSError, ValueError) as error:  # ValueError: a certificate that cannot be matched
+            raise TransportError(f"the TLS handshake failed: {_reason(error)}") from error
+        self._state = _State.OPEN
+        if self._on_open is not None:
+            self._on_open()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return str(error.verify_message)
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return str(error.reason).lower().replace("_", " ")
+    return str(error)
+
+
+def fingerprint(certificate: bytes) -> str:
+    """SHA-256 of a certificate in DER, lower-case hexadecimal."""
+    return hashlib.sha256(certificate).hexdigest()
+
+
+class ServerTls(NamedTuple):
+    """How a listener speaks TLS. `hello_wait`: seconds until the greeting goes out in the clear when no hello came.
+
+    `accepts`: asked when the handshake is done; an answer of False ends the connection.
+    """
+
+    context: ssl.SSLContext
+    beginning: Beginning = Beginning.UPGRADE
+    hello_wait: float = 0.0
+    timeout: float = 2.0
+    clear_allowed: bool = False
+    accepts: Callable[[TlsLayer], bool] | None = None
+
+
+def secure_link(settings: ServerTls, owner: LinkOwner, upper: Layer | None = None) -> Link:
+    """A link for a connection that a listener is about to make, with TLS as `settings` say, and `upper` inside it.
+
+    A client that has not finished its handshake after `timeout` seconds is cut off without a word.
+    """
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+
+    def opened() -> None:
+        for timer in timers:
+            timer.cancel()
+        if settings.accepts is not None and not settings.accepts(layer):
+            raise TransportError("the client's certificate is not one of those that are taken")
+
+    layer = TlsLayer(
+        settings.context,
+        server_side=True,
+        beginning=settings.beginning,
+        clear_allowed=settings.clear_allowed,
+        on_open=opened,
+    )
+    link = Link(owner, layer if upper is None else Stack(layer, upper))
+
+    def give_up() -> None:
+        if not layer.settled:
+            link.abort()
+
+    def greet() -> None:
+        layer.greet()
+        link.flush()
+
+    timers.append(loop.call_later(settings.timeout, give_up))
+    if settings.beginning is Beginning.WAIT:
+        timers.append(loop.call_later(settings.hello_wait, greet))
+    return link
+
+
+async def upgrade(link: Link, context: ssl.SSLContext, server_hostname: str | None) -> TlsLayer:
+    """Client side: from here on `link` speaks TLS; returns when the handshake is done.
+
+    `server_hostname` is what the server's certificate must be for (None only when the context does not check it). Call
+    it when INFO was read and before anything is written: what was said before is taken to be in the clear. Raises
+    TransportError when the handshake fails or the connection is lost; bound it with a timeout.
+    """
+    layer = TlsLayer(context, server_side=False, server_hostname=server_hostname)
+    link.install(layer)
+    await link.prepared()
+    return layer
