@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headwater import errors
+from headwater.model.header_mapping import LOSSES, MAPPING
 from headwater.wire.verbs import LAW
 
 DOCS = Path(__file__).resolve().parent
@@ -63,7 +64,23 @@ def decisions() -> str:
     return table(["decision", "status", "date", "tags"], rows)
 
 
-PARTS: dict[str, Callable[[], str]] = {"law": law, "errors": error_tree, "decisions": decisions}
+def header_mapping() -> str:
+    """The same thing as NATS, Iggy and CloudEvents have it."""
+    return table(["what", "NATS header", "Iggy typed header", "CloudEvents"], [list(row) for row in MAPPING])
+
+
+def header_losses() -> str:
+    """What the mapping of headers cannot carry."""
+    return table(["direction", "what", "what becomes of it"], [list(loss) for loss in LOSSES])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "law": law,
+    "errors": error_tree,
+    "decisions": decisions,
+    "header_mapping": header_mapping,
+    "header_losses": header_losses,
+}
 
 
 def outdated(write: bool) -> list[str]:

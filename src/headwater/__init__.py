@@ -16,15 +16,23 @@ if TYPE_CHECKING:
     from headwater.model.headers import Headers as Headers
     from headwater.model.message import Message as Message
     from headwater.model.status import Status as Status
+    from headwater.model.typed_header import HeaderKey as HeaderKey
+    from headwater.model.typed_header import HeaderKind as HeaderKind
+    from headwater.model.typed_header import HeaderValue as HeaderValue
+    from headwater.model.typed_headers import TypedHeaders as TypedHeaders
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Broker": "headwater.broker.broker",
+    "HeaderKey": "headwater.model.typed_header",
+    "HeaderKind": "headwater.model.typed_header",
+    "HeaderValue": "headwater.model.typed_header",
     "Headers": "headwater.model.headers",
     "HeadwaterError": "headwater.errors",
     "Message": "headwater.model.message",
     "Status": "headwater.model.status",
+    "TypedHeaders": "headwater.model.typed_headers",
     "connect": "headwater.client.client",
     "decode_header_block": "headwater.model.header_block",
     "encode_header_block": "headwater.model.header_block",

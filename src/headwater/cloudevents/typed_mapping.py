@@ -1,0 +1,63 @@
+"""An event as an Iggy message: binary mode, the attributes as typed headers.
+
+    String and its kin   kind string, percent-encoded as in the NATS binding
+    Boolean, Integer     kind bool, int32
+    Binary               kind raw
+    data                 the payload
+
+So the same message reads the same through both faces, and over Iggy the types survive that NATS headers do not carry.
+The whole table is docs/header-mapping.md.
+"""
+
+from headwater.cloudevents.attributes import AttributeValue
+from headwater.cloudevents.event import CloudEvent
+from headwater.cloudevents.nats_binding import PREFIX, NATSMessage, from_nats, to_binary
+from headwater.errors import HeaderError
+from headwater.model.header_mapping import EMPTY, Loss, nats_to_typed, typed_to_nats
+from headwater.model.headers import Headers
+from headwater.model.typed_header import LONGEST, HeaderValue
+from headwater.model.typed_headers import TypedHeaders
+
+
+def event_to_typed(event: CloudEvent) -> tuple[TypedHeaders, bytes, list[Loss]]:
+    """(headers, payload, attributes that had to be left out). Raises CloudEventError as `to_binary`."""
+    message = to_binary(event)
+    assert isinstance(message.headers, Headers)
+    typed, losses = nats_to_typed(message.headers)
+    for attribute, value in event.attributes.items():
+        name = PREFIX + attribute
+        if isinstance(value, bytes) and 0 < len(value) <= LONGEST:
+            typed[name] = HeaderValue.from_raw(value)  # its base64 may have been too long
+            losses = [loss for loss in losses if loss.name != name]
+        elif isinstance(value, bool):
+            typed[name] = HeaderValue.from_bool(value)
+        elif isinstance(value, int):
+            typed[name] = HeaderValue.from_int32(value)
+    return typed, message.data, losses
+
+
+def event_from_typed(typed: TypedHeaders, data: bytes, strict: bool = False) -> CloudEvent:
+    """The event in an Iggy message, in either content mode. Raises CloudEventError.
+
+    Kinds that CloudEvents has no type for are read as the Strings of their text.
+    """
+    event = from_nats(NATSMessage(typed_to_nats(typed), data), strict)
+    attributes = dict(event.attributes)
+    for key, value in typed.items():
+        attribute = str(key)[len(PREFIX) :].lower()
+        if str(key)[: len(PREFIX)].lower() == PREFIX and attribute in attributes:
+            of_kind = _attribute(value)
+            if of_kind is not None:
+                attributes[attribute] = of_kind
+    return CloudEvent._of(attributes, event.kind, event.payload)
+
+
+def _attribute(value: HeaderValue) -> AttributeValue | None:
+    """The value with its CloudEvents type; None where that is String, which `from_nats` has read already."""
+    try:
+        python = value.python
+    except HeaderError:
+        return value.raw
+    if isinstance(python, bool) or (isinstance(python, bytes) and value != EMPTY):
+        return python
+    return python if isinstance(python, int) and -(2**31) <= python < 2**31 else None

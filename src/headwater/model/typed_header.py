@@ -1,0 +1,394 @@
+"""One typed header: its kind, its key, its value. Iggy's headers, as the seed document has them and as they are today.
+
+    kind     a code from 1 to 15, a name in JSON, and a width in bytes (none for raw and string)
+    key      1..255 bytes with a kind of its own; before apache-iggy 0.7 there were only string keys
+    value    1..255 bytes, little-endian where they are a number
+
+A value always stays the bytes that travel; the kind says how to read them. What is made here is checked when it is made:
+length, width, UTF-8. What came over the wire is checked for its length only, as Iggy's own decoders do (`of_wire`): a
+header that says int128 and has one byte is kept, and refused when somebody asks for its number.
+
+Every error is a HeaderError whose `rule` is one of the names below.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, NoReturn, Self
+
+from headwater.errors import HeaderError
+
+LONGEST: Final = 255  # bytes of a key, and of a value: the seed's "maximum value of the u8 type"
+
+# `HeaderError.rule`
+KEY_LENGTH: Final = "key length"
+VALUE_LENGTH: Final = "value length"
+VALUE_WIDTH: Final = "value width"
+NOT_UTF8: Final = "not UTF-8"
+UNKNOWN_KIND: Final = "unknown kind"
+WRONG_KIND: Final = "wrong kind"
+OUT_OF_RANGE: Final = "out of range"
+NOT_A_VALUE: Final = "not a header value"
+
+PythonValue = str | bytes | bool | int | float
+
+
+def refuse(rule: str, message: str, key: str | None = None, offset: int | None = None) -> NoReturn:
+    """Raise the HeaderError."""
+    where = "typed header" if key is None else f"typed header {key[:80]!r}"
+    at = "" if offset is None else f" at byte {offset}"
+    raise HeaderError(f"{where}: {message}{at}", key=key, offset=offset, rule=rule)
+
+
+class HeaderKind(IntEnum):
+    """What a value (or a key) is. The number is the code on the wire."""
+
+    RAW = 1
+    STRING = 2
+    BOOL = 3
+    INT8 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    INT128 = 8
+    UINT8 = 9
+    UINT16 = 10
+    UINT32 = 11
+    UINT64 = 12
+    UINT128 = 13
+    FLOAT32 = 14
+    FLOAT64 = 15
+
+    @property
+    def json_name(self) -> str:
+        """The name in JSON: raw, string, bool, int8 ... float64."""
+        return self.name.lower()
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of a value of this kind; None for raw and string, which may have 1 to 255."""
+        return _WIDTHS.get(self)
+
+    @classmethod
+    def of_code(cls, code: int, key: str | None = None, offset: int | None = None) -> "HeaderKind":
+        """Raises HeaderError for a code that is none."""
+        try:
+            return cls(code)
+        except ValueError:
+            refuse(UNKNOWN_KIND, f"kind {code} is not from 1 to 15", key, offset)
+
+    @classmethod
+    def of_json_name(cls, name: object, key: str | None = None) -> "HeaderKind":
+        """Raises HeaderError for a name that is none."""
+        kind = _BY_JSON_NAME.get(name) if isinstance(name, str) else None
+        if kind is None:
+            refuse(UNKNOWN_KIND, f"kind {name!r} is none of {', '.join(_BY_JSON_NAME)}", key)
+        return kind
+
+
+_INTEGERS: Final = {
+    **{kind: (1 << index, True) for index, kind in enumerate(list(HeaderKind)[3:8])},
+    **{kind: (1 << index, False) for index, kind in enumerate(list(HeaderKind)[8:13])},
+}  # kind -> (bytes, signed)
+_FLOATS: Final = {HeaderKind.FLOAT32: struct.Struct("<f"), HeaderKind.FLOAT64: struct.Struct("<d")}
+_WIDTHS: Final = {
+    HeaderKind.BOOL: 1,
+    **{kind: width for kind, (width, _) in _INTEGERS.items()},
+    **{kind: layout.size for kind, layout in _FLOATS.items()},
+}
+_BY_JSON_NAME: Final = {kind.json_name: kind for kind in HeaderKind}
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderValue:
+    """A kind and the bytes of a value. Made by a `from_…`, by `of` from a Python value, or from kind and bytes.
+
+    Raises HeaderError when the bytes are not what the kind says. Each `as_…` refuses every kind but its own.
+    """
+
+    kind: HeaderKind
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        _check_length(self.raw, VALUE_LENGTH)
+        if self.kind.width not in (None, len(self.raw)):
+            refuse(VALUE_WIDTH, f"{self.kind.json_name} has {self.kind.width} bytes, not {len(self.raw)}")
+        if self.kind is HeaderKind.STRING:
+            _text(self.raw)
+        elif self.kind is HeaderKind.BOOL and self.raw not in (b"\0", b"\1"):
+            refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {self.raw[0]}")
+
+    @classmethod
+    def of_wire(cls, kind: HeaderKind, raw: bytes) -> Self:
+        """Keep what a peer sent, whatever its width; only its length is checked. Raises HeaderError."""
+        _check_length(raw, VALUE_LENGTH)
+        made = cls.__new__(cls)
+        object.__setattr__(made, "kind", kind)
+        object.__setattr__(made, "raw", raw)
+        return made
+
+    @classmethod
+    def of(cls, value: "HeaderValue | PythonValue") -> "HeaderValue":
+        """str, bytes, bool and float as they are; an int as the first of int64, uint64, int128, uint128 that holds it.
+
+        Raises HeaderError for anything else.
+        """
+        match value:
+            case HeaderValue():
+                return value
+            case bool():
+                return cls.from_bool(value)
+            case str():
+                return cls.from_str(value)
+            case bytes():
+                return cls.from_raw(value)
+            case float():
+                return cls.from_float64(value)
+            case int():
+                wide = (HeaderKind.INT64, HeaderKind.UINT64, HeaderKind.INT128, HeaderKind.UINT128)
+                return cls._integer(next((kind for kind in wide if _fits(kind, value)), HeaderKind.UINT128), value)
+            case _:
+                refuse(NOT_A_VALUE, f"{type(value).__name__} is none of str, bytes, bool, int, float")
+
+    @classmethod
+    def from_raw(cls, value: bytes) -> Self:
+        return cls(HeaderKind.RAW, bytes(value))
+
+    @classmethod
+    def from_str(cls, value: str) -> Self:
+        return cls(HeaderKind.STRING, _encoded(value))
+
+    @classmethod
+    def from_bool(cls, value: bool) -> Self:
+        return cls(HeaderKind.BOOL, b"\1" if value else b"\0")
+
+    @classmethod
+    def from_int8(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.INT8, value)
+
+    @classmethod
+    def from_int16(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.INT16, value)
+
+    @classmethod
+    def from_int32(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.INT32, value)
+
+    @classmethod
+    def from_int64(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.INT64, value)
+
+    @classmethod
+    def from_int128(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.INT128, value)
+
+    @classmethod
+    def from_uint8(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.UINT8, value)
+
+    @classmethod
+    def from_uint16(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.UINT16, value)
+
+    @classmethod
+    def from_uint32(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.UINT32, value)
+
+    @classmethod
+    def from_uint64(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.UINT64, value)
+
+    @classmethod
+    def from_uint128(cls, value: int) -> Self:
+        return cls._integer(HeaderKind.UINT128, value)
+
+    @classmethod
+    def from_float32(cls, value: float) -> Self:
+        """The nearest float of 32 bits. Raises HeaderError when the value is finite and none is."""
+        try:
+            return cls(HeaderKind.FLOAT32, _FLOATS[HeaderKind.FLOAT32].pack(value))
+        except OverflowError:
+            refuse(OUT_OF_RANGE, f"{value!r} does not fit float32")
+
+    @classmethod
+    def from_float64(cls, value: float) -> Self:
+        return cls(HeaderKind.FLOAT64, _FLOATS[HeaderKind.FLOAT64].pack(value))
+
+    def as_raw(self) -> bytes:
+        self._want(HeaderKind.RAW)
+        return self.raw
+
+    def as_str(self) -> str:
+        self._want(HeaderKind.STRING)
+        return _text(self.raw)
+
+    def as_bool(self) -> bool:
+        self._want(HeaderKind.BOOL)
+        if self.raw not in (b"\0", b"\1"):
+            refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {self.raw.hex()}")
+        return self.raw == b"\1"
+
+    def as_int8(self) -> int:
+        return self._as_integer(HeaderKind.INT8)
+
+    def as_int16(self) -> int:
+        return self._as_integer(HeaderKind.INT16)
+
+    def as_int32(self) -> int:
+        return self._as_integer(HeaderKind.INT32)
+
+    def as_int64(self) -> int:
+        return self._as_integer(HeaderKind.INT64)
+
+    def as_int128(self) -> int:
+        return self._as_integer(HeaderKind.INT128)
+
+    def as_uint8(self) -> int:
+        return self._as_integer(HeaderKind.UINT8)
+
+    def as_uint16(self) -> int:
+        return self._as_integer(HeaderKind.UINT16)
+
+    def as_uint32(self) -> int:
+        return self._as_integer(HeaderKind.UINT32)
+
+    def as_uint64(self) -> int:
+        return self._as_integer(HeaderKind.UINT64)
+
+    def as_uint128(self) -> int:
+        return self._as_integer(HeaderKind.UINT128)
+
+    def as_float32(self) -> float:
+        return self._as_float(HeaderKind.FLOAT32)
+
+    def as_float64(self) -> float:
+        return self._as_float(HeaderKind.FLOAT64)
+
+    @property
+    def python(self) -> PythonValue:
+        """The value as Python has it, by its kind. Raises HeaderError for bytes that are not what the kind says."""
+        if self.kind in _INTEGERS:
+            return self._as_integer(self.kind)
+        if self.kind in _FLOATS:
+            return self._as_float(self.kind)
+        if self.kind is HeaderKind.BOOL:
+            return self.as_bool()
+        return self.as_str() if self.kind is HeaderKind.STRING else self.as_raw()
+
+    @classmethod
+    def _integer(cls, kind: HeaderKind, value: int) -> Self:
+        if not isinstance(value, int) or isinstance(value, bool):
+            refuse(NOT_A_VALUE, f"{kind.json_name} is made of an int, not {type(value).__name__}")
+        if not _fits(kind, value):
+            refuse(OUT_OF_RANGE, f"{value} does not fit {kind.json_name}")
+        width, signed = _INTEGERS[kind]
+        return cls(kind, value.to_bytes(width, "little", signed=signed))
+
+    def _as_integer(self, kind: HeaderKind) -> int:
+        self._want(kind)
+        return int.from_bytes(self.raw, "little", signed=_INTEGERS[kind][1])
+
+    def _as_float(self, kind: HeaderKind) -> float:
+        self._want(kind)
+        value: float = _FLOATS[kind].unpack(self.raw)[0]
+        return value
+
+    def _want(self, kind: HeaderKind) -> None:
+        if self.kind is not kind:
+            refuse(WRONG_KIND, f"the value is {self.kind.json_name}, not {kind.json_name}")
+        if kind.width not in (None, len(self.raw)):
+            refuse(VALUE_WIDTH, f"{kind.json_name} has {kind.width} bytes, not {len(self.raw)}")
+
+
+class HeaderKey:
+    """A key: 1..255 bytes and a kind, which is string for all but a few clients of today.
+
+    A string key equals, and hashes as, its str, so `"key 1" in headers` is what it looks like. Case counts.
+    """
+
+    __slots__ = ("kind", "raw")
+    kind: HeaderKind
+    raw: bytes
+
+    def __init__(self, key: "str | bytes | HeaderKey", kind: HeaderKind = HeaderKind.STRING) -> None:
+        """A str is a string key. Raises HeaderError for a key that is empty, too long, or not what `kind` says."""
+        if isinstance(key, HeaderKey):
+            self.kind, self.raw = key.kind, key.raw
+            return
+        raw = _encoded(key) if isinstance(key, str) else bytes(key)
+        _check_length(raw, KEY_LENGTH)
+        if kind is not HeaderKind.STRING:
+            HeaderValue(kind, raw)
+        elif not isinstance(key, str):
+            _text(raw)
+        self.kind, self.raw = kind, raw
+
+    @classmethod
+    def seed(cls, key: str) -> "HeaderKey":
+        """As the SDKs up to apache-iggy 0.6 make a key: in lower case, by Unicode's rules."""
+        return cls(key.lower())
+
+    @classmethod
+    def of_wire(cls, kind: HeaderKind, raw: bytes) -> "HeaderKey":
+        """What a peer sent: length and UTF-8 are checked, the width of a number is not. Raises HeaderError."""
+        _check_length(raw, KEY_LENGTH)
+        if kind is HeaderKind.STRING:
+            _text(raw)
+        made = cls.__new__(cls)
+        made.kind, made.raw = kind, raw
+        return made
+
+    def __str__(self) -> str:
+        """The text of a string key; of another one its Python value, or what its bytes are if they are not that."""
+        if self.kind is HeaderKind.STRING:
+            return self.raw.decode()
+        try:
+            return str(HeaderValue.of_wire(self.kind, self.raw).python)
+        except HeaderError:
+            return self.raw.hex()
+
+    def __repr__(self) -> str:
+        kind = "" if self.kind is HeaderKind.STRING else f", {self.kind.json_name}"
+        return f"HeaderKey({str(self)!r}{kind})"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, HeaderKey):
+            return self.kind is other.kind and self.raw == other.raw
+        return (
+            isinstance(other, str)
+            and self.kind is HeaderKind.STRING
+            and self.raw == other.encode("utf-8", "surrogatepass")
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.raw.decode()) if self.kind is HeaderKind.STRING else hash((self.kind, self.raw))
+
+    def __reduce__(self) -> Any:
+        return HeaderKey.of_wire, (self.kind, self.raw)
+
+
+def _fits(kind: HeaderKind, value: int) -> bool:
+    width, signed = _INTEGERS[kind]
+    low = -(1 << (8 * width - 1)) if signed else 0
+    return low <= value < low + (1 << (8 * width))
+
+
+def _check_length(raw: bytes, rule: str) -> None:
+    if not 1 <= len(raw) <= LONGEST:
+        refuse(rule, f"a {rule.partition(' ')[0]} has 1 to {LONGEST} bytes, not {len(raw)}")
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        refuse(NOT_UTF8, f"byte {error.start} of {raw[:40]!r} is not UTF-8")
+
+
+def _encoded(text: str) -> bytes:
+    if not isinstance(text, str):
+        refuse(NOT_A_VALUE, f"a string is made of a str, not {type(text).__name__}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        refuse(NOT_UTF8, f"{text[error.start]!r} at {error.start} has no UTF-8 form")

@@ -1,0 +1,227 @@
+"""`TypedHeaders`: a message's typed headers as a dictionary, and their forms on the wire and in JSON.
+
+Two binary forms, all integers little-endian, headers back to back without a count:
+
+    SEED     | key length u32 | key UTF-8 | kind u8 | value length u32 | value |                 up to apache-iggy 0.6
+    TYPED    | key kind u8 | key length u32 | key | kind u8 | value length u32 | value |         apache-iggy 0.7 and later
+
+Two JSON forms, binary parts in base64 (standard alphabet, padded):
+
+    SEED     {"key": {"kind": "string", "value": "dmFsdWU="}}
+    TYPED    [{"key": {"kind": "string", "value": "a2V5"}, "value": {"kind": "string", "value": "dmFsdWU="}}]
+
+The map keeps the order in which headers came; Iggy's own maps do not, so order means nothing to a peer and is not
+compared here either. No headers are zero bytes. Of a key that comes twice the last one counts, as upstream; `strict`
+refuses it, and values whose width is not that of their kind.
+
+Nothing is read past its stated length: any bytes decode, or raise HeaderError with key, byte and rule.
+"""
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from enum import Enum
+from typing import Any, Final, Self, TypeVar, overload
+
+from headwater.model.typed_header import (
+    NOT_A_VALUE,
+    WRONG_KIND,
+    HeaderKey,
+    HeaderKind,
+    HeaderValue,
+    PythonValue,
+    refuse,
+)
+
+TRUNCATED: Final = "truncated"
+DUPLICATE: Final = "duplicate"
+NOT_BASE64: Final = "not base64"
+TOTAL: Final = "total size"
+
+TOTAL_LIMIT: Final = (
+    100 * 1024
+)  # bytes of values in one SendMessages: "100 KB" in the seed document, 102400 in its source
+TOTAL_LIMIT_LATER: Final = 100_000  # from crate 0.1.0 on
+
+HeaderSource = Mapping[Any, HeaderValue | PythonValue] | Iterable[tuple[str | HeaderKey, HeaderValue | PythonValue]]
+
+T = TypeVar("T")
+_LENGTH = struct.Struct("<I")
+
+
+class HeaderForm(Enum):
+    """Which of the two ways of writing; the first is the seed document's."""
+
+    SEED = "seed"
+    TYPED = "typed"
+
+
+class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
+    """Headers by key. A str stands for a string key everywhere, and a Python value for the `HeaderValue.of` it.
+
+    headers = TypedHeaders({"key 1": "value1", "key-2": True})
+    headers["key_3"] = HeaderValue.from_uint64(123456)
+    headers["key_3"].as_uint64()
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, source: HeaderSource = (), /) -> None:
+        self._values: dict[HeaderKey, HeaderValue] = {}
+        for key, value in source.items() if isinstance(source, Mapping) else source:
+            self[key] = value
+
+    def __getitem__(self, key: str | HeaderKey) -> HeaderValue:
+        return self._values[key]  # type: ignore[index]  # a str finds the string key that equals it
+
+    def __setitem__(self, key: str | HeaderKey, value: HeaderValue | PythonValue) -> None:
+        self._values[HeaderKey(key)] = HeaderValue.of(value)
+
+    def __delitem__(self, key: str | HeaderKey) -> None:
+        del self._values[key]  # type: ignore[arg-type]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[HeaderKey]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def get(self, key: str | HeaderKey) -> HeaderValue | None: ...
+    @overload
+    def get(self, key: str | HeaderKey, default: T) -> HeaderValue | T: ...
+    def get(self, key: str | HeaderKey, default: object = None) -> object:
+        """The value, or `default`."""
+        return self._values.get(key, default)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return self._values == other._values if isinstance(other, TypedHeaders) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{str(key)!r}: {value.kind.json_name} {value.raw!r}" for key, value in self.items())
+        return f"TypedHeaders({{{shown}}})"
+
+    def to_python(self) -> dict[str, PythonValue]:
+        """A plain dictionary of Python values. Raises HeaderError for a value that is not what its kind says."""
+        return {str(key): value.python for key, value in self.items()}
+
+    @property
+    def value_bytes(self) -> int:
+        """What counts against the seed's total limit: the bytes of all values, without keys and lengths."""
+        return sum(len(value.raw) for value in self._values.values())
+
+    # ── binary ──
+
+    def encode(self, form: HeaderForm = HeaderForm.SEED) -> bytes:
+        """The headers as they travel; b"" when there are none. Raises HeaderError for a key that the form cannot say."""
+        pieces = []
+        for key, value in self._values.items():
+            if form is HeaderForm.TYPED:
+                pieces.append(bytes((key.kind,)))
+            elif key.kind is not HeaderKind.STRING:
+                refuse(WRONG_KIND, f"a key in this form is a string, not {key.kind.json_name}", str(key))
+            pieces += (
+                _LENGTH.pack(len(key.raw)),
+                key.raw,
+                bytes((value.kind,)),
+                _LENGTH.pack(len(value.raw)),
+                value.raw,
+            )
+        return b"".join(pieces)
+
+    @classmethod
+    def decode(cls, data: bytes, form: HeaderForm = HeaderForm.SEED, strict: bool = False) -> Self:
+        """The headers in `data`, all of it. Raises HeaderError."""
+        made = cls()
+        at = 0
+        while at < len(data):
+            start = at
+            key_kind = HeaderKind.STRING
+            if form is HeaderForm.TYPED:
+                key_kind = HeaderKind.of_code(data[at], offset=at)
+                at += 1
+            raw_key, at = _sized(data, at, None)
+            key = HeaderKey.of_wire(key_kind, raw_key)
+            if at >= len(data):
+                refuse(TRUNCATED, "the kind is missing", str(key), at)
+            kind = HeaderKind.of_code(data[at], str(key), at)
+            raw, at = _sized(data, at + 1, str(key))
+            if strict and key in made._values:
+                refuse(DUPLICATE, "the key is there already", str(key), start)
+            made._values[key] = (HeaderValue if strict else HeaderValue.of_wire)(kind, raw)
+        return made
+
+    # ── JSON ──
+
+    def to_json(self, form: HeaderForm = HeaderForm.SEED) -> Any:
+        """What a JSON encoder takes: an object in the seed's form, a list in today's. Raises HeaderError as `encode`."""
+        if form is HeaderForm.TYPED:
+            return [{"key": _json(k.kind, k.raw), "value": _json(v.kind, v.raw)} for k, v in self._values.items()]
+        for key in self._values:
+            if key.kind is not HeaderKind.STRING:
+                refuse(WRONG_KIND, f"a key in this form is a string, not {key.kind.json_name}", str(key))
+        return {str(key): _json(value.kind, value.raw) for key, value in self._values.items()}
+
+    @classmethod
+    def from_json(cls, document: Any, strict: bool = False) -> Self:
+        """From decoded JSON of either form, told apart by their shape; None and absent mean no headers.
+
+        The lengths are checked, which the seed's own JSON decoder forgot. Raises HeaderError.
+        """
+        made = cls()
+        if isinstance(document, dict):
+            pairs = [(HeaderKey(key), value) for key, value in document.items()]
+        elif isinstance(document, list):
+            if not all(isinstance(entry, dict) and {"key", "value"} <= entry.keys() for entry in document):
+                refuse(NOT_A_VALUE, "each header is an object with key and value")
+            pairs = [(HeaderKey.of_wire(*_of_json(entry["key"], None)), entry["value"]) for entry in document]
+        elif document is None:
+            pairs = []
+        else:
+            refuse(NOT_A_VALUE, f"headers are an object or a list, not {type(document).__name__}")
+        for key, value in pairs:
+            if strict and key in made._values:
+                refuse(DUPLICATE, "the key is there already", str(key))
+            kind, raw = _of_json(value, str(key))
+            made._values[key] = (HeaderValue if strict else HeaderValue.of_wire)(kind, raw)
+        return made
+
+
+def check_total(value_bytes: int, limit: int = TOTAL_LIMIT) -> None:
+    """`value_bytes` summed over what the limit covers: all messages of a request at first, one message later.
+
+    Raises HeaderError above `limit`.
+    """
+    if value_bytes > limit:
+        refuse(TOTAL, f"{value_bytes} bytes of header values are more than {limit}")
+
+
+def _sized(data: bytes, at: int, key: str | None) -> tuple[bytes, int]:
+    """(bytes, end) of what stands behind a u32 length."""
+    if at + _LENGTH.size > len(data):
+        refuse(TRUNCATED, "a length is missing", key, at)
+    (length,) = _LENGTH.unpack_from(data, at)
+    start = at + _LENGTH.size
+    if start + length > len(data):
+        refuse(TRUNCATED, f"{length} bytes are announced, {len(data) - start} are there", key, at)
+    return data[start : start + length], start + length
+
+
+def _json(kind: HeaderKind, raw: bytes) -> dict[str, str]:
+    return {"kind": kind.json_name, "value": base64.b64encode(raw).decode()}
+
+
+def _of_json(entry: Any, key: str | None) -> tuple[HeaderKind, bytes]:
+    if not isinstance(entry, dict) or not isinstance(entry.get("value"), str):
+        refuse(NOT_A_VALUE, "it is an object with a kind and a base64 value", key)
+    kind = HeaderKind.of_json_name(entry.get("kind"), key)
+    try:
+        return kind, base64.b64decode(entry["value"], validate=True)
+    except (binascii.Error, ValueError) as error:
+        refuse(NOT_BASE64, f"the value is no base64: {error}", key)
