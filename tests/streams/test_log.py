@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def open_log(files: Files | None = None, options: LogOptions | None = None) -> Log:
-    return Log.open(files or RecordingFiles(), "log", options or LogOptions(), 1)
+    return Log.open(files or RecordingFiles(), "log", options or LogOptions(preallocate_bytes=0), 1)
 
 
 def stage(log: Log, *payloads: bytes) -> StagedBatch:
@@ -138,7 +138,7 @@ def test_an_abandoned_batch_leaves_a_gap_that_survives_reopening() -> None:
 
 def test_reading_stops_at_either_limit_but_gives_at_least_one_record() -> None:
     for cache_bytes in (0, 1 << 20):
-        log = open_log(options=LogOptions(batch_bytes=100, cache_bytes=cache_bytes))
+        log = open_log(options=LogOptions(batch_bytes=100, cache_bytes=cache_bytes, preallocate_bytes=0))
         append(log, *(b"%010d" % number for number in range(50)))  # 20 bytes each with the subject
         assert payloads(log, 10, 3) == [b"%010d" % number for number in (10, 11, 12)]
         assert payloads(log, 10, 100, 60) == [b"%010d" % number for number in (10, 11, 12)]
@@ -151,9 +151,9 @@ def test_reading_stops_at_either_limit_but_gives_at_least_one_record() -> None:
 
 def test_reads_are_the_same_from_the_cache_and_from_every_segment() -> None:
     expected = [b"%05d" % number * 100 for number in range(2000)]
-    cached = open_log(options=LogOptions(cache_bytes=1 << 30))
-    stored = open_log(options=LogOptions(cache_bytes=0, segment_bytes=64 << 10))
-    mixed = open_log(options=LogOptions(cache_bytes=100_000, segment_bytes=64 << 10))
+    cached = open_log(options=LogOptions(cache_bytes=1 << 30, preallocate_bytes=0))
+    stored = open_log(options=LogOptions(cache_bytes=0, segment_bytes=64 << 10, preallocate_bytes=0))
+    mixed = open_log(options=LogOptions(cache_bytes=100_000, segment_bytes=64 << 10, preallocate_bytes=0))
     for log in (cached, stored, mixed):
         for start in range(0, 2000, 40):
             append(log, *expected[start : start + 40])
@@ -164,7 +164,7 @@ def test_reads_are_the_same_from_the_cache_and_from_every_segment() -> None:
 
 
 def test_records_can_be_walked_without_copying_their_payloads() -> None:
-    log = open_log(options=LogOptions(batch_bytes=500))
+    log = open_log(options=LogOptions(batch_bytes=500, preallocate_bytes=0))
     append(log, *(b"%d" % number for number in range(100)))
     found = []
     for batch in log.batches(40):
@@ -177,7 +177,7 @@ def test_records_can_be_walked_without_copying_their_payloads() -> None:
 
 def test_large_records_get_segments_of_their_own_and_come_back() -> None:
     files = RecordingFiles()
-    log = open_log(files, LogOptions(segment_bytes=64 << 10, cache_bytes=1 << 20))
+    log = open_log(files, LogOptions(segment_bytes=64 << 10, cache_bytes=1 << 20, preallocate_bytes=0))
     large = [bytes([number]) * (1 << 20) for number in range(3)]
     for payload in large:
         append(log, payload)
@@ -191,7 +191,7 @@ def test_large_records_get_segments_of_their_own_and_come_back() -> None:
 
 def test_one_staged_batch_is_one_sync_however_many_records_it_has() -> None:
     files = RecordingFiles()
-    log = open_log(files, LogOptions(batch_bytes=1000))
+    log = open_log(files, LogOptions(batch_bytes=1000, preallocate_bytes=0))
     append(log, b"first")
     before = len(files.calls)
     append(log, *(b"%d" % number for number in range(500)))
@@ -200,7 +200,7 @@ def test_one_staged_batch_is_one_sync_however_many_records_it_has() -> None:
 
 def test_the_interval_policy_syncs_when_the_interval_has_passed_and_when_told() -> None:
     files = RecordingFiles()
-    log = open_log(files, LogOptions(sync="interval", sync_interval_ns=100))
+    log = open_log(files, LogOptions(sync="interval", sync_interval_ns=100, preallocate_bytes=0))
 
     def syncs(timestamp_ns: int) -> int:
         before = len(files.calls)
@@ -281,7 +281,7 @@ def test_a_failed_sync_makes_the_log_read_only_for_good(number: int) -> None:
 
 def test_a_read_error_is_a_storage_error_and_costs_nothing_else() -> None:
     files = RecordingFiles()
-    log = open_log(files, LogOptions(cache_bytes=0))
+    log = open_log(files, LogOptions(cache_bytes=0, preallocate_bytes=0))
     append(log, b"one")
     files.read_error = errno.EIO
     with pytest.raises(StorageError, match="cannot read"):
@@ -300,7 +300,7 @@ def test_records_that_the_format_cannot_hold_are_refused_and_the_batch_goes_on()
 
 def test_few_files_are_held_open_however_many_segments_there_are() -> None:
     files = RecordingFiles()
-    log = open_log(files, LogOptions(segment_bytes=64 << 10, cache_bytes=0))
+    log = open_log(files, LogOptions(segment_bytes=64 << 10, cache_bytes=0, preallocate_bytes=0))
     for number in range(60):
         append(log, b"%d" % number * 30_000)
     assert len(payloads(log)) == 60

@@ -35,7 +35,14 @@ class History:
 
 
 def options(sync: SyncPolicy = "always") -> LogOptions:
-    return LogOptions(segment_bytes=64 << 10, batch_bytes=600, sync=sync, sync_interval_ns=50, cache_bytes=2000)
+    return LogOptions(
+        segment_bytes=64 << 10,
+        batch_bytes=600,
+        sync=sync,
+        sync_interval_ns=50,
+        cache_bytes=2000,
+        preallocate_bytes=3000,
+    )
 
 
 def work(log: Log, files: RecordingFiles, random: Random, batches: int) -> History:

@@ -98,7 +98,7 @@ def test_a_batch_of_another_log_or_of_a_newer_format_is_told_apart() -> None:
     assert f.decode_batch_header(head, 0, b"stranger") is None
     for at, name in ((16, "version"), (17, "dialect"), (18, "flags")):
         newer = bytearray(head)
-        newer[at] ^= 2
+        newer[at] ^= 4
         newer[12:16] = struct.pack("<I", crc32c(bytes(newer[16:])))
         with pytest.raises(CorruptLog, match=name):
             f.decode_batch_header(bytes(newer), 0, IDENTITY)

@@ -8,7 +8,7 @@ from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import segment_name
 
-OPTIONS = LogOptions(segment_bytes=64 << 10)
+OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 SEGMENT = f"log/{segment_name(0)}"
 
 

@@ -11,7 +11,7 @@ from headwater.streams.log_format import SECTOR_SIZE
 from headwater.streams.options import LogOptions
 from headwater.streams.writer import StagedBatch
 
-OPTIONS = LogOptions(segment_bytes=64 << 10)
+OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 
 
 def open_log(options: LogOptions = OPTIONS) -> tuple[RecordingFiles, Log]:
@@ -67,7 +67,7 @@ def test_a_new_segment_is_durable_and_named_by_the_state_before_its_first_batch(
 
 
 def test_never_means_no_sync_of_batches_but_the_reservation_is_durable() -> None:
-    files, log = open_log(LogOptions(sync="never"))
+    files, log = open_log(LogOptions(sync="never", preallocate_bytes=0))
     append(log, b"one")
     before = len(files.calls)
     append(log, b"two")

@@ -75,6 +75,15 @@ class RecordingFile:
         del content[size:]
         content.extend(bytes(size - len(content)))
 
+    def allocate(self, size: int) -> None:
+        self._files.fail_if_told()
+        content = self._content()
+        if self._files.room(max(0, size - len(content))) is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if size > len(content):
+            self._files.record("truncate", self._inode, size)
+            content.extend(bytes(size - len(content)))
+
     def fdatasync(self) -> None:
         assert not self.closed, "used after close"
         fault = self._files.fault()

@@ -1,40 +1,65 @@
-"""Where in a segment to start looking for an offset: one entry per `SPACING` bytes of batches.
+"""Where in a segment to start looking, for an offset or for a time: one entry per `SPACING` bytes of batches.
 
 Sparse, so that ten million one-record batches cost megabytes and not hundreds of them; in memory, built while the
 batches are checked at opening and extended as they are published. It is a hint and nothing more: a reader walks the
 batches from the position it is given, checking each, and never takes the index's word for what is there.
+
+Offsets and positions ascend. Clocks step back, so for time an entry holds the latest time stamp of everything before
+it: if that is too early, so is all that it stands for.
 """
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
-SPACING = 4096  # bytes; a look-up reads at most this much (or one batch) too much, and 1 GiB costs 4 MiB of index
+SPACING = 4096  # bytes; a look-up reads at most this much (or one batch) too much, and 1 GiB costs 6 MiB of index
+BEFORE_ALL = -(1 << 63)
 
 
 class SparseIndex:
-    """Batch base offsets and their file positions, both ascending. Positions start at `start`."""
+    """Batch base offsets, their file positions, and the latest time stamp before each. Positions start at `start`."""
 
-    __slots__ = ("_next", "_offsets", "_positions", "_start")
+    __slots__ = ("_next", "_start", "latest", "offsets", "positions", "times")
 
     def __init__(self, start: int) -> None:
-        self._offsets = array("Q")
-        self._positions = array("Q")
+        self.offsets = array("Q")
+        self.positions = array("Q")
+        self.times = array("q")
+        self.latest = BEFORE_ALL
         self._start = start
         self._next = start
 
-    def add(self, base_offset: int, position: int) -> None:
-        """Note the batch at `position`; kept only when the last kept one is `SPACING` bytes behind."""
+    @classmethod
+    def restored(
+        cls, start: int, offsets: "array[int]", positions: "array[int]", times: "array[int]", latest: int
+    ) -> "SparseIndex":
+        """An index that was stored; the arrays become its own."""
+        index = cls(start)
+        index.offsets, index.positions, index.times, index.latest = offsets, positions, times, latest
+        if positions:
+            index._next = positions[-1] + SPACING
+        return index
+
+    def add(self, base_offset: int, position: int, first_ns: int = 0, last_ns: int = 0) -> None:
+        """Note the batch at `position`, with its first and last time stamp; an entry is kept only when the last one is
+        `SPACING` bytes behind."""
         if position >= self._next:
-            self._offsets.append(base_offset)
-            self._positions.append(position)
+            self.offsets.append(base_offset)
+            self.positions.append(position)
+            self.times.append(self.latest)
             self._next = position + SPACING
+        self.latest = max(self.latest, first_ns, last_ns)
 
     def locate(self, offset: int) -> tuple[int, int]:
         """(position, base offset) of a batch at or before the one that holds `offset`."""
-        entry = bisect_right(self._offsets, offset) - 1
+        entry = bisect_right(self.offsets, offset) - 1
         if entry < 0:
             return self._start, 0
-        return self._positions[entry], self._offsets[entry]
+        return self.positions[entry], self.offsets[entry]
+
+    def offset_before(self, time_ns: int) -> int:
+        """An offset below which every record is older than `time_ns`."""
+        entry = bisect_left(self.times, time_ns) - 1
+        return self.offsets[entry] if entry >= 0 else 0
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)

@@ -21,6 +21,11 @@ given out again while the log is open, whatever becomes of it, and an offset tha
 record, through crashes, cuts and lost files (`recovery` says by which means). So offsets have gaps: where a batch was
 refused or was lost. Count records with `record_count`, not by subtraction.
 
+Deleting has two phases too. `discard` and `discard_range` take records out of every reader's sight at once; the deletion
+itself travels with the next sealed batch, as a tombstone, and is durable when that is. Room on the disk is given back by
+upkeep, between two writes: `plan_upkeep` (loop) says what is worth doing, `maintain` (worker) does it, `settle` (loop)
+puts it into effect.
+
 What reading finds damaged it skips and adds to `damage`; it never returns a byte whose CRC32C failed.
 """
 
@@ -37,14 +42,17 @@ from headwater.streams.log_format import (
     StoredRecord,
     read_records,
 )
-from headwater.streams.opening import OpenedLog, delete_directory, open_directory
+from headwater.streams.offset_set import OffsetSet
+from headwater.streams.opening import OpenedLog, delete_directory, open_directory, save_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recent import RecentBatches
 from headwater.streams.recovery import Damage, RecoveryReport, SpoiledBytes
 from headwater.streams.segment import Segment
+from headwater.streams.tombstones import Range
+from headwater.streams.upkeep import Upkeep, plan_upkeep
 from headwater.streams.writer import LogWriter, StagedBatch
 
-__all__ = ["Log", "LogOptions", "StagedBatch", "StoredBatch", "StoredRecord"]
+__all__ = ["Log", "LogOptions", "StagedBatch", "StoredBatch", "StoredRecord", "Upkeep"]
 
 USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
@@ -73,9 +81,13 @@ class Log:
         self._lock = opened.lock
         self._segments: list[Segment] = opened.segments
         self._with_handle: list[Segment] = []
-        self._start_offset = opened.state.start_offset
         self._end_offset = opened.report.next_offset
+        self._absent: OffsetSet = opened.absent
+        self._start_offset = min(self._absent.next_outside(opened.state.start_offset), self._end_offset)
         self._records = opened.report.records
+        self._deletions: list[Range] = []
+        self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
+        self.document = opened.document
         self._recent = RecentBatches(options.cache_bytes)
         self._open_batch = BatchBuilder(self._end_offset)
         self._full_batches: list[BatchBuilder] = []
@@ -89,9 +101,10 @@ class Log:
     def open(cls, files: Files, directory: str, options: LogOptions, now_ns: int) -> Self:
         """Recover the log in `directory`, or make a new one; `recovery` says what was found. Takes a lock on it.
 
-        Every batch is read and checked: about 0.5 GB/s, but up to 40 us a batch where batches are tiny. Raises
-        StorageError when somebody else has the log open or the disk fails, CorruptLog when it was written by a newer
-        version.
+        After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
+        else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
+        `document` is None. Raises StorageError when somebody else has the log open or the disk fails, CorruptLog when
+        it was written by a newer version.
         """
         opened = open_directory(files, directory, now_ns)
         try:
@@ -121,18 +134,39 @@ class Log:
         return self._records
 
     @property
+    def absent_count(self) -> int:
+        """Offsets from `start_offset` to `end_offset` that hold no record: deleted, refused, or lost."""
+        return self._end_offset - self._start_offset - self._records
+
+    def is_absent(self, offset: int) -> bool:
+        """Whether no readable record has this offset: it is below `start_offset`, deleted, refused, or lost."""
+        return offset < self._start_offset or offset in self._absent
+
+    def count(self, start: int, end: int) -> int:
+        """Readable records in `[start, end)`."""
+        start, end = max(start, self._start_offset), min(end, self._end_offset)
+        return end - start - self._absent.count(start, end) if start < end else 0
+
+    @property
     def size_bytes(self) -> int:
         """Published bytes in all segments, head pages included."""
         return sum(segment.end_position for segment in self._segments)
 
     @property
     def first_timestamp_ns(self) -> int | None:
-        """Of the oldest record; None in an empty log."""
-        return next((found for segment in self._segments if (found := segment.first_timestamp_ns) is not None), None)
+        """Of the oldest readable record; None in an empty log. Raises StorageError when the disk cannot be read."""
+        if not self._records:
+            return None
+        if self._first_timestamp is None or self._first_timestamp[0] != self._start_offset:
+            records = self.read(self._start_offset, 1, 1)
+            if not records:
+                return None
+            self._first_timestamp = (self._start_offset, records[0].timestamp_ns)
+        return self._first_timestamp[1]
 
     @property
     def last_timestamp_ns(self) -> int | None:
-        """Of the newest readable record; None in an empty log."""
+        """Of the record that was stored last, deleted or not, as long as its segment is there; None when there is none."""
         segments = reversed(self._segments)
         return next((found for segment in segments if (found := segment.last_timestamp_ns) is not None), None)
 
@@ -152,21 +186,66 @@ class Log:
             batch = self._open_batch = BatchBuilder(batch.end_offset)
         return batch.append(subject, header_block, payload, timestamp_ns)
 
+    def discard(self, offset: int) -> bool:
+        """Take one readable record away, at once and for all readers; durable with the next batch that is written.
+        False when there is none at this offset. Raises WriteFailed when the log is read-only."""
+        return self.discard_range(offset, offset + 1) == 1
+
+    def discard_range(self, start: int, end: int) -> int:
+        """As `discard`, for all readable records in `[start, end)`; returns how many there were."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        start, end = max(start, self._start_offset), min(end, self._end_offset)
+        if start >= end or not self._absent_from_now(start, end):
+            return 0
+        gone = 0
+        at = max(0, bisect_right(self._segments, start, key=lambda segment: segment.base_offset) - 1)
+        for segment in self._segments[at:]:
+            if segment.base_offset >= end:
+                break
+            low, high = max(start, segment.base_offset), min(end, segment.end_offset)
+            if low < high:
+                new = self._absent.add(low, high)
+                segment.dead += new
+                gone += new
+        self._records -= gone
+        if self._deletions and self._deletions[-1][1] == start:
+            self._deletions[-1] = (self._deletions[-1][0], end)
+        else:
+            self._deletions.append((start, end))
+        if start <= self._start_offset:
+            self._start_offset = min(self._absent.next_outside(self._start_offset), self._end_offset)
+            self._absent.discard_below(self._start_offset)
+        return gone
+
+    def _absent_from_now(self, start: int, end: int) -> bool:
+        """Whether anything is there to delete."""
+        return self._absent.count(start, end) < end - start
+
+    @property
+    def has_deletions(self) -> bool:
+        """Whether there are deletions that `seal` has not taken yet."""
+        return bool(self._deletions)
+
     @property
     def staged_bytes(self) -> int:
         """Bytes that wait for `seal`: what a caller bounds when the disk is slower than the publishers."""
         return self._open_batch.size + sum(batch.size for batch in self._full_batches)
 
     def seal(self) -> StagedBatch | None:
-        """Everything staged since the last seal, as one unit of writing and acknowledging; None when nothing was."""
-        builders = self._full_batches
+        """Everything staged and deleted since the last seal, as one unit of writing and acknowledging; None when nothing
+        was."""
+        builders, deletions = self._full_batches, self._deletions
         if self._open_batch.record_count:
             builders.append(self._open_batch)
-        if not builders:
+        if not builders and not deletions:
             return None
-        self._full_batches = []
-        self._open_batch = BatchBuilder(builders[-1].end_offset)
-        return StagedBatch(builders, builders[0].base_offset, builders[-1].end_offset)
+        start, end = builders[0].base_offset if builders else self.next_offset, self.next_offset
+        self._deletions = []
+        if builders:
+            self._full_batches = []
+            self._open_batch = BatchBuilder(end)
+        return StagedBatch(builders, start, end, deletions)
 
     def write(self, batch: StagedBatch) -> None:
         """Blocking; the worker thread's. When it returns, the batch is on disk, and durable as the sync policy has it.
@@ -192,8 +271,13 @@ class Log:
             if placed.segment is not self._segments[-1]:
                 self._segments.append(placed.segment)
             placed.segment.publish(placed.position, placed.header)
-            self._recent.add(placed.header, placed.body)
-            self._records += placed.header.record_count
+            if placed.header.holds_records:
+                self._recent.add(placed.header, placed.body)
+                self._records += placed.header.record_count
+        if batch.base_offset > self._end_offset:
+            self._absent.add(self._end_offset, batch.base_offset)
+            if self._start_offset == self._end_offset:
+                self._start_offset = batch.base_offset
         self._end_offset = batch.end_offset
         batch.placed.clear()
 
@@ -202,6 +286,34 @@ class Log:
         if batch.placed:
             raise StorageError("a written batch is in the log: publish it", value=(batch.base_offset, batch.end_offset))
         batch.builders.clear()
+        self._deletions = batch.deletions + self._deletions
+
+    def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
+        """What would give room back now; None when nothing is worth doing. `erase`: an offset whose deleted record is to
+        leave the disk, worth it or not. Between a plan and its `settle` no batch may be written."""
+        if self._writer.failure is not None:
+            return None
+        return plan_upkeep(self._segments, self._start_offset, self._end_offset, self._absent, erase)
+
+    def maintain(self, upkeep: Upkeep) -> None:
+        """Blocking; the worker thread's, as `write`. Raises DiskFull or WriteFailed; the log is then as it was, or
+        read-only."""
+        self._writer.maintain(upkeep)
+
+    def settle(self, upkeep: Upkeep) -> None:
+        """The loop thread, after `maintain`: from now on readers use what it made. Raises StorageError."""
+        if upkeep.opened is not None and upkeep.opened is not self._segments[-1]:
+            self._segments.append(upkeep.opened)
+        for segment in upkeep.dropped:
+            self._segments.remove(segment)
+            if segment in self._with_handle:
+                self._with_handle.remove(segment)
+            segment.release()
+        try:
+            upkeep.put_in_place(self._files)
+        except OSError as error:
+            raise storage_error("put a compacted segment in place", error) from error
+        self._unfinished = []
 
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
@@ -209,13 +321,48 @@ class Log:
         records: list[StoredRecord] = []
         if max_records <= 0:
             return records
+        offset = max(offset, self._start_offset)
         for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
-            taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
+            if self._absent.touches(max(batch.header.base_offset, offset), batch.header.end_offset):
+                taken = self._read_present(batch, offset, max_records, max_bytes, records)
+            else:
+                taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
             max_bytes -= taken
             if taken < 0 or max_bytes <= 0 or len(records) >= max_records:
                 self._remember_unfinished(batch)
                 break
         return records
+
+    def _read_present(
+        self, batch: StoredBatch, offset: int, max_records: int, max_bytes: int, into: list[StoredRecord]
+    ) -> int:
+        """As `read_records`, past what is deleted."""
+        taken = 0
+        absent, cursor = self._absent, batch.cursor()
+        while cursor.advance():
+            if cursor.offset < offset or cursor.offset in absent:
+                continue
+            size = cursor.end - cursor.subject_at
+            if len(into) >= max_records or (into and taken + size > max_bytes):
+                return -1 - taken
+            into.append(cursor.record())
+            taken += size
+        return taken
+
+    def offset_at(self, time_ns: int) -> int:
+        """The first offset whose record is not older than `time_ns`; `end_offset` when all are older. Found by the time
+        index and a look at some 4 KiB of batches; exact also where the clock stepped back. Raises StorageError."""
+        for segment in self._segments:
+            if segment.end_offset > self._start_offset and segment.facts.index.latest >= time_ns:
+                offset = max(segment.facts.index.offset_before(time_ns), segment.base_offset, self._start_offset)
+                while records := self.read(offset, 256, 1 << 18):
+                    for record in records:
+                        if record.timestamp_ns >= time_ns:
+                            return record.offset
+                    offset = records[-1].offset + 1
+                    if offset >= segment.end_offset:
+                        break
+        return self._end_offset
 
     def _remember_unfinished(self, batch: StoredBatch) -> None:
         """A reader stopped inside this batch and will be back for the rest: a stored batch is checked as a whole, so to
@@ -226,7 +373,8 @@ class Log:
                 del self._unfinished[0]
 
     def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
-        """The published batches that end above `offset`, in order. The caller stops when it has enough; reads are sized
+        """The published batches that end above `offset`, in order, with whatever deleted records are still in them (see
+        `is_absent`). The caller stops when it has enough; reads are sized
         for `expected_bytes`. What is published meanwhile may or may not be seen.
 
         Damage is skipped and reported in `damage`. Raises StorageError when the disk cannot be read."""
@@ -277,16 +425,31 @@ class Log:
         size = spoiled.end_position - spoiled.position
         self.damage.append(Damage("corrupt", spoiled.start_offset, end, True, segment.name, spoiled.position, size))
 
-    def close(self) -> None:
+    def close(self, document: bytes = b"") -> None:
         """Make everything written durable, note a clean end, give the files back. Staged records that were not written
-        are dropped. Raises WriteFailed when that fails; the files are given back all the same. Once is enough."""
+        are dropped. `document` is kept for the next opening, if the log needs no recovery then. Raises WriteFailed when
+        that fails; the files are given back all the same. Once is enough."""
         if self._closed:
             return
         self._closed = True
         try:
-            self._writer.close()
+            self._flush_deletions()
+            indexable = len(self.damage) == len(self.recovery.damage)  # else damage was met that no opening knows of
+            self._writer.close(self._start_offset, (lambda: self._save_index(document)) if indexable else None)
         finally:
             self._release()
+
+    def _flush_deletions(self) -> None:
+        if self._deletions and self._writer.failure is None:
+            self._open_batch, self._full_batches = BatchBuilder(self._end_offset), []
+            batch = StagedBatch([], self._writer.next_offset, self._writer.next_offset, self._deletions)
+            self._deletions = []
+            self._writer.write(batch)
+            self.publish(batch)
+
+    def _save_index(self, document: bytes) -> int:
+        facts = [segment.facts for segment in self._segments]
+        return save_index(self._files, self.directory, facts, self._absent, self._start_offset, document)
 
     def delete(self) -> None:
         """Remove the log from the disk. Raises StorageError when the disk refuses; the log is closed either way."""

@@ -17,7 +17,7 @@ A segment file is one head page and then batches, back to back, to the end of th
       | record count u32 | offset span u32      offsets [base, base + span); count < span once records were removed
       | body size u32 | base offset u64
       | first timestamp i64 | last timestamp i64 | body crc u32 | reserved u32
-      body = records, back to back
+      body = records, back to back; of dialect "tombstones" (span 0): ranges of deleted offsets, see tombstones.py
 
     record of the NATS dialect
       | timestamp ns i64 | offset delta u32 | subject size u16 | attributes u16 | header block size u32
@@ -42,6 +42,7 @@ from headwater.errors import CorruptLog, StorageError
 VERSION: int = 1
 DIALECT_NATS: int = 0
 DIALECT_IGGY: int = 1  # reserved: bodies as Iggy sends them
+DIALECT_TOMBSTONES: int = 2  # no records: which earlier offsets were deleted (tombstones.py)
 
 SEGMENT_MAGIC = b"HWS1"
 MARK_MAGIC = b"HWM1"
@@ -90,6 +91,11 @@ class BatchHeader(NamedTuple):
     @property
     def end_offset(self) -> int:
         return self.base_offset + self.offset_span
+
+    @property
+    def holds_records(self) -> bool:
+        """False for tombstones, whose count is one of ranges and whose base offset is merely where they stand."""
+        return self.dialect != DIALECT_TOMBSTONES
 
     @property
     def size(self) -> int:
@@ -384,14 +390,15 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
     version, dialect, flags, count, span, size, base, first, last, body_crc, _ = HEADER_REST.unpack_from(
         buffer, rest_at
     )
-    if version != VERSION or dialect != DIALECT_NATS or flags:
+    if version != VERSION or dialect not in (DIALECT_NATS, DIALECT_TOMBSTONES) or flags:
         raise CorruptLog(
             f"batch at offset {base} has format version {version}, dialect {dialect}, flags {flags:#x}",
             value=(base, base + span),
             limit=(VERSION, DIALECT_NATS, 0),
             hint="it was written by a newer Headwater; open the log with that, or upgrade",
         )
-    if not 0 < count <= span or base + span > MAX_OFFSET:
+    in_order = span == 0 if dialect == DIALECT_TOMBSTONES else 0 < count <= span
+    if not in_order or base + span > MAX_OFFSET:
         return None
     return BatchHeader(dialect, flags, count, span, size, base, first, last, body_crc)
 

@@ -17,13 +17,15 @@ RESERVATION = 1 << 20  # offsets; how far the numbers may jump when the newest s
 class LogState:
     """`identity`: of the log. `start_offset`: where it begins. `reserved_end`: no offset at or above it was ever used.
     `active_base`: base offset of the newest segment. `marks_are_synced`: whether every mark was made durable with its
-    batch, so that the newest one found is the newest there was (sync policy `always`, or a clean close)."""
+    batch, so that the newest one found is the newest there was (sync policy `always`, or a clean close). `index_crc`: of
+    the index file that the last close wrote, while nothing was written since; 0: read the segments."""
 
     identity: bytes
     start_offset: int
     reserved_end: int
     active_base: int
     marks_are_synced: bool
+    index_crc: int = 0
 
     def encode(self) -> bytes:
         """JSON, so that a person with `strings` can read it."""
@@ -35,6 +37,7 @@ class LogState:
                 "reserved_end": self.reserved_end,
                 "active_base": self.active_base,
                 "marks_are_synced": self.marks_are_synced,
+                "index_crc": self.index_crc,
             }
         ).encode()
 
@@ -46,9 +49,10 @@ class LogState:
             identity = bytes.fromhex(fields["identity"])
             start, reserved, active = fields["start_offset"], fields["reserved_end"], fields["active_base"]
             version, synced = fields["format_version"], fields["marks_are_synced"]
+            index_crc = fields.get("index_crc", 0)  # logs closed by the first release have none
         except (ValueError, KeyError, TypeError):
             return None
-        numbers_are_good = all(type(number) is int and number >= 0 for number in (start, reserved, active))
+        numbers_are_good = all(type(number) is int and number >= 0 for number in (start, reserved, active, index_crc))
         if version != VERSION or len(identity) != IDENTITY_SIZE or not numbers_are_good:
             return None
-        return cls(identity, start, reserved, active, synced is True)
+        return cls(identity, start, reserved, active, synced is True, index_crc)

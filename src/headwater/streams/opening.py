@@ -11,8 +11,11 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
+from google_crc32c import value as crc32c
+
 from headwater.errors import CorruptLog, StorageError
 from headwater.streams import meta
+from headwater.streams.clean_index import INDEX_FILE, CleanIndex, absences_of, encode_index, facts_of, load_index
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.log_format import (
     HEAD_PAGE_SIZE,
@@ -22,7 +25,17 @@ from headwater.streams.log_format import (
     SegmentHead,
 )
 from headwater.streams.log_state import LogState
-from headwater.streams.recovery import Decision, RecoveryReport, SegmentFacts, decide, examine, identity_of, kept_aside
+from headwater.streams.offset_set import OffsetSet
+from headwater.streams.recovery import (
+    Decision,
+    RecoveryReport,
+    SegmentFacts,
+    absences,
+    decide,
+    examine,
+    identity_of,
+    kept_aside,
+)
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment, base_offset_of, segment_name
 from headwater.streams.writer import STATE_DOCUMENT, create_segment
 
@@ -30,14 +43,25 @@ LOCK = "lock"
 COPY_PIECE = 1 << 20
 
 
+class Found(NamedTuple):
+    """What is in the directory. `clean_index` is None when the segments were read."""
+
+    facts: list[SegmentFacts]
+    clean_index: CleanIndex | None
+    notes: list[str]
+
+
 class OpenedLog(NamedTuple):
-    """What the log starts with. The last segment is the active one; its newest mark is that of `turn`."""
+    """What the log starts with. The last segment is the active one; its newest mark is that of `turn`. `absent`: offsets
+    without a record. `document`: what the last clean close was given; None when the segments had to be read."""
 
     lock: File
     state: LogState
     segments: list[Segment]
     turn: int
     report: RecoveryReport
+    absent: OffsetSet
+    document: bytes | None
 
 
 def open_directory(files: Files, directory: str, now_ns: int) -> OpenedLog:
@@ -86,10 +110,43 @@ def _recover(files: Files, directory: str, lock: File, now_ns: int) -> OpenedLog
         decision = decide(facts, None)
         state = LogState(identity, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
         meta.save(files, f"{directory}/{STATE_DOCUMENT}", state.encode())
-    else:
-        facts = _examine_all(files, directory, bases, state.identity, state.reserved_end)
-        decision = decide(facts, state)
-    return _carry_out(files, directory, lock, now_ns, state, facts, decision, notes)
+        return _carry_out(files, directory, lock, now_ns, state, Found(facts, None, notes), decision)
+    bases = _drop_expired(files, directory, bases, state.start_offset)
+    found = _find(files, directory, bases, state, notes)
+    return _carry_out(files, directory, lock, now_ns, state, found, decide(found.facts, state))
+
+
+def _drop_expired(files: Files, directory: str, bases: list[int], start_offset: int) -> list[int]:
+    """Finish the dropping of segments that lie below where the log begins."""
+    while len(bases) > 1 and bases[1] <= start_offset:
+        files.unlink(f"{directory}/{segment_name(bases[0])}")
+        bases = bases[1:]
+    return bases
+
+
+def _find(files: Files, directory: str, bases: list[int], state: LogState, notes: list[str]) -> Found:
+    """What the segments hold: from the index of a clean close where it may be believed, else from all of the data."""
+    if state.index_crc:
+        index = load_index(files, directory, state.index_crc, bases)
+        facts = facts_of(files, directory, index, state.identity) if index is not None else None
+        if facts is not None:
+            return Found(facts, index, notes)
+        notes.append(f"{directory}/{INDEX_FILE} does not fit the segments; made again from them")
+    return Found(_examine_all(files, directory, bases, state.identity, state.reserved_end), None, notes)
+
+
+def save_index(
+    files: Files, directory: str, facts: list[SegmentFacts], absent: OffsetSet, start: int, document: bytes
+) -> int:
+    """Write the index durably; returns its CRC32C for the state. Raises OSError."""
+    content = encode_index(facts, absent, start, facts[-1].end_offset, document)
+    file = files.create(f"{directory}/{INDEX_FILE}")
+    try:
+        file.pwrite([content], 0)
+        file.fdatasync()
+    finally:
+        file.close()
+    return crc32c(content) or 1  # 0 says that there is none
 
 
 def _sweep(files: Files, directory: str) -> list[int]:
@@ -130,19 +187,18 @@ def _examine_all(files: Files, directory: str, bases: list[int], identity: bytes
 
 
 def _carry_out(
-    files: Files,
-    directory: str,
-    lock: File,
-    now_ns: int,
-    state: LogState,
-    facts: list[SegmentFacts],
-    decision: Decision,
-    notes: list[str],
+    files: Files, directory: str, lock: File, now_ns: int, state: LogState, found: Found, decision: Decision
 ) -> OpenedLog:
-    damage = decision.damage
+    facts = found.facts
+    damage = [item for item in decision.damage if item.end > state.start_offset or item.size]
     if decision.cut_at is not None:
         damage = kept_aside(damage, _cut(files, directory, facts[-1], decision.cut_at))
-    segments = [Segment(files, f"{directory}/{found.name}", state.identity, found) for found in facts]
+    if found.clean_index is not None:
+        absent = absences_of(found.clean_index)
+    else:
+        absent = absences(facts, state.start_offset, decision.next_offset)
+    segments = [Segment(files, f"{directory}/{item.name}", state.identity, item) for item in facts]
+    records = sum(segment.record_count - segment.dead for segment in segments)
     turn = facts[-1].mark_turn if facts else 0
     if decision.roll:
         end = facts[-1].end_offset if facts else decision.next_offset
@@ -153,11 +209,12 @@ def _carry_out(
         turn = 0
     report = RecoveryReport(
         damage=tuple(damage),
-        notes=(*notes, *decision.notes),
-        records=sum(segment.record_count for segment in segments),
+        notes=(*found.notes, *decision.notes),
+        records=records,
         next_offset=decision.next_offset,
     )
-    return OpenedLog(lock, state, segments, turn, report)
+    document = found.clean_index.document if found.clean_index is not None else None
+    return OpenedLog(lock, state, segments, turn, report, absent, document)
 
 
 def _cut(files: Files, directory: str, facts: SegmentFacts, position: int) -> str:
@@ -188,6 +245,8 @@ def delete_directory(files: Files, directory: str) -> None:
         if base_offset_of(name.partition(SUFFIX)[0] + SUFFIX) is not None:
             files.unlink(f"{directory}/{name}")
     meta.remove(files, f"{directory}/{STATE_DOCUMENT}")
+    with suppress(FileNotFoundError):
+        files.unlink(f"{directory}/{INDEX_FILE}")
     files.unlink(f"{directory}/{LOCK}")
     with suppress(OSError):  # something else lives here: not ours to judge
         files.rmdir(directory)

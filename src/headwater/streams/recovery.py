@@ -19,6 +19,7 @@ cut, and the first offset that was certainly never used:
 Skipped offsets are never filled again; readers see a gap.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -35,6 +36,7 @@ from headwater.streams.log_format import (
     SECTOR_SIZE,
     BatchHeader,
     Mark,
+    RecordCursor,
     SegmentHead,
     batch_marker,
     body_is_intact,
@@ -44,6 +46,8 @@ from headwater.streams.log_format import (
     mark_position,
 )
 from headwater.streams.log_state import LogState
+from headwater.streams.offset_set import OffsetSet
+from headwater.streams.tombstones import Range, decode_tombstones
 
 Fetch = Callable[[int, int], bytes]  # (size, position) -> bytes, as File.pread
 SCAN_WINDOW = 4 << 20  # bytes read at once when a whole segment is checked
@@ -113,7 +117,9 @@ class RecoveryReport:
 @dataclass(slots=True)
 class SegmentFacts:
     """What one segment file holds. `end_offset` and `end_position` are behind its last intact batch; `tail` counts the
-    bytes after that. `head` is None when the head page cannot be read."""
+    bytes after that, without zeros at the end (room that was reserved). `head` is None when the head page cannot be
+    read. `record_count` records are in the file, `dead` of them deleted. `absent` are offsets that no record here has,
+    `deletions` what its tombstones say; both are for opening (`absences`) and empty afterwards."""
 
     name: str
     base_offset: int
@@ -129,6 +135,9 @@ class SegmentFacts:
     first_timestamp_ns: int | None = None
     last_timestamp_ns: int | None = None
     spoiled: list[SpoiledBytes] = field(default_factory=list)
+    dead: int = 0
+    absent: list[Range] = field(default_factory=list)
+    deletions: list[Range] = field(default_factory=list)
 
     @property
     def tail(self) -> int:
@@ -136,9 +145,11 @@ class SegmentFacts:
 
     def add(self, position: int, header: BatchHeader) -> None:
         """Count an intact batch."""
-        self.index.add(header.base_offset, position)
-        self.end_offset = header.end_offset
         self.end_position = position + header.size
+        self.end_offset = header.end_offset
+        if not header.holds_records:
+            return
+        self.index.add(header.base_offset, position, header.first_timestamp_ns, header.last_timestamp_ns)
         self.record_count += header.record_count
         if self.first_timestamp_ns is None:
             self.first_timestamp_ns = header.first_timestamp_ns
@@ -235,21 +246,80 @@ def _batch_at(window: Window, position: int, identity: bytes, expected: int, lim
 def examine(fetch: Fetch, file_size: int, name: str, base_offset: int, identity: bytes, limit: int) -> SegmentFacts:
     """Check every batch of a segment file. `limit` is the end of what it may hold."""
     facts = SegmentFacts(name, base_offset, file_size, SparseIndex(HEAD_PAGE_SIZE), end_offset=base_offset)
-    page = fetch(HEAD_PAGE_SIZE, 0)
-    head = decode_segment_head(page)
-    if head is not None and head.identity == identity and head.base_offset == base_offset:
-        facts.head = head
-        facts.mark, facts.mark_turn, slots_in_order = decode_marks(page, identity)
-        padding = page[mark_position(MARK_SLOTS - 1) + SECTOR_SIZE :]
-        facts.page_in_order = (
-            slots_in_order and facts.mark is not None and len(page) == HEAD_PAGE_SIZE and not any(padding)
-        )
+    note_head(facts, fetch(HEAD_PAGE_SIZE, 0), identity)
     for piece in walk(fetch, HEAD_PAGE_SIZE, file_size, identity, base_offset, limit):
         if isinstance(piece, FoundBatch):
+            _note_absent(facts, piece)
             facts.add(piece.position, piece.header)
         elif piece.end_offset is not None:
             facts.spoiled.append(piece)
+        else:
+            facts.file_size = _end_without_zeros(fetch, piece.position, piece.end_position)
     return facts
+
+
+def note_head(facts: SegmentFacts, page: bytes, identity: bytes) -> None:
+    """What the head page says, if it is one of this log and this segment."""
+    head = decode_segment_head(page)
+    if head is None or head.identity != identity or head.base_offset != facts.base_offset:
+        return
+    facts.head = head
+    facts.mark, facts.mark_turn, slots_in_order = decode_marks(page, identity)
+    padding = page[mark_position(MARK_SLOTS - 1) + SECTOR_SIZE :]
+    facts.page_in_order = slots_in_order and facts.mark is not None and len(page) == HEAD_PAGE_SIZE and not any(padding)
+
+
+def _note_absent(facts: SegmentFacts, batch: FoundBatch) -> None:
+    header = batch.header
+    if header.base_offset > facts.end_offset:
+        facts.absent.append((facts.end_offset, header.base_offset))
+    if not header.holds_records:
+        facts.deletions.extend(decode_tombstones(header, batch.body))
+    elif header.record_count < header.offset_span:
+        cursor = RecordCursor(batch.body, 0, len(batch.body), header.base_offset)
+        expected = header.base_offset
+        while cursor.advance():
+            if cursor.offset > expected:
+                facts.absent.append((expected, cursor.offset))
+            expected = cursor.offset + 1
+        if expected < header.end_offset:
+            facts.absent.append((expected, header.end_offset))
+
+
+def _end_without_zeros(fetch: Fetch, start: int, end: int) -> int:
+    """Behind the last byte of `[start, end)` that is not zero."""
+    while end > start:
+        size = min(SCAN_WINDOW, end - start)
+        kept = fetch(size, end - size).rstrip(b"\0")
+        if kept:
+            return end - size + len(kept)
+        end -= size
+    return start
+
+
+def absences(segments: list[SegmentFacts], start: int, end: int) -> OffsetSet:
+    """The offsets of `[start, end)` that hold no record: deleted ones, and gaps. Counts the dead of each segment, what
+    is below `start` among them."""
+    absent = OffsetSet()
+    reached = min(start, segments[0].base_offset) if segments else start
+    for facts in segments:
+        absent.add(reached, facts.base_offset)
+        for gap_start, gap_end in facts.absent:
+            absent.add(gap_start, gap_end)
+        reached = facts.end_offset
+    absent.add(reached, end)
+    bases = [facts.base_offset for facts in segments]
+    lowest = bases[0] if bases else start
+    for low, high in [(lowest, start), *(gone for facts in segments for gone in facts.deletions)]:
+        at = max(0, bisect_right(bases, low) - 1)
+        while at < len(segments) and bases[at] < high:
+            facts = segments[at]
+            clipped = min(high, facts.end_offset)
+            facts.dead += absent.add(max(low, facts.base_offset), clipped) if clipped > low else 0
+            at += 1
+    for facts in segments:
+        facts.absent, facts.deletions = [], []
+    return absent
 
 
 def identity_of(fetch: Fetch) -> bytes | None:
@@ -269,6 +339,7 @@ def decide(segments: list[SegmentFacts], state: LogState | None) -> Decision:
     damage: list[Damage] = []
     notes = [f"{facts.name}: damaged head page" for facts in segments if not facts.page_in_order]
     first = state.start_offset if state else 0
+    # Segments below `start_offset` were dropped on purpose, and its saving precedes the dropping.
     if segments and state and segments[0].base_offset > first:
         damage.append(Damage("missing", first, segments[0].base_offset, True, "", 0, 0))
     for facts, following in pairwise(segments):

@@ -35,7 +35,7 @@ def base_offset_of(name: str) -> int | None:
 class Segment:
     """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
 
-    __slots__ = ("_facts", "_file", "_files", "_identity", "path")
+    __slots__ = ("_facts", "_file", "_files", "_identity", "keeps_evidence", "path")
 
     def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
         self.path = path
@@ -43,6 +43,7 @@ class Segment:
         self._identity = identity
         self._facts = facts
         self._file: File | None = None
+        self.keeps_evidence = False  # there are damaged bytes in it: never compacted
 
     @classmethod
     def empty(cls, files: Files, directory: str, identity: bytes, base_offset: int) -> "Segment":
@@ -80,6 +81,25 @@ class Segment:
     def last_timestamp_ns(self) -> int | None:
         return self._facts.last_timestamp_ns
 
+    @property
+    def facts(self) -> SegmentFacts:
+        """What is known of the file."""
+        return self._facts
+
+    @property
+    def dead(self) -> int:
+        """Records in the file that were deleted."""
+        return self._facts.dead
+
+    @dead.setter
+    def dead(self, count: int) -> None:
+        self._facts.dead = count
+
+    def replace(self, facts: SegmentFacts) -> None:
+        """The file was compacted into another of the same name."""
+        self.release()
+        self._facts = facts
+
     def publish(self, position: int, header: BatchHeader) -> None:
         """The batch written at `position` may be read from now on."""
         self._facts.add(position, header)
@@ -94,7 +114,7 @@ class Segment:
         window = min(max(expected_bytes, SMALLEST_READ), LARGEST_READ)
         end, limit = self.end_position, self.end_offset
         for piece in walk(file.pread, position, end, self._identity, expected, limit, window):
-            if isinstance(piece, SpoiledBytes) or piece.header.end_offset > offset:
+            if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
                 yield piece
 
     @property

@@ -11,11 +11,14 @@ any fsync that fails, an undo that fails) leaves the file in a state that only r
 from then on every write raises it again without touching the disk. A failed fsync is never tried again.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
+from headwater.streams.compaction import rewrite
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.log_format import (
     HEAD_PAGE_SIZE,
@@ -30,6 +33,8 @@ from headwater.streams.log_format import (
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
+from headwater.streams.tombstones import Range, encode_tombstones
+from headwater.streams.upkeep import Upkeep
 
 STATE_DOCUMENT = "log.state"
 
@@ -45,7 +50,8 @@ class PlacedBatch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class StagedBatch:
-    """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`.
+    """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`, and the
+    deletions that were asked for meanwhile (perhaps only those).
 
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """
@@ -53,6 +59,7 @@ class StagedBatch:
     builders: list[BatchBuilder]
     base_offset: int
     end_offset: int
+    deletions: list[Range] = field(default_factory=list)
     placed: list[PlacedBatch] = field(default_factory=list)
 
     @property
@@ -60,8 +67,14 @@ class StagedBatch:
         return self.end_offset - self.base_offset
 
     @property
+    def size(self) -> int:
+        """Bytes of records and tombstones, about."""
+        return sum(builder.size for builder in self.builders) + 16 * len(self.deletions)
+
+    @property
     def last_timestamp_ns(self) -> int:
-        return self.builders[-1].last_timestamp_ns
+        """0 when there are only deletions."""
+        return self.builders[-1].last_timestamp_ns if self.builders else 0
 
 
 class LogWriter:
@@ -86,6 +99,7 @@ class LogWriter:
         self._active = active
         self._file: File = files.open(active.path)
         self._position = active.end_position
+        self._allocated = self._file.size()  # recovery has cut what is not zero
         self._written_end = active.end_offset
         self._durable_end = active.end_offset
         self._next_offset = next_offset
@@ -97,6 +111,11 @@ class LogWriter:
     @property
     def identity(self) -> bytes:
         return self._state.identity
+
+    @property
+    def next_offset(self) -> int:
+        """Behind the last that was written."""
+        return self._next_offset
 
     def write(self, batch: StagedBatch) -> None:
         """Blocking. When it returns, the batch is in the log, and durable as the sync policy has it. Raises DiskFull
@@ -110,10 +129,13 @@ class LogWriter:
                 limit=self._next_offset,
             )
         encoded = [builder.encode(self.identity) for builder in batch.builders]
+        if batch.deletions:
+            at, now = batch.end_offset, batch.last_timestamp_ns
+            encoded += encode_tombstones(batch.deletions, at, now, self.identity)
         size = sum(header.size for header, _, _ in encoded)
         try:
             if HEAD_PAGE_SIZE < self._position > self._options.segment_bytes - size:
-                self._roll(batch)
+                self._roll(batch.base_offset, batch.last_timestamp_ns)
             self._keep_state(batch.end_offset)
             self._append(batch.end_offset, [piece for _, *pieces in encoded for piece in pieces], size)
             self._sync_as_chosen(batch.last_timestamp_ns)
@@ -135,14 +157,58 @@ class LogWriter:
             except OSError as error:
                 raise self._fail("make the log durable", error) from error
 
-    def close(self) -> None:
-        """Make all durable, note a clean end, and give the handle back. After a failure: only the latter."""
+    def roll(self, now_ns: int) -> Segment:
+        """Blocking. Go on in a new segment, so that the active one may be dropped or compacted. Raises DiskFull or
+        WriteFailed."""
+        if self.failure is not None:
+            raise self.failure
         try:
-            if self.failure is None:
+            self._roll(self._next_offset, now_ns)
+            self._keep_state(self._next_offset)
+        except OSError as error:
+            raise self._fail("open a new segment", error) from error
+        return self._active
+
+    def maintain(self, upkeep: Upkeep) -> None:
+        """Blocking. Do what was planned. Raises StorageError when the disk refuses; only a failure to open a new segment
+        ends writing."""
+        if self.failure is not None:
+            raise self.failure
+        if upkeep.roll:
+            upkeep.opened = self.roll(self._active.last_timestamp_ns or 0)
+            return
+        try:
+            if upkeep.start_offset > self._state.start_offset or self._state.index_crc:
+                start_offset = max(upkeep.start_offset, self._state.start_offset)
+                self._save(replace(self._state, start_offset=start_offset, index_crc=0))
+            for segment in upkeep.dropped:
+                self._files.unlink(segment.path)
+            if upkeep.compact is not None:
+                self._files.sync_directory(
+                    self._directory
+                )  # earlier compactions are durable before this relies on them
+                old = upkeep.compact
+                upkeep.rewritten = rewrite(self._files, old.path, old.facts, self.identity, upkeep.gone, upkeep.needed)
+        except OSError as error:
+            raise storage_error("give room back", error) from error
+
+    @property
+    def has_written(self) -> bool:
+        """False while the log on disk is as the last close left it, its index included."""
+        return self._state.index_crc == 0
+
+    def close(self, start_offset: int, save_index: Callable[[], int] | None = None) -> None:
+        """Make all durable, note a clean end, and give the handle back. `save_index` writes the index when everything
+        else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done."""
+        try:
+            if self.failure is None and self.has_written:
                 mark = self._next_mark(self._written_end, self._next_offset)
                 self._file.pwrite([mark], mark_position(self._turn))
+                self._trim()
                 self._fdatasync()
-                self._save(replace(self._state, reserved_end=self._next_offset, marks_are_synced=True))
+                crc = save_index() if save_index is not None else 0
+                state = replace(self._state, start_offset=start_offset, reserved_end=self._next_offset)
+                self._save(replace(state, active_base=self._active.base_offset, marks_are_synced=True, index_crc=crc))
         except OSError as error:
             raise self._fail("close the log", error) from error
         finally:
@@ -159,28 +225,40 @@ class LogWriter:
         if end_offset > state.reserved_end:
             synced = self._options.sync == "always"
             reserved_end = end_offset + RESERVATION
-            self._save(replace(state, active_base=active_base, reserved_end=reserved_end, marks_are_synced=synced))
-        elif active_base != state.active_base:
-            self._save(replace(state, active_base=active_base))
+            state = replace(state, active_base=active_base, reserved_end=reserved_end, marks_are_synced=synced)
+            self._save(replace(state, index_crc=0))
+        elif active_base != state.active_base or state.index_crc:
+            self._save(replace(state, active_base=active_base, index_crc=0))
 
     def _save(self, state: LogState) -> None:
         meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode())
         self._state = state
 
-    def _roll(self, batch: StagedBatch) -> None:
+    def _roll(self, base_offset: int, now_ns: int) -> None:
         """Open the next segment; the old one is durable before the new one exists."""
+        if base_offset == self._active.base_offset:
+            return  # it is empty, or holds tombstones only: its name is taken
+        self._trim()
         if self._unsynced and self._options.sync != "never":
             self._fdatasync()
-        head = SegmentHead(self.identity, batch.base_offset, self._written_end, batch.last_timestamp_ns)
-        mark = Mark(self._durable_end, batch.base_offset)
+        head = SegmentHead(self.identity, base_offset, self._written_end, now_ns)
+        mark = Mark(self._durable_end, base_offset)
         segment = create_segment(self._files, self._directory, head, mark)
         file = self._files.open(segment.path)
         self._file.close()
         self._file, self._active, self._position, self._turn = file, segment, segment.end_position, 0
+        self._allocated = segment.end_position
+
+    def _trim(self) -> None:
+        """Give back the room that was reserved and not used. Not synced here: zeros at an end mean nothing."""
+        if self._allocated > self._position:
+            self._file.truncate(self._position)
+            self._allocated = self._position
 
     def _append(self, end_offset: int, pieces: list[bytes], size: int) -> None:
         """Mark first, then the batch: a process killed between the two leaves a gap, never an offset used twice."""
         mark = self._next_mark(self._durable_end, end_offset)
+        self._reserve_room(self._position + size)
         try:
             self._file.pwrite([mark], mark_position(self._turn))
             self._file.pwrite(pieces, self._position)
@@ -192,6 +270,16 @@ class LogWriter:
         self._unsynced = True
         self._written_end = self._next_offset = end_offset
 
+    def _reserve_room(self, end: int) -> None:
+        """So that the coming fdatasync, and many after it, find the file's size as it is. Failing costs only that."""
+        ahead = self._options.preallocate_bytes
+        if ahead and end > self._allocated and end - self._position < ahead:
+            target = max(end, min(end + ahead, self._options.segment_bytes))
+            with suppress(OSError):
+                self._file.allocate(target)
+                self._allocated = target
+        self._allocated = max(self._allocated, end)
+
     def _next_mark(self, durable_end: int, assigned_end: int) -> bytes:
         self._turn += 1
         return encode_mark(Mark(durable_end, assigned_end), self.identity)
@@ -200,6 +288,7 @@ class LogWriter:
         """Cut a half-written batch off again, durably."""
         try:
             self._file.truncate(self._position)
+            self._allocated = self._position
             self._file.fdatasync()
         except OSError as error:
             raise self._lasting("undo a write for which there was no room", error) from error

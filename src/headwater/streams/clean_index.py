@@ -1,0 +1,158 @@
+"""The index that a clean stop leaves behind, so that the next start reads it and not the data.
+
+`log.index` holds what `examine` would find out about every segment by reading all of it, the offsets that hold no record,
+and a document of the face above (JetStream: its table of subjects). It is trusted only when the log's state names its
+CRC32C, which a close writes last and the first write after it takes back; so after a crash it counts for nothing. And
+only when every segment has the size it had, and the newest the head page. Else everything is read, as ever.
+
+What it cannot see is a bit that flipped in a batch at rest: that is found when the batch is read, and reported then.
+
+MessagePack; every list of numbers is the bytes of its array, little-endian.
+"""
+
+import sys
+from array import array
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from google_crc32c import value as crc32c
+
+from headwater.streams.files import Files
+from headwater.streams.index import SparseIndex
+from headwater.streams.log_format import HEAD_PAGE_SIZE
+from headwater.streams.offset_set import OffsetSet
+from headwater.streams.recovery import SegmentFacts, SpoiledBytes, note_head
+from headwater.streams.segment import segment_name
+
+INDEX_FILE = "log.index"
+VERSION = 1
+
+
+class IndexedSegment(msgspec.Struct, array_like=True):
+    """What is known of a segment; the fields are those of SegmentFacts."""
+
+    base_offset: int
+    end_offset: int
+    end_position: int
+    record_count: int
+    dead: int
+    first_timestamp_ns: int | None
+    last_timestamp_ns: int | None
+    spoiled: list[tuple[int, int, int, int | None]]
+    offsets: bytes
+    positions: bytes
+    times: bytes
+    latest: int
+
+
+class CleanIndex(msgspec.Struct, array_like=True):
+    """The whole file. `absent`: pairs of start and end. `document`: of the face above, b"" when it has none."""
+
+    version: int
+    segments: list[IndexedSegment]
+    absent: bytes
+    document: bytes
+
+
+def encode_index(segments: Sequence[SegmentFacts], absent: OffsetSet, start: int, end: int, document: bytes) -> bytes:
+    """The file's contents."""
+    flat = array("Q", [edge for pair in absent.ranges(start, end) for edge in pair])
+    return msgspec.msgpack.encode(
+        CleanIndex(VERSION, [_indexed(facts) for facts in segments], _little_endian(flat).tobytes(), document)
+    )
+
+
+def load_index(files: Files, directory: str, crc: int, bases: Sequence[int]) -> CleanIndex | None:
+    """The index, if it is the one that the state names and the segments are as it says. Raises OSError."""
+    try:
+        file = files.open(f"{directory}/{INDEX_FILE}")
+    except FileNotFoundError:
+        return None
+    try:
+        content = file.pread(file.size(), 0)
+    finally:
+        file.close()
+    if (crc32c(content) or 1) != crc:
+        return None
+    index = msgspec.msgpack.decode(content, type=CleanIndex)
+    if index.version != VERSION or [segment.base_offset for segment in index.segments] != list(bases):
+        return None
+    return index
+
+
+def facts_of(files: Files, directory: str, index: CleanIndex, identity: bytes) -> list[SegmentFacts] | None:
+    """What `examine` would find; None when a segment is not as it was left. Raises OSError."""
+    found = []
+    for segment in index.segments:
+        name = segment_name(segment.base_offset)
+        facts = SegmentFacts(
+            name,
+            segment.base_offset,
+            segment.end_position,
+            SparseIndex.restored(
+                HEAD_PAGE_SIZE,
+                _numbers("Q", segment.offsets),
+                _numbers("Q", segment.positions),
+                _numbers("q", segment.times),
+                segment.latest,
+            ),
+            end_offset=segment.end_offset,
+            end_position=segment.end_position,
+            record_count=segment.record_count,
+            first_timestamp_ns=segment.first_timestamp_ns,
+            last_timestamp_ns=segment.last_timestamp_ns,
+            spoiled=[SpoiledBytes(*piece) for piece in segment.spoiled],
+            dead=segment.dead,
+        )
+        file = files.open(f"{directory}/{name}")
+        try:
+            if file.size() != segment.end_position:
+                return None
+            page = file.pread(HEAD_PAGE_SIZE, 0)
+        finally:
+            file.close()
+        note_head(facts, page, identity)
+        if not facts.page_in_order:
+            return None
+        found.append(facts)
+    return found
+
+
+def absences_of(index: CleanIndex) -> OffsetSet:
+    """The offsets that hold no record."""
+    edges = _numbers("Q", index.absent)
+    absent = OffsetSet()
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        absent.add(start, end)
+    return absent
+
+
+def _indexed(facts: SegmentFacts) -> IndexedSegment:
+    return IndexedSegment(
+        facts.base_offset,
+        facts.end_offset,
+        facts.end_position,
+        facts.record_count,
+        facts.dead,
+        facts.first_timestamp_ns,
+        facts.last_timestamp_ns,
+        [(p.position, p.end_position, p.start_offset, p.end_offset) for p in facts.spoiled],
+        _little_endian(facts.index.offsets).tobytes(),
+        _little_endian(facts.index.positions).tobytes(),
+        _little_endian(facts.index.times).tobytes(),
+        facts.index.latest,
+    )
+
+
+def _numbers(kind: Literal["Q", "q"], packed: bytes) -> "array[int]":
+    numbers: array[int] = array(kind)
+    numbers.frombytes(packed)
+    return _little_endian(numbers)
+
+
+def _little_endian(numbers: "array[int]") -> "array[int]":
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers

@@ -1,0 +1,142 @@
+"""Compaction: a segment of which much is deleted, written anew without what is gone.
+
+The new file stands beside the old one, complete and durable, before the log's loop thread renames it over; readers keep
+the old handle until then. A crash at any moment leaves one of the two whole files, and both are true: the old one holds
+records that tombstones elsewhere still deny.
+
+What stays: live records with their offsets and time stamps, in batches whose offset span says what they once held; and
+of the segment's tombstones the ranges that are still needed, those about earlier segments whose files still hold some of
+the records. A last tombstone, empty if need be, says how far the segment reached, so that what was removed at its end is
+not taken for lost. A segment is never removed from the middle of a log for the same reason; as the oldest, it is dropped
+as a whole (log.py).
+
+Pure but for the files it is given; runs in the worker thread.
+"""
+
+from collections.abc import Sequence
+
+from google_crc32c import value as crc32c
+
+from headwater.streams.files import File, Files
+from headwater.streams.index import SparseIndex
+from headwater.streams.log_format import (
+    HEAD_PAGE_SIZE,
+    RECORD_HEAD_SIZE,
+    BatchHeader,
+    RecordCursor,
+    decode_segment_head,
+    encode_batch_header,
+)
+from headwater.streams.offset_set import OffsetSet
+from headwater.streams.recovery import FoundBatch, SegmentFacts, walk
+from headwater.streams.segment import NEW_SUFFIX, SUFFIX
+from headwater.streams.tombstones import Range, decode_tombstones, encode_tombstones
+
+READ_BYTES = 1 << 20
+WRITE_BYTES = 1 << 20
+
+
+def worth_compacting(records: int, dead: int) -> bool:
+    """Whether a sealed segment with so many records in the file, so many of them deleted, gives enough back: half."""
+    return dead > 0 and dead * 2 >= records
+
+
+class _Writer:
+    """Batches on their way into the new file, and what they come to."""
+
+    def __init__(self, file: File, facts: SegmentFacts) -> None:
+        self.facts = facts
+        self._file = file
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._position = HEAD_PAGE_SIZE
+
+    def add(self, header: BatchHeader, head: bytes, body: bytes) -> None:
+        self.facts.add(self._position + self._size, header)
+        self._pieces += (head, body)
+        self._size += header.size
+        if self._size >= WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._pieces:
+            self._file.pwrite(self._pieces, self._position)
+            self._position += self._size
+            self._pieces, self._size = [], 0
+
+
+def rewrite(
+    files: Files, path: str, old: SegmentFacts, identity: bytes, gone: OffsetSet, needed: Sequence[Range]
+) -> SegmentFacts | None:
+    """Write what is left of the sealed segment at `path` to its `.log.new`, durably; returns what that file holds.
+
+    `gone`: the offsets of this segment that are deleted. `needed`: ranges of earlier offsets about which tombstones
+    must stay. None when the segment has damaged bytes: those are left where they are, as evidence. Raises OSError.
+    """
+    source = files.open(path)
+    try:
+        page = source.pread(HEAD_PAGE_SIZE, 0)
+        if old.spoiled or decode_segment_head(page) is None:
+            return None
+        target = files.create(path.removesuffix(SUFFIX) + NEW_SUFFIX)
+        try:
+            target.pwrite([page], 0)
+            facts = SegmentFacts(old.name, old.base_offset, 0, SparseIndex(HEAD_PAGE_SIZE), end_offset=old.base_offset)
+            writer = _Writer(target, facts)
+            tombstones: list[Range] = []
+            for piece in walk(
+                source.pread, HEAD_PAGE_SIZE, old.end_position, identity, old.base_offset, old.end_offset, READ_BYTES
+            ):
+                if not isinstance(piece, FoundBatch):
+                    return None
+                if piece.header.holds_records:
+                    _copy_live(writer, piece, gone, identity)
+                else:
+                    tombstones += _still_needed(decode_tombstones(piece.header, piece.body), needed)
+            now = old.last_timestamp_ns or 0
+            for batch in encode_tombstones(tombstones, old.end_offset, now, identity):
+                writer.add(*batch)
+            writer.flush()
+            target.fdatasync()
+        finally:
+            target.close()
+    finally:
+        source.close()
+    facts.head, facts.mark, facts.mark_turn, facts.page_in_order = old.head, old.mark, old.mark_turn, old.page_in_order
+    facts.file_size = facts.end_position
+    return facts
+
+
+def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: bytes) -> None:
+    header = batch.header
+    if not gone.touches(header.base_offset, header.end_offset):
+        writer.add(header, encode_batch_header(header, identity), batch.body)
+        return
+    pieces: list[bytes] = []
+    times: list[int] = []
+    cursor = RecordCursor(batch.body, 0, len(batch.body), header.base_offset)
+    while cursor.advance():
+        if cursor.offset not in gone:
+            pieces.append(batch.body[cursor.subject_at - RECORD_HEAD_SIZE : cursor.end])
+            times.append(cursor.timestamp_ns)
+    if not pieces:
+        return
+    body = b"".join(pieces)
+    header = header._replace(
+        record_count=len(pieces),
+        body_size=len(body),
+        first_timestamp_ns=times[0],
+        last_timestamp_ns=times[-1],
+        body_crc=crc32c(body),
+    )
+    writer.add(header, encode_batch_header(header, identity), body)
+
+
+def _still_needed(ranges: Sequence[Range], needed: Sequence[Range]) -> list[Range]:
+    """The parts of `ranges` that lie in one of `needed`."""
+    return [
+        (max(start, low), min(end, high))
+        for start, end in ranges
+        for low, high in needed
+        if max(start, low) < min(end, high)
+    ]

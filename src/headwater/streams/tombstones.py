@@ -1,0 +1,51 @@
+"""Tombstones: how a deletion is kept in the log. They are batches of their own dialect, written with the same append and
+made durable by the same fdatasync as the records around them, so a deletion is an event in the order of all others.
+
+    batch header of dialect 2: record count = number of ranges, offset span 0, base offset = where the log ended then
+    body = ranges, back to back, each | start u64 | end u64 |     offsets [start, end) hold no record any more
+
+A tombstone speaks of offsets below its own base only, wherever their segments are. It is needed for as long as a file
+still holds one of those records; compaction (compaction.py) drops it afterwards. An empty one is allowed: it says how far
+a segment reached whose last records were removed.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from google_crc32c import value as crc32c
+
+from headwater.streams.log_format import DIALECT_TOMBSTONES, BatchHeader, encode_batch_header
+
+RANGE = struct.Struct("<QQ")
+RANGES_PER_BATCH = 1 << 16  # 1 MiB of body, like a batch of records
+
+Range = tuple[int, int]
+
+
+def encode_tombstones(
+    ranges: Sequence[Range], base_offset: int, timestamp_ns: int, identity: bytes
+) -> list[tuple[BatchHeader, bytes, bytes]]:
+    """As many batches as the ranges need, at least one; each as (header, header bytes, body)."""
+    batches = []
+    for first in range(0, max(1, len(ranges)), RANGES_PER_BATCH):
+        group = ranges[first : first + RANGES_PER_BATCH]
+        body = b"".join(RANGE.pack(start, end) for start, end in group)
+        header = BatchHeader(
+            dialect=DIALECT_TOMBSTONES,
+            flags=0,
+            record_count=len(group),
+            offset_span=0,
+            body_size=len(body),
+            base_offset=base_offset,
+            first_timestamp_ns=timestamp_ns,
+            last_timestamp_ns=timestamp_ns,
+            body_crc=crc32c(body),
+        )
+        batches.append((header, encode_batch_header(header, identity), body))
+    return batches
+
+
+def decode_tombstones(header: BatchHeader, body: bytes) -> list[Range]:
+    """The ranges of a checked body that make sense: not empty, and below the tombstone itself."""
+    whole = len(body) - len(body) % RANGE.size
+    return [(start, end) for start, end in RANGE.iter_unpack(body[:whole]) if start < end <= header.base_offset]
