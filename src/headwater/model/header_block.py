@@ -6,7 +6,15 @@ skips tabs), so a header meant for the server must be written as `encode_header_
 space, the value trimmed.
 """
 
-from headwater.model.header_syntax import checked_name, checked_value, read_status, version_line, write
+from headwater.model.header_syntax import (
+    check_strict,
+    checked_name,
+    checked_value,
+    read_pairs,
+    read_status,
+    version_line,
+    write,
+)
 from headwater.model.headers import Headers, HeaderSource, flat
 from headwater.model.status import Status
 
@@ -27,17 +35,22 @@ def parse_status(block: bytes) -> Status | None:
 
 
 def encode_header_block(
-    headers: Headers | HeaderSource, status: Status | None = None, newlines: str = "error"
+    headers: Headers | HeaderSource, status: Status | None = None, newlines: str = "error", strict: bool = False
 ) -> bytes:
     """A complete block, also for no headers at all (a publisher sends PUB then, and no block).
 
     A `Headers` that came from a block and was not changed is written byte for byte, version line included if the
     status is the same too. `newlines="space"` turns CR and LF in values into spaces, as nats.go and nats-py do, where
-    the default refuses them; it concerns plain mappings and pairs, for a `Headers` cannot hold one.
+    the default refuses them; it concerns plain mappings and pairs, for a `Headers` cannot hold one. `strict` writes only
+    what strict reading accepts: ASCII without control characters, and no block kept from a lenient sender.
     Raises HeaderError.
     """
     if isinstance(headers, Headers):
         block = headers.raw
+        if strict:
+            check_strict(headers.multi_items())
+            if block is not None:
+                read_pairs(block, strict=True)
         if block is None:
             return write(version_line(status), headers.multi_items())
         if read_status(block) == status:
@@ -45,6 +58,8 @@ def encode_header_block(
         return version_line(status) + block[block.index(b"\n") + 1 :]
     spaces = newlines == "space"
     pairs = [(checked_name(name), checked_value(name, value, spaces)) for name, value in flat(headers)]
+    if strict:
+        check_strict(pairs)
     return write(version_line(status), pairs)
 
 

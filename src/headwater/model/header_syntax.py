@@ -4,11 +4,9 @@
     Name: value␍␊                        one line per value; OWS (SP, HTAB) around the value is not part of it
     ␍␊                                   the first empty line ends the block
 
-Three ways through, the next one taken where the one before gives up. `_read_common`: what nearly every block is, names
-seen before and `Name: value` without an extra blank, by a handful of string operations that cannot misread it. Then one
-regular expression that every plain block matches whole, after which splitting cannot fail. Then a scan line by line,
-which reads the oddity (a folded line, an empty name, bytes after the end) or names the key, the byte and the rule. The
-policy and its reasons are in docs/adr/0004-header-block-policy.md.
+Two ways through. A block without an oddity is split by `header_scan`, which cannot fail. Any other goes through a scan
+line by line, which reads the oddity (a folded line, an empty name, bytes after the end) or names the key, the byte and
+the rule. The policy and its reasons are in docs/adr/0004-header-block-policy.md.
 
 Strings hold UTF-8 with surrogateescape, so every byte of a value survives the way in and out. Nothing here uses
 `strip()` without an argument, `splitlines()` or `$`: they know more kinds of white space than the protocol does.
@@ -19,6 +17,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from headwater.errors import HeaderError
+from headwater.model.header_scan import is_plain, split_plain
 from headwater.model.status import Status
 
 Pairs = list[tuple[str, str]]
@@ -47,7 +46,6 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 7230: what na
 _STATUS: Final = re.compile(r"([1-9][0-9]{2})(?:[ \t]+(.*))?", re.DOTALL)
 _NEWLINE: Final = re.compile(rb"[\r\n]")
 
-_BLOCK: Final = re.compile(rb"NATS/1\.0(?:[ \t][^\r\n]*+)?\r\n(?:[!-9;-~]++:[^\r\n]*+\r\n)*+\r\n")
 _STRICT_BLOCK: Final = re.compile(
     rb"NATS/1\.0(?:[ \t][^\r\n]*+)?\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t -~]*+\r\n)*+\r\n"
 )
@@ -64,44 +62,9 @@ def read_pairs(block: bytes, strict: bool) -> Pairs:
 
     Raises HeaderError, and nothing else, whatever the bytes are.
     """
-    pairs = None if strict else _read_common(block)
-    if pairs is None:
-        plain = _STRICT_BLOCK if strict else _BLOCK
-        pairs = _split(block) if plain.fullmatch(block) else Scan(block, strict).pairs()
-        if len(_known_names) < _KNOWN_NAMES_LIMIT:
-            _known_names.update([name for name, _ in pairs if len(name) <= 64])
-    return pairs
-
-
-_KNOWN_NAMES_LIMIT: Final = 1024  # names of up to 64 characters: a sender of random names costs us 128 KiB, once
-_known_names: Final[set[str]] = set()  # each of them passed the check of names
-
-
-def _read_common(block: bytes) -> Pairs | None:
-    """The pairs of a block without status in which every line is a known name, `: `, and a trimmed value; else None.
-
-    The lines put together again are the text, so CRLF is the only line end in it.
-    """
-    if not (block.startswith(_NO_STATUS) and block.endswith(b"\r\n\r\n")):
-        return None
-    text = block[10:-4].decode("utf-8", "surrogateescape")
-    lines = text.splitlines()
-    if "\r\n".join(lines) != text or ":  " in text or " \r" in text or "\t" in text or text.endswith(" "):
-        return None
-    pairs = [(name, value) for name, _, value in [line.partition(": ") for line in lines]]
-    return pairs if _known_names.issuperset([name for name, _ in pairs]) else None
-
-
-def _split(block: bytes) -> Pairs:
-    """The pairs of a block that matched as plain."""
-    text = block[block.index(b"\n") + 1 : -4].decode("utf-8", "surrogateescape")
-    if not text:
-        return []
-    pairs = []
-    for line in text.split("\r\n"):
-        name, _, value = line.partition(":")
-        pairs.append((name, value.strip(OWS)))
-    return pairs
+    if _STRICT_BLOCK.fullmatch(block) if strict else is_plain(block):
+        return split_plain(block)
+    return Scan(block, strict).pairs()
 
 
 def read_status(block: bytes) -> Status | None:
@@ -234,6 +197,18 @@ def checked_value(name: str, value: str | bytes, newlines: bool = False) -> str:
             raise HeaderError(message, key=name, rule=NEWLINE_IN_VALUE)
         value = value.replace("\r", " ").replace("\n", " ")
     return str.__str__(value).strip(OWS)
+
+
+def check_strict(pairs: Iterable[tuple[str, str]]) -> None:
+    """Raises HeaderError for the first pair that strict reading would refuse."""
+    for name, value in pairs:
+        if not _TOKEN.fullmatch(name):
+            raise HeaderError(f"header name {name[:80]!r} has a character outside RFC 7230", key=name, rule=BAD_NAME)
+        for at, character in enumerate(value):
+            if not character.isascii():
+                raise HeaderError(f"header {name!r}: {NON_ASCII}: {character!r} at {at}", key=name, rule=NON_ASCII)
+            if (character < " " and character != "\t") or character == "\x7f":
+                raise HeaderError(f"header {name!r}: {CONTROL}: {character!r} at {at}", key=name, rule=CONTROL)
 
 
 def version_line(status: Status | None) -> bytes:

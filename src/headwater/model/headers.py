@@ -18,8 +18,8 @@ spelling that it is given; the canonical one puts the name it is *given* into MI
 
 Invariants: what is in here can be written. Names and values are checked when they come in, so a CR or LF never gets as
 far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back
-byte for byte until the first change. A message status is never in here. (Nothing here is lazy: that is the message's
-part, which makes its `Headers` when somebody asks.)
+byte for byte until the first change. A message status is never in here. A block is checked when it is parsed and split
+when somebody looks at a line, so an error never waits for later.
 """
 
 import re
@@ -27,8 +27,10 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
 from typing import Final, Self, TypeVar, overload
 
+from headwater.model.header_lines import HeaderLines, Pairs
 from headwater.model.header_names import NatsHeader
-from headwater.model.header_syntax import Pairs, checked_name, checked_value, read_pairs, version_line, write
+from headwater.model.header_scan import is_plain
+from headwater.model.header_syntax import checked_name, checked_value, read_pairs, version_line, write
 
 HeaderValue = str | bytes
 HeaderSource = (
@@ -64,6 +66,8 @@ class _Rule(Enum):
         return name.lower() if self is _Rule.IGNORE_CASE else name
 
 
+_EXACT: Final = _Rule.EXACT  # an enum's member costs two look-ups, as much as the search itself
+
 _MIME_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
@@ -72,21 +76,6 @@ def canonical_name(name: str) -> str:
     if not _MIME_TOKEN.fullmatch(name):
         return name
     return "-".join([part.capitalize() for part in name.split("-")])
-
-
-class _Lines:
-    """The lines that an object and its views share, and the block they came in as long as nothing has been changed."""
-
-    __slots__ = ("block", "pairs")
-
-    def __init__(self, block: bytes | None, pairs: Pairs) -> None:
-        self.block = block
-        self.pairs = pairs
-
-    def changed(self) -> Pairs:
-        """The pairs, about to be altered."""
-        self.block = None
-        return self.pairs
 
 
 class Headers(MutableMapping[str, str]):
@@ -101,7 +90,7 @@ class Headers(MutableMapping[str, str]):
     __slots__ = ("_lines", "_rule")
 
     def __init__(self, source: HeaderSource = (), /, *, ignore_case: bool = False, **names: HeaderValue) -> None:
-        self._lines = _Lines(None, [])
+        self._lines = HeaderLines(None, [])
         self._rule = _Rule.IGNORE_CASE if ignore_case else _Rule.EXACT
         for given in (source, names):
             if given:
@@ -115,15 +104,18 @@ class Headers(MutableMapping[str, str]):
         A status in its version line is passed over; `header_block.decode_header_block` gives both.
         Raises HeaderError with key, byte offset and rule.
         """
-        return cls._over(_Lines(block, read_pairs(block, strict)), _Rule.EXACT)
+        made = cls.__new__(cls)
+        made._lines = HeaderLines(block, None if not strict and is_plain(block) else read_pairs(block, strict))
+        made._rule = _Rule.EXACT
+        return made
 
     @classmethod
     def of_checked(cls, pairs: Pairs) -> Self:
         """Headers over pairs that are known to be writable; the list is given away. For encoders of this package."""
-        return cls._over(_Lines(None, pairs), _Rule.EXACT)
+        return cls._over(HeaderLines(None, pairs), _Rule.EXACT)
 
     @classmethod
-    def _over(cls, lines: _Lines, rule: _Rule) -> Self:
+    def _over(cls, lines: HeaderLines, rule: _Rule) -> Self:
         made = cls.__new__(cls)
         made._lines = lines
         made._rule = rule
@@ -159,36 +151,33 @@ class Headers(MutableMapping[str, str]):
     def get(self, name: str, default: object = None) -> object:
         """The first value, or `default`."""
         rule = self._rule
-        if rule is _Rule.EXACT:
-            for stored, value in self._lines.pairs:
-                if stored == name:
-                    return value
-            return default
+        if rule is _EXACT:
+            value = self._lines.first(name)
+            return default if value is None else value
         wanted = rule.wanted(name)
-        for stored, value in self._lines.pairs:
+        for stored, value in self._lines.pairs():
             if rule.stored(stored) == wanted:
                 return value
         return default
 
     def get_all(self, name: str) -> list[str]:
         """ADR-4 VALUES: every value, a list of your own. The case-insensitive view groups them by spelling."""
-        rule, pairs = self._rule, self._lines.pairs
+        rule = self._rule
         if rule is not _Rule.IGNORE_CASE:
-            wanted = rule.wanted(name)
-            return [value for stored, value in pairs if stored == wanted]
+            return self._lines.values(rule.wanted(name))
         spellings: dict[str, list[str]] = {}
         wanted = rule.wanted(name)
-        for stored, value in pairs:
+        for stored, value in self._lines.pairs():
             if stored.lower() == wanted:
                 spellings.setdefault(stored, []).append(value)
         return [value for values in spellings.values() for value in values]
 
     def multi_items(self) -> Pairs:
         """Every (name, value) in wire order; a list of your own."""
-        return list(self._lines.pairs)
+        return list(self._lines.pairs())
 
     def __getitem__(self, name: str) -> str:
-        value = self.get(name)
+        value = self._lines.first(name) if self._rule is _EXACT else self.get(name)
         if value is None:
             raise KeyError(name)
         return value
@@ -198,7 +187,7 @@ class Headers(MutableMapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         """Distinct names as written, in order of first appearance, each of which this object can look up."""
-        names = dict.fromkeys([name for name, _ in self._lines.pairs])
+        names = dict.fromkeys([name for name, _ in self._lines.pairs()])
         if self._rule is _Rule.CANONICAL:
             return iter([name for name in names if canonical_name(name) == name])
         return iter(names)
@@ -208,7 +197,7 @@ class Headers(MutableMapping[str, str]):
 
     def __bool__(self) -> bool:
         """Whether there is any line: a message without one is sent as PUB, not HPUB."""
-        return bool(self._lines.pairs)
+        return bool(self._lines.pairs())
 
     # changing
 
@@ -241,7 +230,7 @@ class Headers(MutableMapping[str, str]):
         """ADR-4 DELETE: every value under the name, if there is one."""
         rule = self._rule
         wanted = rule.wanted(name)
-        pairs = self._lines.pairs
+        pairs = self._lines.pairs()
         kept = [pair for pair in pairs if rule.stored(pair[0]) != wanted]
         if len(kept) != len(pairs):
             self._lines.changed()[:] = kept
@@ -261,7 +250,7 @@ class Headers(MutableMapping[str, str]):
             given.append(name, value)
         for name in given:
             self.discard(name)
-        for name, value in given._lines.pairs:
+        for name, value in given._lines.pairs():
             self.append(name, value)
 
     # as a value
@@ -269,7 +258,7 @@ class Headers(MutableMapping[str, str]):
     def copy(self) -> Self:
         """An independent copy with the same way of matching; it too is written byte for byte until changed."""
         lines = self._lines
-        return self._over(_Lines(lines.block, list(lines.pairs)), self._rule)
+        return self._over(HeaderLines(lines.block, list(lines.pairs())), self._rule)
 
     __copy__ = copy
 
@@ -298,7 +287,7 @@ class Headers(MutableMapping[str, str]):
 
     def _grouped(self) -> dict[str, list[str]]:
         groups: dict[str, list[str]] = {}
-        for name, value in self._lines.pairs:
+        for name, value in self._lines.pairs():
             groups.setdefault(name, []).append(value)
         return groups
 
@@ -306,11 +295,11 @@ class Headers(MutableMapping[str, str]):
         """A block without a status: the one these headers came in if untouched, else one line per value."""
         block = self._lines.block
         if block is None:
-            return write(version_line(None), self._lines.pairs)
+            return write(version_line(None), self._lines.pairs())
         return version_line(None) + block[block.index(b"\n") + 1 :]
 
     def __repr__(self) -> str:
-        pairs = self._lines.pairs
+        pairs = self._lines.pairs()
         shown = [f"({_cut(name)}, {_shown(name, value)})" for name, value in pairs[:_SHOWN_PAIRS]]
         if len(pairs) > _SHOWN_PAIRS:
             shown.append(f"… {len(pairs) - _SHOWN_PAIRS} more")
