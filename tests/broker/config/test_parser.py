@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.broker.config.document import plain
@@ -210,10 +210,10 @@ def test_include_with_a_separator_is_a_setting() -> None:
         ("x: (abc)", "its ) must stand on a line of its own"),
         ("x: -a", "a string that starts with - needs quotes"),
         ("x: .5", "a number starts with a digit"),
-        ("x: 10-20", "is no date"),
+        ("x: 10-20", "this is no date"),
         ("x: 2026-13-01T00:00:00Z", "is no date"),
         ("x: 1.5s", "needs quotes"),
-        ("x: 1kbb", "no size suffix"),
+        ("x: 1kbb", "no such size suffix"),
         ("x: 99999999999999999999", "64 bits"),
         ("x: " + "9" * 5000, "64 bits"),
         ("x: a\0b", "server.conf:1:5: a NUL byte"),
@@ -297,6 +297,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
-def test_what_is_written_is_what_is_read(settings: dict[str, object]) -> None:
-    assert says(_write_map(settings)) == settings
+def test_what_is_written_is_what_is_read(document: dict[str, object]) -> None:
+    assert says(_write_map(document)) == document

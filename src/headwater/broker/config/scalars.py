@@ -7,7 +7,7 @@
     127.0.0.1:4222       a string, for a second dot follows the first
     10m30s               a string; but 2m is two million: durations belong in quotes
 
-Raises ValueError with a sentence; the parser adds the place.
+Raises ValueError with a sentence; the parser adds the place. The sentence never quotes the word: it may be a password.
 """
 
 import re
@@ -53,11 +53,11 @@ def _number(word: str) -> Scalar:
     if word[0] == ".":
         raise ValueError("a number starts with a digit, not with a dot")
     if word[0] == "-":
-        raise ValueError(f"{word!r} is no number; a string that starts with - needs quotes")
+        raise ValueError("this is no number; a string that starts with - needs quotes")
     if _DATE_LIKE.match(word):
-        raise ValueError(f"{word!r} is no date of the form 2026-11-21T08:00:00Z; a string needs quotes here")
+        raise ValueError("this is no date of the form 2026-11-21T08:00:00Z; a string needs quotes here")
     if _FRACTION_LIKE.match(word):
-        raise ValueError(f"{word!r} is neither a number nor an address; a string needs quotes here")
+        raise ValueError("this is neither a number nor an address; a string needs quotes here")
     return word
 
 
@@ -67,7 +67,7 @@ def _integer(digits: str, power: str, unit: str) -> int:
     number = int(digits)
     if power:
         if unit not in ("", "b", "i", "ib"):
-            raise ValueError(f"there is no size suffix {power + unit!r}: use k, kb or kib, and so on for m, g, t, p, e")
+            raise ValueError("there is no such size suffix: use k, kb or kib, and so on for m, g, t, p, e")
         number *= (1024 if unit else 1000) ** (_POWERS.index(power) + 1)
     if not -LARGEST <= number < LARGEST:
         raise ValueError("the number does not fit in 64 bits")
@@ -78,7 +78,7 @@ def _date(word: str) -> datetime:
     try:
         return datetime.strptime(word, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError as error:
-        raise ValueError(f"{word!r} is no date") from error
+        raise ValueError("this is no date") from error
 
 
 def duration(text: str) -> float:

@@ -1,0 +1,41 @@
+"""How a broker finds and trusts the others of its cluster. Plain values; nothing here connects to anything."""
+
+from dataclasses import dataclass, field
+
+from headwater.broker.options import SubjectRules, TlsOptions
+from headwater.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, and may hold passwords.
+
+    `exports` and `imports` say which subjects leave to other brokers and come from them.
+    """
+
+    name: str = ""
+    host: str = "0.0.0.0"
+    port: int = 0
+    routes: tuple[str, ...] = field(default=(), repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    auth_timeout: float | None = None
+    advertise: str = ""
+    no_advertise: bool = False
+    connect_retries: int = 0
+    connect_backoff: bool = False
+    pool_size: int = 3
+    pinned_accounts: tuple[str, ...] = ()
+    compression: str = "accept"
+    ping_interval: float = 0.0  # 0: the broker's
+    ping_max: int = 0
+    write_deadline: float = 0.0
+    tls: TlsOptions | None = None
+    exports: SubjectRules | None = None
+    imports: SubjectRules | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError(f"{self.port} is no port", value=self.port, limit="0 to 65535")
+        if self.password and not self.username:
+            raise ConfigError("cluster has a password and no user")
