@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from headwater import __version__
-from headwater.broker.identity import CURVE, SERVER, public_nkey
 from headwater.broker.options import BrokerOptions, SyncPolicy
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
 from headwater.errors import LocalProtocolError
+from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
 
@@ -59,7 +59,7 @@ class Broker:
             server_name=server_name,
             max_payload=max_payload,
         )
-        self.server_id = public_nkey(SERVER, os.urandom(32))
+        self.server_id = encode_nkey(NkeyKind.SERVER, os.urandom(32))
         self.host = self.options.host
         self.port = self.options.port
         self.router: Router | None = None
@@ -127,5 +127,5 @@ class Broker:
             max_payload=options.max_payload,
             jetstream=options.jetstream,
             api_lvl=API_LEVEL,
-            xkey=public_nkey(CURVE, os.urandom(32)),
+            xkey=encode_nkey(NkeyKind.CURVE, os.urandom(32)),
         )

@@ -1,0 +1,198 @@
+"""What a user may do, decided subject by subject. Pure: time is an argument.
+
+    publish     the subject must match an allowed pattern and no denied one; else, where responses are allowed, it must
+                be the reply subject of a message that was delivered to this client
+    subscribe   every subject that the subscription can get must be allowed. One that is wider than a denial is taken,
+                and what is denied is left out when messages are delivered
+    queue       an entry "subject queue" speaks of that queue group only; the group may have wildcards
+
+`Rules` are shared by all connections of a user; a `Guard` is one connection's, for it remembers reply subjects and what
+was decided before. nats-server differs in one point: there, an allowed `a.*` lets a client subscribe to `a.>`.
+"""
+
+from collections.abc import Iterable
+
+from headwater.broker.options import Permissions, SubjectRules
+from headwater.model.subject import matches, patterns_overlap
+
+REMEMBERED = 1024  # decisions, and reply subjects, that a guard keeps
+
+
+class SubjectSet:
+    """Patterns, to be asked about subjects; the literal ones are found without looking at the others."""
+
+    def __init__(self, patterns: Iterable[bytes]) -> None:
+        self.patterns = tuple(patterns)
+        self._exact = frozenset(self.patterns)
+
+    def __bool__(self) -> bool:
+        return bool(self.patterns)
+
+    def has(self, subject: bytes) -> bool:
+        """Whether a message on the literal `subject` is meant."""
+        return subject in self._exact or any(matches(pattern, subject) for pattern in self.patterns)
+
+    def covers(self, pattern: bytes) -> bool:
+        """Whether one of ours means everything that `pattern` does."""
+        return pattern in self._exact or any(_is_within(pattern, ours) for ours in self.patterns)
+
+    def touches(self, pattern: bytes) -> bool:
+        """Whether some subject is meant both by one of ours and by `pattern`."""
+        return any(patterns_overlap(ours, pattern) for ours in self.patterns)
+
+
+class SubscribeRules:
+    """Patterns for all subscriptions, and such for one queue group (or those that its wildcards mean)."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        plain: list[bytes] = []
+        self._queued: list[tuple[bytes, bytes]] = []
+        for entry in entries:
+            subject, _, queue = entry.strip().partition(" ")
+            if queue.strip():
+                self._queued.append((subject.encode(), queue.strip().encode()))
+            else:
+                plain.append(subject.encode())
+        self.plain = SubjectSet(plain)
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self._queued)
+
+    def queues_for(self, subject: bytes) -> list[bytes]:
+        """The queue groups that entries name for all of `subject`."""
+        return [queue for pattern, queue in self._queued if _is_within(subject, pattern)]
+
+    def touches(self, subject: bytes, queue: bytes) -> bool:
+        """Whether an entry speaks of some of what a subscription gets."""
+        return self.plain.touches(subject) or any(
+            matches(group, queue) and patterns_overlap(pattern, subject) for pattern, group in self._queued if queue
+        )
+
+    def has(self, subject: bytes, queue: bytes) -> bool:
+        """Whether an entry speaks of a message on the literal `subject`, delivered through `queue` (may be empty)."""
+        return self.plain.has(subject) or any(
+            matches(group, queue) and matches(pattern, subject) for pattern, group in self._queued if queue
+        )
+
+
+class Rules:
+    """A user's permissions, made ready to be asked."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        publish = permissions.publish
+        if publish is None and permissions.responses is not None:
+            publish = SubjectRules(allow=())
+        subscribe = permissions.subscribe or SubjectRules()
+        self.source = permissions
+        self.publish_allow = None if publish is None or publish.allow is None else SubjectSet(_encoded(publish.allow))
+        self.publish_deny = SubjectSet(_encoded(publish.deny if publish is not None else ()))
+        # An empty list of allowed subscriptions means all, as in nats-server; for publishing it means none.
+        self.subscribe_allow = SubscribeRules(subscribe.allow) if subscribe.allow else None
+        self.subscribe_deny = SubscribeRules(subscribe.deny)
+        self.responses = permissions.responses
+
+    def may_publish(self, subject: bytes) -> bool:
+        """By the lists alone."""
+        if self.publish_allow is not None and not self.publish_allow.has(subject):
+            return False
+        return not self.publish_deny.has(subject)
+
+    def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
+        """Whether a subscription may be made; `queue` is empty without a queue group."""
+        allow, deny = self.subscribe_allow, self.subscribe_deny
+        if allow is not None:
+            groups = allow.queues_for(subject) if queue else []
+            if groups:
+                if not any(matches(group, queue) for group in groups):
+                    return False
+            elif not allow.plain.covers(subject):
+                return False
+        if deny.plain.covers(subject):
+            return False
+        return not (queue and any(matches(group, queue) for group in deny.queues_for(subject)))
+
+
+class Guard:
+    """What one connection may do."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.filters = bool(rules.subscribe_deny)  # whether deliveries have to be asked about
+        self.tracks = rules.responses is not None  # whether reply subjects have to be told
+        self._publish: dict[bytes, bool] = {}
+        self._denied: dict[tuple[bytes, bytes], bool] = {}
+        self._replies: dict[bytes, list[float]] = {}  # reply subject to [when delivered, answers so far]
+
+    def may_publish(self, subject: bytes, now: float) -> bool:
+        """Whether a message may go out; counts it when it is a response. `now`: seconds of a monotonic clock."""
+        allowed = self._publish.get(subject)
+        if allowed is None:
+            allowed = self.rules.may_publish(subject)
+            if len(self._publish) >= REMEMBERED:
+                self._publish.clear()
+            self._publish[subject] = allowed
+        return allowed or (self.tracks and self._is_response(subject, now))
+
+    def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
+        """Whether a subscription may be made."""
+        return self.rules.may_subscribe(subject, queue)
+
+    def may_receive(self, subject: bytes, queue: bytes) -> bool:
+        """Whether a message may be delivered, on a subscription with this queue group."""
+        key = (subject, queue)
+        denied = self._denied.get(key)
+        if denied is None:
+            denied = self.rules.subscribe_deny.has(subject, queue)
+            if len(self._denied) >= REMEMBERED:
+                self._denied.clear()
+            self._denied[key] = denied
+        return not denied
+
+    def note_reply(self, reply: bytes, now: float) -> None:
+        """A message with this reply subject was delivered: it may be answered."""
+        if self.rules.may_publish(reply):
+            return
+        if len(self._replies) >= REMEMBERED and reply not in self._replies:
+            self._forget(now)
+        self._replies[reply] = [now, 0]
+
+    def _is_response(self, subject: bytes, now: float) -> bool:
+        limits = self.rules.responses
+        reply = self._replies.get(subject)
+        if reply is None or limits is None:
+            return False
+        reply[1] += 1
+        if 0 < limits.max_messages < reply[1] or 0 < limits.expires < now - reply[0]:
+            del self._replies[subject]
+            return False
+        return True
+
+    def _forget(self, now: float) -> None:
+        """Make room: those that may no longer be answered, else the oldest."""
+        limits = self.rules.responses
+        if limits is not None:
+            for subject, (since, answers) in list(self._replies.items()):
+                if 0 < limits.max_messages <= answers or 0 < limits.expires < now - since:
+                    del self._replies[subject]
+        while len(self._replies) >= REMEMBERED:
+            del self._replies[next(iter(self._replies))]
+
+
+def _is_within(pattern: bytes, wider: bytes) -> bool:
+    """Whether `wider` matches every subject that `pattern` matches."""
+    inner, outer = pattern.split(b"."), wider.split(b".")
+    for position, token in enumerate(outer):
+        last = position == len(outer) - 1
+        if token == b">" and last:
+            return len(inner) > position
+        if position >= len(inner):
+            return False
+        if inner[position] == b">" and position == len(inner) - 1:
+            return False  # more than `wider` has tokens for
+        if token != b"*" and token != inner[position]:
+            return False
+    return len(inner) == len(outer)
+
+
+def _encoded(subjects: Iterable[str]) -> list[bytes]:
+    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
