@@ -104,6 +104,10 @@ class ConnectionClosed(TransportError):
     retriable = False
 
 
+class BufferFull(TransportError):
+    """The connection is away, and the room for what is published meanwhile (`limit` bytes) is used up."""
+
+
 class ServerError(HeadwaterError):
     """The server answered -ERR; `message` is its text."""
 
@@ -138,6 +142,17 @@ class JetStreamError(HeadwaterError):
         self.code = code
         self.err_code = err_code
         self.description = description
+
+
+class IggyError(HeadwaterError):
+    """A command was refused, with Iggy's own error: its `name`, and its `number` as clients of today know it."""
+
+    fault = "peer"
+
+    def __init__(self, name: str, number: int, why: str, *, value: object = None) -> None:
+        super().__init__(f"{why} [{name} {number}]", value=value)
+        self.name = name
+        self.number = number
 
 
 class StorageError(HeadwaterError):

@@ -185,7 +185,7 @@ def test_the_end_of_the_broker_reaches_the_client() -> None:
     async def main() -> None:
         heard: list[BaseException] = []
         async with headwater.Broker() as broker:
-            client = await headwater.connect(broker.url, error_callback=heard.append)
+            client = await headwater.connect(broker.url, error_callback=heard.append, reconnect=False)
             subscription = await client.subscribe("a")
         reason = await client.wait_closed()
         assert heard == [reason]

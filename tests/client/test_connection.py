@@ -122,15 +122,6 @@ def test_a_silent_server_is_given_up_and_the_socket_closed(said: bytes) -> None:
     finish(main())
 
 
-def test_a_server_that_requires_tls_is_refused_with_a_plain_word() -> None:
-    async def script(peer: Peer) -> None:
-        peer.say(b'INFO {"tls_required":true} \r\n')
-
-    error = finish(refused(script))
-    assert isinstance(error, ConfigError)
-    assert "TLS" in str(error)
-
-
 def test_a_cancelled_connect_leaves_no_connection_behind() -> None:
     async def main() -> None:
         async with ScriptedServer() as server:

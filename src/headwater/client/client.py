@@ -12,35 +12,34 @@ may be awaited: that costs nothing, but for a turn of the loop once in a MiB, an
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
-import msgspec
-
-from headwater import __version__
-from headwater.client.connection import Connection, ErrorCallback
+from headwater.client.connection import Connection
 from headwater.client.connection_ops import BytesLike
+from headwater.client.connector import Connector
+from headwater.client.contexts import find_options
+from headwater.client.events import EventCallback, Events, EventStream
+from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.requests import Requests, new_inbox
-from headwater.client.server_url import ServerAddress, parse_server_url
+from headwater.client.server_url import parse_server_urls
 from headwater.client.subscription import MessageCallback, Subscription
-from headwater.errors import ConfigError, HeadwaterError, TransportError
+from headwater.errors import HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
-from headwater.net.tcp import dial
-from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, ServerInfo
+from headwater.wire.handshake import ServerInfo
 
 if TYPE_CHECKING:
     from headwater.client.jetstream import JetStream
-
-DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
 class Client:
     """A connected client; made by `connect`. Its methods raise ConnectionClosed once the connection has ended."""
 
-    def __init__(self, connection: Connection, inbox_prefix: str) -> None:
+    def __init__(self, connection: Connection, connector: Connector, options: ClientOptions) -> None:
         self._connection = connection
-        self._inbox_prefix = inbox_prefix
-        self._requests = Requests(connection, inbox_prefix)
+        self._connector = connector
+        self._options = options
+        self._requests = Requests(connection, options.inbox_prefix)
 
     @property
     def server_info(self) -> ServerInfo:
@@ -48,9 +47,42 @@ class Client:
         return self._connection.info
 
     @property
+    def server(self) -> str:
+        """The URL of the server that we speak to, without credentials; "" while there is none."""
+        conversation = self._connection.conversation
+        return conversation.address.url if conversation is not None and self.is_connected else ""
+
+    @property
+    def servers(self) -> list[str]:
+        """The URLs of all servers that may be tried, those found in the cluster among them, in the order of their turns."""
+        return self._connector.servers
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was lost and made anew."""
+        return self._connection.reconnects
+
+    def events(self) -> EventStream:
+        """An iteration over what happens to the connection from now on: see `headwater.client.events`."""
+        return self._connection.events.stream()
+
+    def on_event(self, callback: EventCallback) -> Callable[[], None]:
+        """Have `callback(event)` called with each event; returns a function that takes this back."""
+        return self._connection.events.listen(callback)
+
+    async def reconnect(self) -> None:
+        """Leave this server and connect anew, with what is in credential files now. Waits until that is done."""
+        await self._connection.reconnect()
+
+    @property
     def is_connected(self) -> bool:
-        """Whether messages can be sent."""
-        return not self._connection.closed.done()
+        """Whether there is a server to speak to now; while there is none, it is sought and publishes are kept."""
+        return self._connection.is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended for good."""
+        return self._connection.closed.done()
 
     def publish(
         self,
@@ -97,7 +129,7 @@ class Client:
 
     def new_inbox(self) -> str:
         """A reply subject that nobody else uses."""
-        return new_inbox(self._inbox_prefix)
+        return new_inbox(self._options.inbox_prefix)
 
     def jetstream(self, *, timeout: float = 5.0) -> "JetStream":
         """The server's JetStream; `timeout` seconds for each API request and acknowledgement."""
@@ -158,84 +190,32 @@ class Client:
             await self.close()
 
 
-async def connect(
-    servers: str | Sequence[str] = DEFAULT_URL,
-    *,
-    name: str = "",
-    user: str = "",
-    password: str = "",
-    token: str = "",
-    echo: bool = True,
-    verbose: bool = False,
-    pedantic: bool = False,
-    connect_timeout: float = 5.0,
-    ping_interval: float = 120.0,
-    inbox_prefix: str = "_INBOX",
-    error_callback: ErrorCallback | None = None,
-) -> Client:
+async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:
     """Connect to the first of `servers` that takes us; credentials in a URL win over the arguments.
 
+    The arguments are the fields of `headwater.client.options.ClientOptions`. Without `servers`: those of `context`, or of
+    the environment (NATS_URL, NATS_CONTEXT), or the chosen context of the `nats` tool, or nats://127.0.0.1:4222.
+
     `error_callback(error)` hears of errors that nobody awaits: a permission that is missing, a full subscription, an
-    exception in a callback, the loss of the connection; without it they are logged. Times in seconds. Raises ConfigError
-    for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when it refuses the
-    credentials, TransportError when it cannot be reached or does not answer, RemoteProtocolError when it is no server.
+    exception in a callback, the loss of the connection; without it they are logged. `event_callback(event)` hears of all
+    that happens (`headwater.client.events`). When the connection is lost, it is made anew; see `Connection`.
+
+    Raises ConfigError for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when
+    it refuses the credentials, TransportError when it cannot be reached or does not answer, RemoteProtocolError when it is
+    no server.
     """
-    addresses = [parse_server_url(url) for url in ([servers] if isinstance(servers, str) else servers)]
-    if not addresses:
-        raise ConfigError("no server to connect to", hint=f"for example {DEFAULT_URL}")
-    if ping_interval <= 0 or connect_timeout <= 0:
-        raise ConfigError("times are more than 0 seconds", value=min(ping_interval, connect_timeout))
-    options = ConnectOptions(
-        verbose=verbose,
-        pedantic=pedantic,
-        echo=echo,
-        headers=True,
-        no_responders=True,
-        protocol=PROTOCOL_DYNAMIC,
-        name=name,
-        lang="python-headwater",
-        version=__version__,
-    )
-    failure: HeadwaterError | None = None
-    for address in addresses:
-        mine = _with_credentials(options, address, ServerAddress("", 0, user, password, token))
-        try:
-            connection = await _connect_one(address, mine, connect_timeout, error_callback)
-        except HeadwaterError as error:
-            failure = error
-            continue
-        connection.keep_alive(ping_interval)
-        return Client(connection, inbox_prefix)
-    assert failure is not None
-    raise failure
+    return await connect_with(find_options(servers, arguments))
 
 
-def _with_credentials(options: ConnectOptions, address: ServerAddress, given: ServerAddress) -> ConnectOptions:
-    carried = address if address.user or address.token else given
-    unset = msgspec.UNSET
-    return msgspec.structs.replace(
-        options, user=carried.user or unset, password=carried.password or unset, auth_token=carried.token or unset
-    )
-
-
-async def _connect_one(
-    address: ServerAddress, options: ConnectOptions, timeout: float, error_callback: ErrorCallback | None
-) -> Connection:
-    """Dial and shake hands within `timeout` seconds."""
-    connection = Connection(error_callback)
-    where = f"{address.host}:{address.port}"
-    try:
-        async with asyncio.timeout(timeout):
-            await dial(address.host, address.port, connection, timeout)
-            info = await connection.greeted
-            if info.tls_required:
-                raise ConfigError(f"{where} requires TLS, which is not built yet", value=where)
-            await connection.introduce(options)
-    except BaseException as error:
-        if connection.link is not None:
-            connection.link.abort()
-        if isinstance(error, TimeoutError):
-            message = f"{where} did not complete the handshake within {timeout:g} s"
-            raise TransportError(message, value=where) from error
-        raise
-    return connection
+async def connect_with(options: ClientOptions) -> Client:
+    """As `connect`, with the options as a value."""
+    events = Events(options.error_callback, options.event_callback)
+    connection = Connection(events, away_limit=options.reconnect_buffer, pings_out=options.pings_out)
+    connector = Connector.prepare(connection, parse_server_urls(list(options.servers)), options)
+    conversation = await connector.first()
+    if options.reconnect:
+        connection.comeback = connector
+        connector.announced(connection.info, conversation.address)
+    connection.keep_alive(options.ping_interval)
+    connection.adopt(conversation)
+    return Client(connection, connector, options)

@@ -1,24 +1,36 @@
-"""One connection to a server as the client sees it: what arrives, what is owed, and how it ends.
+"""A client's connection: what arrives, what is owed, and what survives when a link is lost.
 
-    Link ──receive──▶ ServerOpParser ──on_message──▶ ConnectionOps ──add──▶ Subscription
-                                     ──on_info, …──▶ Connection ── OpWriter ──▶ output ──▶ Link
+    Link ─▶ Conversation ─▶ ServerOpParser ──on_message──▶ ConnectionOps ──add──▶ Subscription
+                                           ──on_info, …──▶ Connection ── OpWriter ──▶ output ──▶ Link
 
-The handshake is INFO, then CONNECT and PING in one write, then PONG. A connection ends once, by `lost`, and then every
-waiter hears why: nobody is left hanging. Making a new one is not its business, so that reconnecting can be built around
-it. Bytes that are no protocol end it with RemoteProtocolError; a malformed header block ends nothing, it raises when it
-is read.
+It has one conversation after the other. Between two of them it is *away*:
+
+    adopted ──lost──▶ away ──adopt──▶ adopted …          the connector dials meanwhile
+       └──close, or nobody to come back for us──▶ closed, once; then every waiter hears why
+
+What survives: subscriptions (they are made again, with what is left of their maximum), requests (they wait on), and
+publishes made while away, up to `away_limit` bytes; beyond that they are refused with BufferFull, and one that is awaited
+waits from 1 MiB on. What does not: what the lost link had not delivered (core NATS is at most once), and flushes that were
+waiting for it, which raise.
+
+Bytes that are no protocol end a conversation with RemoteProtocolError; a malformed header block ends nothing, it raises
+when it is read.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import ConnectionOps
+from headwater.client.conversation import Conversation
+from headwater.client.events import Closed, Disconnected, Discovered, Events, LameDuck, Reconnected, SlowConsumer
 from headwater.client.server_errors import ends_the_connection, server_error
+from headwater.client.server_url import ServerAddress
 from headwater.client.subscription import Subscription
 from headwater.errors import (
+    BufferFull,
     ConnectionClosed,
     HeadwaterError,
     LocalProtocolError,
@@ -27,98 +39,165 @@ from headwater.errors import (
     TransportError,
 )
 from headwater.model.message import Message
-from headwater.wire.handshake import ConnectOptions, ServerInfo, decode_info
+from headwater.wire.handshake import ServerInfo, decode_info
+from headwater.wire.memory import OutputBuffer
 from headwater.wire.publish import OpWriter
-from headwater.wire.server_ops import ServerOpParser
 
 if TYPE_CHECKING:
-    from headwater.net.link import Link
+    pass
 
-logger = logging.getLogger(__name__)
-
-ErrorCallback = Callable[[BaseException], object]
-
+AWAY_LIMIT = 8 << 20  # bytes of publishes kept while there is no server; nats.go's default
 PINGS_OUT = 2  # unanswered pings after which the server is taken for dead
 CLOSE_SECONDS = 5.0  # for the server to take our last bytes; one that does not read would keep us open for ever
 
 
-class Connection(ConnectionOps):
-    """`closed` is done when the connection has ended; its result is the reason, None for an order of ours."""
+class Comeback(Protocol):
+    """Who makes a new conversation when one was lost."""
 
-    def __init__(self, error_callback: ErrorCallback | None) -> None:
+    async def again(self, lost: ServerAddress) -> tuple[Conversation, int]:
+        """A conversation that was welcomed, and how many attempts it took. Raises the last failure when it gives up."""
+
+    def announced(self, info: ServerInfo, told_by: ServerAddress) -> tuple[str, ...]:
+        """Hear what a server says of its cluster; returns the URLs of servers that are new."""
+
+
+class Connection(ConnectionOps):
+    """`closed` is done when it has ended for good; its result is the reason, None for an order of ours."""
+
+    def __init__(self, events: Events, *, away_limit: int = AWAY_LIMIT, pings_out: int = PINGS_OUT) -> None:
         super().__init__()
-        loop = asyncio.get_running_loop()
         self.info = ServerInfo()
-        self.greeted: asyncio.Future[ServerInfo] = loop.create_future()
-        self.closed: asyncio.Future[HeadwaterError | None] = loop.create_future()
-        self._loop = loop
-        self._parser = ServerOpParser(self)
+        self.events = events
+        self.conversation: Conversation | None = None
+        self.comeback: Comeback | None = None  # None: the end of the conversation is the end
+        self.reconnects = 0
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[HeadwaterError | None] = self._loop.create_future()
         self._subscriptions: dict[int, Subscription] = {}
         self._pongs: deque[asyncio.Future[None]] = deque()
         self._last_sid = 0
-        self._error_callback = error_callback
-        self._reason: HeadwaterError | None = None
-        self._introduced = False
         self._ordered = False
+        self._away_limit = away_limit
+        self._back = Bell()
+        self._coming_back: asyncio.Task[None] | None = None
         self._ping_timer: asyncio.TimerHandle | None = None
+        self._ping_interval = 0.0
+        self._most_pings_out = pings_out
         self._pings_out = 0
 
-    # ── the link's owner ──
+    # ── conversations come and go ──
 
-    def attach(self, link: "Link") -> None:
-        self.link = link
-        self.writer = OpWriter(link.output)
+    def adopt(self, conversation: Conversation) -> None:
+        """Speak through `conversation` from now on: subscribe to all again, then send what was published meanwhile."""
+        assert conversation.link is not None
+        kept = self.writer.output.take()
+        self.conversation = conversation
+        conversation.adopted = True
+        self.link = conversation.link
+        self.writer = OpWriter(self.link.output)
+        for subscription in self._subscriptions.values():
+            self.writer.subscribe(subscription.subject, subscription.queue, subscription.sid)
+            subscription.received_before = subscription.received
+            if subscription.maximum > 0:
+                self.writer.unsubscribe(subscription.sid, subscription.maximum - subscription.received)
+        self.link.output.append(kept)
+        self.since_turn = 0
+        self.link.flush_soon()
+        self._pings_out = 0
+        self.keep_alive(self._ping_interval)
+        self._back.ring()
 
-    def receive(self, buffer: bytearray, filled: int) -> int:
-        used = self._parser.parse(buffer, 0, filled)
-        self.wake_touched()
-        return used
+    def conversation_ended(self, conversation: Conversation, reason: HeadwaterError) -> None:
+        """For conversations: `conversation` has ended. One that was not adopted is its maker's business."""
+        if conversation is not self.conversation or not conversation.adopted:
+            return
+        self.conversation = None
+        self._step_away(reason)
+        if self._ordered or self.comeback is None:
+            self._end(None if self._ordered else reason)
+            return
+        self.events.tell(Disconnected(conversation.address.url, reason))
+        self.events.complain(reason)
+        self._coming_back = self._loop.create_task(self._come_back(conversation.address, self.comeback))
 
-    def lost(self, error: Exception | None) -> None:
+    def _step_away(self, reason: HeadwaterError) -> None:
+        """Write into a buffer of our own from now on. Flushes that wait hear `reason`: their PONG will not come."""
+        if self.link is None:
+            return
+        self.link = None
+        self.writer = OpWriter(OutputBuffer())
         if self._ping_timer is not None:
             self._ping_timer.cancel()
-        reason = self._reason
-        if reason is None and not self._ordered:
-            reason = TransportError(f"the connection was lost: {error or 'the server closed it'}")
-        self._fail_waiters(reason or ConnectionClosed("the connection is closed"))
+        self._fail_flushes(ConnectionClosed("the connection is closed") if self._ordered else reason)
+
+    async def _come_back(self, lost: ServerAddress, comeback: Comeback) -> None:
+        try:
+            conversation, attempts = await comeback.again(lost)
+        except HeadwaterError as error:
+            self._coming_back = None
+            self._end(error)
+            return
+        self._coming_back = None
+        self.reconnects += 1
+        self.adopt(conversation)
+        self.events.tell(Reconnected(conversation.address.url, attempts))
+
+    def _end(self, reason: HeadwaterError | None) -> None:
+        """For good. Everybody who waits hears why."""
+        if self.closed.done():
+            return
+        self.closed.set_result(reason)
+        self._fail_flushes(reason or ConnectionClosed("the connection is closed"))
+        self.writer = OpWriter(OutputBuffer())
         subscriptions, self._subscriptions = self._subscriptions, {}
         self.queues.clear()
         for subscription in subscriptions.values():
             subscription.end(reason)
-        if not self.closed.done():
-            self.closed.set_result(reason)
-        if reason is not None and self._introduced:
-            self.report(reason)
+        self._back.ring()
+        if reason is not None:
+            self.events.complain(reason)
+        self.events.tell(Closed(reason))
 
-    def _fail_waiters(self, told: HeadwaterError) -> None:
-        if not self.greeted.done():
-            self.greeted.set_exception(told)
-            self.greeted.exception()  # who awaits it still gets it; that nobody does is no fault
+    def _fail_flushes(self, told: HeadwaterError) -> None:
         pongs, self._pongs = self._pongs, deque()
         for waiter in pongs:
             if not waiter.done():
                 waiter.set_exception(told)
-                waiter.exception()
+                waiter.exception()  # who awaits it still gets it; that nobody does is no fault
 
     # ── what the server says ──
 
     def on_info(self, json: bytes) -> int:
+        conversation = self.conversation
         try:
-            self.info = decode_info(json)
+            info = decode_info(json)
         except RemoteProtocolError as error:
             return self.on_violation(error)
-        self.max_payload = self.info.max_payload
-        self.takes_headers = self.info.headers
-        if not self.greeted.done():
-            self.greeted.set_result(self.info)
+        lame = info.ldm and not self.info.ldm
+        self.info = info
+        self.max_payload = info.max_payload
+        self.takes_headers = info.headers
+        if conversation is None:
+            return 0
+        if self.comeback is not None and (new := self.comeback.announced(info, conversation.address)):
+            self.events.tell(Discovered(new))
+        if not conversation.greeted.done():
+            conversation.greeted.set_result(info)
+        elif lame:
+            self.events.tell(LameDuck(conversation.address.url))
         return 0
 
     def on_ping(self) -> int:
-        self.writer.pong()
-        self._flush_soon()
+        if self.link is not None:
+            self.writer.pong()
+            self.link.flush_soon()
         return 0
 
     def on_pong(self) -> int:
+        conversation = self.conversation
+        if conversation is not None and not conversation.welcomed.done():
+            conversation.welcomed.set_result(None)
+            return 0
         self._pings_out = 0
         if self._pongs:
             waiter = self._pongs.popleft()
@@ -128,7 +207,7 @@ class Connection(ConnectionOps):
 
     def on_error(self, text: str) -> int:
         error = server_error(text)
-        if self._introduced and not ends_the_connection(text):
+        if self.link is not None and not ends_the_connection(text):
             self.report(error)
         else:
             self._end_now(error)
@@ -140,26 +219,20 @@ class Connection(ConnectionOps):
 
     # ── what we say (publish and respond are in ConnectionOps) ──
 
-    async def introduce(self, options: ConnectOptions) -> None:
-        """CONNECT, and wait for the server's PONG. Raises what the server answers instead."""
-        if (reason := self._ended_by()) is not None:  # it said more than INFO, or hung up
-            raise reason
-        self.writer.connect(options)
-        await self.flush(None)
-        self._introduced = True
-
     def subscribe(
         self,
         subject: str,
         queue: str = "",
         maximum: int = 0,
         direct: Callable[[Message], object] | None = None,
+        kind: type[Subscription] = Subscription,
     ) -> Subscription:
-        """SUB. Raises SubjectError and ConnectionClosed. `direct`: see MessageQueue."""
-        self._open_link()
+        """SUB, now or when we are back. Raises SubjectError and ConnectionClosed. `direct`: see MessageQueue."""
+        self._check_open()
         self._last_sid += 1
-        subscription = Subscription(self, self._last_sid, subject, queue, direct)
-        self.writer.subscribe(subject, queue, subscription.sid)
+        subscription = kind(self, self._last_sid, subject, queue, direct)
+        writer = self.writer if self.link is not None else OpWriter(OutputBuffer())  # away: checked only
+        writer.subscribe(subject, queue, subscription.sid)
         self._subscriptions[subscription.sid] = subscription
         self.queues[subscription.sid] = subscription
         if maximum:
@@ -168,9 +241,11 @@ class Connection(ConnectionOps):
         return subscription
 
     def unsubscribe(self, subscription: Subscription, maximum: int) -> None:
-        """UNSUB, now or after `maximum` messages; nothing to say once the connection has ended."""
-        if not self.closed.done():
-            self.writer.unsubscribe(subscription.sid, maximum)
+        """UNSUB, now or after `maximum` messages; nothing to say without a server."""
+        if self.link is not None:
+            # The server counts from this link's SUB on.
+            left = maximum - subscription.received_before if maximum > 0 else 0
+            self.writer.unsubscribe(subscription.sid, left)
             self._flush_soon()
 
     def forget(self, subscription: Subscription) -> None:
@@ -179,12 +254,12 @@ class Connection(ConnectionOps):
         self.queues.pop(subscription.sid, None)
 
     async def flush(self, timeout: float | None) -> None:
-        """PING, and wait for the PONG: everything before it has been processed by the server."""
-        link = self._open_link()
+        """PING, and wait for the PONG: everything before it has been processed by the server. Away, when we are back."""
+        self._check_open()
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._pongs.append(waiter)  # and there it stays when we give up: its PONG may still come, and is nobody else's
         self.writer.ping()
-        link.flush_soon()
+        self._flush_soon()
         try:
             async with asyncio.timeout(timeout):
                 await waiter
@@ -192,8 +267,9 @@ class Connection(ConnectionOps):
             raise RequestTimeout(f"no PONG from the server within {timeout} s", limit=timeout) from error
 
     def keep_alive(self, interval: float) -> None:
-        """Ask for a sign of life every `interval` seconds, and end the connection when none comes."""
-        if not self.closed.done():
+        """Ask for a sign of life every `interval` seconds, and end the conversation when none comes."""
+        self._ping_interval = interval
+        if self.link is not None and interval > 0:
             self._ping_timer = self._loop.call_later(interval, self._ping, interval)
 
     async def drain(self, timeout: float, subscriptions: Sequence[Subscription] | None = None) -> None:
@@ -216,44 +292,84 @@ class Connection(ConnectionOps):
             await asyncio.wait(serving, timeout=timeout)
 
     async def close(self) -> None:
-        """Write what is buffered and end, in order; without, when the server does not take it in CLOSE_SECONDS."""
+        """Write what is buffered and end, in order; without, when the server does not take it in CLOSE_SECONDS.
+
+        What was published while away is lost.
+        """
         self._ordered = True
-        if self.link is None:
-            self.lost(None)
+        if self._coming_back is not None:
+            coming, self._coming_back = self._coming_back, None
+            coming.cancel()
+            await asyncio.wait([coming])
+        link = self.link
+        if link is None:
+            if self.conversation is not None:  # it is ending already
+                await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
+            self._end(None)
             return
-        self.link.close()
+        link.close()
         await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
         if not self.closed.done():
-            self.link.abort()
+            link.abort()
             await asyncio.wait([self.closed])
+
+    async def reconnect(self) -> None:
+        """Leave this server and connect anew, as if it had hung up. Waits until we are back."""
+        self._check_open()
+        if self.comeback is None:
+            raise LocalProtocolError("this client was told not to reconnect")
+        if self.link is not None:
+            self._end_now(TransportError("the program asked for a new connection"))
+        await self.until_back()
+
+    async def until_back(self) -> None:
+        """Wait while we are away. Raises ConnectionClosed when we shall not come back."""
+        while self.link is None:
+            self._check_open()
+            await self._back.heard()
+        self._check_open()
 
     async def give_way(self) -> None:
         self.since_turn = 0
-        link = self._open_link()
+        link = self.link
+        if link is None:
+            await self.until_back()
+            return
         link.flush()
         await asyncio.sleep(0)
         try:
             await link.drained()
         except OSError as error:
-            raise self.closed_error() from error
+            if self.comeback is None or self._ordered:
+                raise self.closed_error() from error
+
+    def away(self, size: int) -> None:
+        link = self.link
+        if link is not None and not self._ordered and self.comeback is not None:
+            self._step_away(TransportError("the connection was lost"))  # it is ending; its owner hears later
+        elif link is not None:
+            raise self.closed_error()
+        self._check_open()
+        if self.writer.output.size + size > self._away_limit:
+            raise BufferFull(
+                "there is no connection, and the buffer for what is published meanwhile is full",
+                value=self.writer.output.size,
+                limit=self._away_limit,
+                hint="await the publishes: they wait until the connection is back",
+            )
 
     # ── what went wrong ──
 
     def report(self, error: BaseException) -> None:
         """Tell the program of an error that nobody awaits."""
-        if self._error_callback is None:
-            logger.warning("client_error error=%s", error)
-            return
-        try:
-            self._error_callback(error)
-        except Exception:
-            logger.exception("error_callback_failed")
+        self.events.report(error)
 
     def report_slow(self, subscription: Subscription) -> None:
         """Tell the program that a subscription does not keep up, and that messages are dropped."""
-        self.report(
+        self.events.tell(SlowConsumer(subscription.subject, subscription.sid, subscription.dropped))
+        self.events.complain(
             LocalProtocolError(
-                f"the subscription to {subscription.subject!r} is full: the newest messages are dropped",
+                f"the subscription to {subscription.subject!r} is full: {subscription.policy_text}",
                 value=subscription.subject,
                 limit=subscription.max_pending,
                 hint="read faster, or share the work in a queue group",
@@ -261,31 +377,41 @@ class Connection(ConnectionOps):
         )
 
     def closed_error(self) -> ConnectionClosed:
-        reason = self._ended_by()
+        reason: HeadwaterError | None = None
+        if self.closed.done():
+            reason = self.closed.result()
+        elif self.conversation is not None:
+            reason = self.conversation.reason
         error = ConnectionClosed(f"the connection is closed{f': {reason}' if reason else ''}")
         error.__cause__ = reason
         return error
 
-    def _open_link(self) -> "Link":
-        if self.link is None or self.link.closing:
-            raise self.closed_error()
-        return self.link
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a server to speak to now."""
+        return self.link is not None and not self.link.closing and not self._ordered
 
-    def _ended_by(self) -> HeadwaterError | None:
-        return self.closed.result() if self.closed.done() else self._reason
+    def _check_open(self) -> None:
+        if self.closed.done() or self._ordered or (self.comeback is None and not self.is_connected):
+            raise self.closed_error()
 
     def _flush_soon(self) -> None:
         if self.link is not None:
             self.link.flush_soon()
 
     def _end_now(self, error: HeadwaterError) -> None:
-        self._reason = self._reason or error
-        if self.link is not None:
-            self.link.abort()
+        conversation = self.conversation
+        if conversation is None:
+            return
+        conversation.end(error)
+        if self.comeback is not None and not self._ordered:
+            self._step_away(error)
 
     def _ping(self, interval: float) -> None:
-        if self._pings_out >= PINGS_OUT:
-            self._end_now(TransportError(f"the server has not answered {PINGS_OUT} pings", limit=PINGS_OUT))
+        if self._pings_out >= self._most_pings_out:
+            self._end_now(
+                TransportError(f"the server has not answered {self._most_pings_out} pings", limit=self._most_pings_out)
+            )
             return
         self._pings_out += 1
         # Its PONG must not answer somebody's flush, so it takes its place in the queue.

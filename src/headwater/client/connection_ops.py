@@ -109,7 +109,7 @@ class ConnectionOps(ServerOpHandler):
     def publish(
         self, subject: str, data: BytesLike, reply: str, headers: HeaderSource | Headers | None
     ) -> Awaitable[None]:
-        """Buffer a message. Raises SubjectError, HeaderError, PayloadTooLarge and ConnectionClosed, before a byte."""
+        """Buffer a message. Raises SubjectError, HeaderError, PayloadTooLarge, ConnectionClosed, BufferFull"""
         link = self.link
         writer: OpWriter = self.writer
         output: OutputBuffer = writer.output
@@ -117,8 +117,6 @@ class ConnectionOps(ServerOpHandler):
         payload: bytes
         size: cython.Py_ssize_t
         before: cython.Py_ssize_t = output.size
-        if link is None or link.closing:
-            raise self.closed_error()
         if headers is not None:
             block = self.encode_headers(headers)
         payload = data if isinstance(data, bytes) else bytes(memoryview(data))
@@ -129,6 +127,10 @@ class ConnectionOps(ServerOpHandler):
                 value=size,
                 limit=self.max_payload,
             )
+        if link is None or link.closing:
+            self.away(size)
+            self.writer.publish(subject, reply, block, payload)
+            return _DONE if self.writer.output.size < TURN_BYTES else self.turn
         writer.publish(subject, reply, block, payload)
         self.since_turn += output.size - before
         if output.size >= SEND_EARLY:
@@ -156,6 +158,9 @@ class ConnectionOps(ServerOpHandler):
         """Give the loop its turn, and wait while the server does not keep up."""
         raise NotImplementedError
 
-    def closed_error(self) -> Exception:
-        """What a use of the connection after its end raises."""
+    def away(self, size: int) -> None:
+        """There is no server now, and a publish of `size` bytes: raises when it cannot be kept for later.
+
+        Afterwards `writer` writes into a buffer that the next server will get.
+        """
         raise NotImplementedError

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import BytesLike
+from headwater.client.events import Closed, Disconnected, Event
 from headwater.client.jetstream_types import PubAck, decode_answer
 from headwater.client.requests import says_no_responders
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
@@ -56,7 +57,7 @@ class Publisher:
 
     async def __aenter__(self) -> Self:
         self._subscription = self._client.deliver_directly(f"{self._inbox}.*", self._acked)
-        self._stop_listening = self._client.on_closed(self._lost)
+        self._stop_listening = self._client.on_event(self._happened)
         return self
 
     async def __aexit__(
@@ -139,7 +140,11 @@ class Publisher:
             self.last_sequence = max(self.last_sequence, ack.seq)
         self._bell.ring()
 
-    def _lost(self, reason: HeadwaterError | None) -> None:
+    def _happened(self, event: Event) -> None:
+        """A lost connection may have taken acknowledgements with it: nobody can tell what was stored."""
+        if not isinstance(event, Disconnected | Closed):
+            return
         if self._outstanding and self._failure is None:
-            self._failure = reason or ConnectionClosed("the connection was closed before all acknowledgements came")
+            closed = "the connection was closed before all acknowledgements came"
+            self._failure = event.reason or ConnectionClosed(closed)
         self._bell.ring()

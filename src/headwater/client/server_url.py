@@ -1,4 +1,8 @@
-"""Server URLs: `nats://[user[:password]@]host[:port]`, or `nats://token@host`, or bare `host:port`."""
+"""Server URLs: `scheme://[user[:password]@]host[:port]`, or `scheme://token@host`, or bare `host:port`.
+
+The one place where a URL is read. Schemes are `nats`, `tls` (nats that insists on TLS), `ws` and `wss`; only the last two
+may have a path. No error quotes a secret.
+"""
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -6,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from headwater.errors import ConfigError
 
 DEFAULT_PORT = 4222
+PORTS = {"nats": DEFAULT_PORT, "tls": DEFAULT_PORT, "ws": 80, "wss": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +22,34 @@ class ServerAddress:
     user: str = ""
     password: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
+    scheme: str = "nats"
+    path: str = ""
+    verify_as: str = ""  # the name that its certificate must be for, where that is not `host`
+
+    @property
+    def is_websocket(self) -> bool:
+        return self.scheme in ("ws", "wss")
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether its scheme insists on TLS."""
+        return self.scheme in ("tls", "wss")
+
+    @property
+    def where(self) -> str:
+        """`host:port`, an IPv6 host in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The URL without its credentials."""
+        return f"{self.scheme}://{self.where}{self.path}"
 
 
-def parse_server_url(url: str) -> ServerAddress:
+def parse_server_url(url: str, default_scheme: str = "nats") -> ServerAddress:
     """Raises ConfigError for what is no server URL; a secret in it is never quoted."""
     text = url.strip()
-    text = text if "://" in text else f"nats://{text}"
+    text = text if "://" in text else f"{default_scheme}://{text}"
     scheme, _, rest = text.partition("://")
     # All before the last @ may belong to a password, also where urlsplit sees a path or a fragment in it.
     shown = f"{scheme}://{rest.rpartition('@')[2]}"
@@ -30,20 +57,31 @@ def parse_server_url(url: str) -> ServerAddress:
         parts = urlsplit(text)
     except ValueError as error:
         raise ConfigError(f"{shown} is no server URL: {error}", value=shown) from None
-    if parts.scheme in ("tls", "ws", "wss"):
-        raise ConfigError(f"{parts.scheme}:// is not built yet", value=shown, hint="use nats://host:port")
     try:
         port = parts.port
     except ValueError:
         raise ConfigError(f"{shown} has a port that is none", value=shown) from None  # it quotes what it read
-    if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+    path = parts.path.rstrip("/")
+    strange = parts.query or parts.fragment or (path and parts.scheme not in ("ws", "wss"))
+    if parts.scheme not in PORTS or not parts.hostname or strange or len(parts.hostname.split()) != 1:
         raise ConfigError(f"{shown} is no server URL", value=shown, hint="for example nats://127.0.0.1:4222")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     alone = bool(user) and parts.password is None  # one word before the @ is a token
     return ServerAddress(
         host=parts.hostname,
-        port=DEFAULT_PORT if port is None else port,
+        port=PORTS[parts.scheme] if port is None else port,
         user="" if alone else user,
         password=password,
         token=user if alone else "",
+        scheme=parts.scheme,
+        path=path,
     )
+
+
+def parse_server_urls(servers: str | list[str] | tuple[str, ...]) -> list[ServerAddress]:
+    """One URL, several in a sequence, or several with commas between them. Raises ConfigError, also for none."""
+    given = servers.split(",") if isinstance(servers, str) else list(servers)
+    addresses = [parse_server_url(url) for url in given if url.strip()]
+    if not addresses:
+        raise ConfigError("no server to connect to", hint=f"for example nats://127.0.0.1:{DEFAULT_PORT}")
+    return addresses

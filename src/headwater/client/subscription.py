@@ -43,8 +43,14 @@ class Subscription(MessageQueue):
         self.ended = False
         self.error: HeadwaterError | None = None
         self.task: asyncio.Task[None] | None = None  # what runs the callback
+        self.received_before = 0  # the current server's SUB, which counts from there
         self._connection = connection
         self._bell = Bell()
+
+    @property
+    def policy_text(self) -> str:
+        """What becomes of messages when it is full, for an error."""
+        return "the newest messages are dropped"
 
     # ── for programs ──
 

@@ -1,0 +1,144 @@
+"""Where a program's servers and credentials come from when it does not name them: NATS contexts and the environment.
+
+A context is a file that the `nats` tool writes and we only read: `~/.config/nats/context/<name>.json`, the chosen one
+named in `~/.config/nats/context.txt` (XDG_CONFIG_HOME in place of ~/.config, where set). In order, the first that says
+something about a field counts:
+
+    arguments  >  the context named as an argument  >  NATS_URL, NATS_USER, … >  the context that NATS_CONTEXT names
+               >  for the command line only: the chosen context  >  nats://127.0.0.1:4222
+
+A library that read the chosen context unasked would connect a program to production because somebody's shell once
+looked there: so it does not.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from headwater.client.options import DEFAULT_URL, ClientOptions, ConnectArguments
+from headwater.errors import ConfigError
+
+_FROM_ENVIRONMENT = {
+    "NATS_USER": "user",
+    "NATS_PASSWORD": "password",
+    "NATS_TOKEN": "token",
+    "NATS_CREDS": "creds",
+    "NATS_NKEY": "nkey_seed",
+    "NATS_CA": "tls_ca",
+    "NATS_CERT": "tls_cert",
+    "NATS_KEY": "tls_key",
+}
+_FORBIDDEN = frozenset("/\\ \t\r\n")
+
+
+class NatsContext(msgspec.Struct, kw_only=True):
+    """What a context file says, as far as a client uses it. Unknown fields are passed over."""
+
+    description: str = ""
+    url: str = ""
+    token: str = ""
+    user: str = ""
+    password: str = ""
+    creds: str = ""
+    nkey: str = ""
+    cert: str = ""
+    key: str = ""
+    ca: str = ""
+    inbox_prefix: str = ""
+    jetstream_domain: str = ""
+    jetstream_api_prefix: str = ""
+    tls_first: bool = False
+
+    def arguments(self) -> dict[str, object]:
+        """The fields that it sets, by the names of `ClientOptions`; `servers` is the text of its URLs."""
+        said: dict[str, object] = {
+            "servers": self.url,
+            "token": self.token,
+            "user": self.user,
+            "password": self.password,
+            "creds": _home(self.creds),
+            "nkey_seed": _home(self.nkey),
+            "tls_cert": _home(self.cert),
+            "tls_key": _home(self.key),
+            "tls_ca": _home(self.ca),
+            "inbox_prefix": self.inbox_prefix,
+            "tls_first": self.tls_first,
+        }
+        return {name: value for name, value in said.items() if value}
+
+
+def contexts_directory(environment: Mapping[str, str]) -> Path:
+    """Where the `nats` tool keeps its contexts."""
+    base = environment.get("XDG_CONFIG_HOME", "")
+    return (Path(base) if base else Path("~/.config").expanduser()) / "nats"
+
+
+def read_context(name: str, environment: Mapping[str, str]) -> NatsContext:
+    """Raises ConfigError when there is no such context, or its file is no context; no secret is quoted."""
+    if not name or not _FORBIDDEN.isdisjoint(name) or name.startswith("."):
+        raise ConfigError(f"{name!r} is no name of a context", value=name)
+    path = contexts_directory(environment) / "context" / f"{name}.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=NatsContext)
+    except OSError:
+        known = sorted(each.stem for each in path.parent.glob("*.json"))
+        hint = f"there are: {', '.join(known)}" if known else f"there are none in {path.parent}"
+        raise ConfigError(f"there is no NATS context {name!r}", value=name, hint=hint) from None
+    except msgspec.MsgspecError as error:
+        kind = type(error).__name__  # its text may quote the document
+        raise ConfigError(f"the NATS context {path} cannot be read: {kind}", value=str(path)) from None
+
+
+def chosen_context(environment: Mapping[str, str]) -> str:
+    """The name of the context that the `nats` tool has chosen, or ""."""
+    try:
+        return (contexts_directory(environment) / "context.txt").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def find_options(
+    servers: str | Sequence[str] | None,
+    arguments: ConnectArguments | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    use_chosen: bool = False,
+) -> ClientOptions:
+    """The options of a client from all places, in the order above. Raises ConfigError."""
+    env = os.environ if environment is None else environment
+    given: dict[str, object] = {**(arguments or {})}
+    if servers:
+        given["servers"] = servers
+    unknown = given.keys() - ClientOptions.__dataclass_fields__.keys()
+    if unknown:
+        raise TypeError(f"connect() got an unexpected argument {sorted(unknown)[0]!r}")
+    layers = [given]
+    if name := str(given.get("context") or ""):
+        layers.append(read_context(name, env).arguments())
+    elif "servers" not in given:
+        # A program that names its server has said whom it means: credentials for another one stay where they are.
+        layers.append(_environment(env))
+        if name := env.get("NATS_CONTEXT", "") or (chosen_context(env) if use_chosen else ""):
+            layers.append(read_context(name, env).arguments())
+    found: dict[str, object] = {"servers": DEFAULT_URL}
+    for layer in reversed(layers):
+        found.update(layer)
+    if isinstance(found["servers"], str):
+        found["servers"] = tuple(url for url in found["servers"].split(",") if url.strip())
+    else:
+        found["servers"] = tuple(cast(Sequence[str], found["servers"]))
+    return ClientOptions(**found)  # type: ignore[arg-type]
+
+
+def _environment(env: Mapping[str, str]) -> dict[str, object]:
+    said: dict[str, object] = {name: _home(env[key]) for key, name in _FROM_ENVIRONMENT.items() if env.get(key)}
+    if env.get("NATS_URL"):
+        said["servers"] = env["NATS_URL"]
+    return said
+
+
+def _home(path: str) -> str:
+    return str(Path(path).expanduser()) if path.startswith("~") else path

@@ -1,0 +1,79 @@
+"""One link to one server, from the dial to its end: the handshake, then bytes in to the parser.
+
+    dial ─▶ INFO ─▶ [TLS] ─▶ CONNECT, PING ─▶ PONG ─▶ the connection adopts it ─▶ … ─▶ lost, once
+
+A connection has many of these one after the other, never two at a time: while it shakes hands, and while it is adopted,
+it is the connection's `conversation`, and what the server says reaches the connection. It ends once. Then `greeted` and
+`welcomed` have a result or a reason, so that nobody waits for a link that is gone.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from headwater.client.server_url import ServerAddress
+from headwater.errors import ConnectionClosed, HeadwaterError, TransportError
+from headwater.wire.handshake import ConnectOptions, ServerInfo
+from headwater.wire.publish import OpWriter
+from headwater.wire.server_ops import ServerOpParser
+
+if TYPE_CHECKING:
+    from headwater.client.connection import Connection
+    from headwater.net.link import Link
+
+
+class Conversation:
+    """The owner of a link, for `connection`."""
+
+    def __init__(self, connection: "Connection", address: ServerAddress) -> None:
+        loop = asyncio.get_running_loop()
+        self.address = address
+        self.link: Link | None = None
+        self.greeted: asyncio.Future[ServerInfo] = loop.create_future()  # INFO has come
+        self.welcomed: asyncio.Future[None] = loop.create_future()  # the PONG behind CONNECT has come
+        self.reason: HeadwaterError | None = None  # why it ended, or is about to
+        self.adopted = False  # the connection speaks through it
+        self._connection = connection
+        self._parser = ServerOpParser(connection)
+
+    # ── the link's owner ──
+
+    def attach(self, link: "Link") -> None:
+        self.link = link
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        used = self._parser.parse(buffer, 0, filled)
+        self._connection.wake_touched()
+        return used
+
+    def lost(self, error: Exception | None) -> None:
+        if self.reason is None:
+            self.reason = TransportError(f"the connection was lost: {error or 'the server closed it'}")
+        self._fail(self.greeted)
+        self._fail(self.welcomed)
+        self._connection.conversation_ended(self, self.reason)
+
+    # ── for the connection ──
+
+    async def introduce(self, options: ConnectOptions) -> None:
+        """CONNECT and PING, and wait for the PONG. Raises what the server answers instead."""
+        if self.reason is not None:  # it said more than INFO, or hung up
+            raise self.reason
+        if self.link is None:
+            raise ConnectionClosed("there is no connection to say CONNECT on")
+        writer = OpWriter(self.link.output)
+        writer.connect(options)
+        writer.ping()
+        self.link.flush_soon()
+        await self.welcomed
+
+    def end(self, reason: HeadwaterError) -> None:
+        """End it now, for `reason`; the first one counts."""
+        self.reason = self.reason or reason
+        if self.link is not None:
+            self.link.abort()
+
+    def _fail(self, waiting: "asyncio.Future[ServerInfo] | asyncio.Future[None]") -> None:
+        if not waiting.done():
+            assert self.reason is not None
+            waiting.set_exception(self.reason)
+            waiting.exception()  # who awaits it still gets it; that nobody does is no fault

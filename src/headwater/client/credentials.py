@@ -1,0 +1,84 @@
+"""Who we are to a server: what goes into CONNECT, made anew for each connection.
+
+    user and password, or token      as they are; those in a server's URL win
+    nkey seed                        CONNECT carries the public key and a signature of the server's nonce
+    .creds file                      a JWT and the seed that belongs to it; the JWT and the signature go out, the seed never
+
+Files are read at each connection, so that a renewed one counts from the next reconnect on. No error and no `repr` quotes a
+secret.
+"""
+
+import re
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import msgspec
+
+from headwater.client.nkeys import KeyPair
+from headwater.client.server_url import ServerAddress
+from headwater.errors import ConfigError
+from headwater.wire.handshake import ConnectOptions
+
+_SECTION = re.compile(r"-{3,}BEGIN ([A-Z ]+?)-{3,}\s*(\S+)\s*-{3,}END \1-{3,}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """At most one kind is used: `creds`, else `nkey_seed`, else what the URL carries, else the token, else user."""
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    nkey_seed: str | PathLike[str] = field(default="", repr=False)  # the text itself, or the path of a file
+    creds: str | PathLike[str] = ""  # the path of a .creds file
+
+    def fill(self, options: ConnectOptions, address: ServerAddress, nonce: str) -> ConnectOptions:
+        """CONNECT for `address`, whose INFO carried `nonce` ("" when it carried none).
+
+        Raises ConfigError for files that cannot be read or hold something else, EnvironmentProblem without PyNaCl.
+        """
+        if self.creds:
+            jwt, seed = read_creds(Path(self.creds))
+            key = KeyPair(seed)
+            return msgspec.structs.replace(options, jwt=jwt, nkey=msgspec.UNSET, sig=key.sign(nonce))
+        if self.nkey_seed:
+            key = KeyPair(_read_seed(self.nkey_seed))
+            # A server that asks for no nkey sends no nonce; our public key tells it nothing then.
+            return msgspec.structs.replace(options, nkey=key.public_key, sig=key.sign(nonce)) if nonce else options
+        unset = msgspec.UNSET
+        if address.token or address.user:
+            user, password, token = address.user, address.password, address.token
+        else:
+            user, password, token = self.user, self.password, self.token
+        return msgspec.structs.replace(
+            options, user=user or unset, password=password or unset, auth_token=token or unset
+        )
+
+
+def _read_seed(given: str | PathLike[str]) -> str:
+    text = str(given).strip()
+    if isinstance(given, str) and re.fullmatch(r"S[A-Z2-7]{50,60}", text):
+        return text
+    for line in _read(Path(given), "nkey seed").splitlines():
+        if line.strip().startswith("S"):
+            return line.strip()
+    raise ConfigError(f"the file {text} holds no nkey seed", value=text, hint="a line of it begins with SU")
+
+
+def read_creds(path: Path) -> tuple[str, str]:
+    """The JWT and the seed of a .creds file. Raises ConfigError, without quoting either."""
+    sections = dict(_SECTION.findall(_read(path, ".creds file")))
+    jwt, seed = sections.get("NATS USER JWT", ""), sections.get("USER NKEY SEED", "")
+    if not jwt or not seed:
+        missing = "JWT" if not jwt else "nkey seed"
+        raise ConfigError(f"{path} holds no user {missing}", value=str(path), hint="make it with `nsc generate creds`")
+    return jwt, seed
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        return path.expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise ConfigError(f"the {what} {path} cannot be read: {reason}", value=str(path)) from None

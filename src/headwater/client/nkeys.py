@@ -1,0 +1,65 @@
+"""NATS keys: an Ed25519 seed as text, and the signature that proves it.
+
+    S U <26 letters …>      base32 of: prefix (2 bytes: "seed" and whose), 32 seed bytes, CRC-16/XMODEM of all before (LE)
+    U <55 letters>          base32 of: prefix (1 byte), 32 bytes of public key, CRC-16 (LE)
+
+The cryptography is PyNaCl's (extra `auth`); this module only reads and writes the texts. No error quotes a seed.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+from headwater.errors import ConfigError, EnvironmentProblem
+
+_SEED_PREFIX = 18 << 3
+_KINDS = {0: "an account", 2 << 3: "a cluster", 13 << 3: "a server", 14 << 3: "an operator"}
+_USER_KIND = 20 << 3
+_SEED_BYTES = 2 + 32 + 2
+
+
+def _decode(text: str) -> bytes:
+    padded = text + "=" * (-len(text) % 8)
+    try:
+        raw = base64.b32decode(padded.encode("ascii"))
+    except (ValueError, UnicodeEncodeError):
+        raise ConfigError("the nkey seed is no base32 text", hint="a user's seed begins with SU") from None
+    if len(raw) < 3 or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
+        raise ConfigError("the checksum of the nkey seed is wrong: it was cut or mistyped")
+    return raw[:-2]
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b32encode(raw + binascii.crc_hqx(raw, 0).to_bytes(2, "little")).decode().rstrip("=")
+
+
+class KeyPair:
+    """A user's key, read from its seed text. Never shown: neither `repr` nor errors hold the seed."""
+
+    __slots__ = ("_signer", "public_key")
+
+    def __init__(self, seed: str) -> None:
+        """Raises ConfigError for what is no user's seed, EnvironmentProblem where PyNaCl is missing."""
+        try:
+            from nacl.signing import SigningKey
+        except ImportError as error:
+            raise EnvironmentProblem(
+                "nkeys and .creds files need PyNaCl", hint="pip install 'headwater[auth]'"
+            ) from error
+        raw = _decode(seed.strip())
+        if len(raw) != _SEED_BYTES - 2 or raw[0] & 0xF8 != _SEED_PREFIX:
+            raise ConfigError("this is no nkey seed", hint="a user's seed begins with SU")
+        kind = ((raw[0] & 7) << 5) | (raw[1] >> 3)
+        if kind != _USER_KIND:
+            whose = _KINDS.get(kind, "something else")
+            raise ConfigError(f"the nkey seed is that of {whose}, not of a user", hint="a user's seed begins with SU")
+        self._signer: Any = SigningKey(raw[2:])
+        self.public_key = _encode(bytes([_USER_KIND]) + bytes(self._signer.verify_key))
+
+    def sign(self, nonce: str) -> str:
+        """The signature of a server's nonce, as CONNECT carries it."""
+        signed = self._signer.sign(nonce.encode("utf-8")).signature
+        return base64.urlsafe_b64encode(signed).decode().rstrip("=")
+
+    def __repr__(self) -> str:
+        return f"<KeyPair {self.public_key}>"

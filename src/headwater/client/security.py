@@ -1,0 +1,60 @@
+"""How the bytes of a conversation travel: in the clear, in TLS, in WebSocket frames, or in frames in TLS.
+
+    nats://, tls://     INFO in the clear, then TLS when either side wants it; with `tls_first` TLS before INFO
+    ws://               frames in the clear
+    wss://              TLS, then frames in it
+
+A server that demands TLS gets it without our asking; one that only offers it, when we insist. Its certificate is
+checked against `tls_ca` or the system's authorities, for the host of the URL. Whoever wants otherwise passes an
+`ssl.SSLContext` of his own. `ssl` and `wsproto` are imported where they are used: a plain connection needs neither.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.client.conversation import Conversation
+from headwater.client.options import ClientOptions
+from headwater.client.server_url import ServerAddress
+from headwater.errors import ConfigError
+from headwater.net.layer import Layer
+from headwater.net.link import Link
+from headwater.net.tcp import dial
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+
+def tls_context(options: ClientOptions) -> "SSLContext":
+    """The program's own context, or one from its files. Raises ConfigError for files that cannot be used."""
+    from headwater.net.tls import client_context
+
+    if not isinstance(options.tls, bool):
+        return options.tls
+    ca, cert, key = (Path(name) if name else None for name in (options.tls_ca, options.tls_cert, options.tls_key))
+    return client_context(ca, cert, key)
+
+
+async def dial_server(address: ServerAddress, conversation: Conversation, options: ClientOptions) -> Link:
+    """Connect, as far as INFO can come. Raises TransportError, and ConfigError for TLS files that cannot be used."""
+    layer: Layer | None = None
+    if address.scheme == "wss" or (options.tls_first and not address.is_websocket):
+        from headwater.net.tls import TlsLayer
+
+        layer = TlsLayer(tls_context(options), server_side=False, server_hostname=_name(address, options))
+    if address.is_websocket:
+        raise ConfigError("WebSocket is not built yet", value=address.url)
+    link = await dial(address.host, address.port, conversation, options.connect_timeout, layer)
+    if layer is not None:
+        await link.prepared()
+    return link
+
+
+async def upgrade_link(link: Link, address: ServerAddress, options: ClientOptions) -> None:
+    """TLS from here on. Raises TransportError when the handshake fails."""
+    from headwater.net.tls import upgrade
+
+    await upgrade(link, tls_context(options), _name(address, options))
+
+
+def _name(address: ServerAddress, options: ClientOptions) -> str:
+    return options.tls_hostname or address.verify_as or address.host

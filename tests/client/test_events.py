@@ -1,0 +1,79 @@
+"""Who hears of what: callbacks and iterations, in order, bounded, and harmless when they fail."""
+
+import asyncio
+import gc
+
+import pytest
+from support.scripted_server import finish
+
+from headwater.client.events import KEPT, Closed, Event, Events, Failed, LameDuck
+from headwater.errors import HeadwaterError
+
+
+def test_an_iteration_hears_all_from_its_beginning_to_the_end() -> None:
+    async def main() -> list[Event]:
+        events = Events()
+        events.tell(LameDuck("before"))
+        stream = events.stream()
+        reading = asyncio.create_task(_all(stream))
+        await asyncio.sleep(0)
+        events.tell(LameDuck("a"))
+        events.tell(Closed(None))
+        assert await _all(events.stream()) == [Closed(None)], "one that comes too late hears the end"
+        return await reading
+
+    assert finish(main()) == [LameDuck("a"), Closed(None)]
+
+
+async def _all(stream: object) -> list[Event]:
+    return [event async for event in stream]  # type: ignore[attr-defined]
+
+
+def test_an_iteration_that_nobody_reads_is_bounded_and_keeps_the_newest() -> None:
+    events = Events()
+    stream = events.stream()
+    for number in range(KEPT + 10):
+        events.tell(LameDuck(str(number)))
+    assert stream.dropped == 10
+    events.tell(Closed(None))
+    heard = finish(_all(stream))
+    assert len(heard) == KEPT
+    assert heard[0] == LameDuck("11")
+
+
+def test_an_iteration_that_was_dropped_is_forgotten() -> None:
+    events = Events()
+    for _ in range(5):
+        events.stream()
+    gc.collect()
+    assert len(events._streams) == 0
+
+
+def test_callbacks_hear_in_order_and_one_that_raises_is_logged_and_harms_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[Event] = []
+
+    def fail(event: Event) -> None:
+        raise RuntimeError("mine")
+
+    events = Events(event_callback=heard.append)
+    forget = events.listen(fail)
+    events.tell(LameDuck("a"))
+    forget()
+    forget()
+    events.tell(LameDuck("b"))
+    assert heard == [LameDuck("a"), LameDuck("b")]
+    assert caplog.text.count("event_callback_failed event=LameDuck") == 1
+
+
+def test_an_error_is_an_event_and_goes_to_the_error_callback_or_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[BaseException] = []
+    seen: list[Event] = []
+    error = HeadwaterError("bad luck")
+    Events(heard.append, seen.append).report(error)
+    assert heard == [error]
+    assert seen == [Failed(error)]
+    assert "bad luck" not in caplog.text
+    Events().report(error)
+    assert "bad luck" in caplog.text

@@ -1,0 +1,154 @@
+"""TLS as a client meets it: demanded, offered, first, mutual, and refused for the right reasons."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from support.nats_server import NatsServer, start_nats_server
+from support.scripted_server import INFO, ScriptedServer, finish
+from support.unruly_proxy import UnrulyProxy
+
+import headwater
+from headwater.client.client import Client
+from headwater.errors import ConfigError, TransportError
+
+
+class Papers:
+    """An authority, a server's certificate for localhost and 127.0.0.1, and a client's, as files."""
+
+    def __init__(self, directory: Path) -> None:
+        authority = trustme.CA()
+        self.ca = directory / "ca.pem"
+        authority.cert_pem.write_to_path(str(self.ca))
+        self.server = self._write(directory, "server", authority.issue_cert("localhost"))
+        self.client = self._write(directory, "client", authority.issue_cert("client@example.com"))
+
+    def _write(self, directory: Path, name: str, certificate: trustme.LeafCert) -> tuple[Path, Path]:
+        cert, key = directory / f"{name}.pem", directory / f"{name}.key"
+        certificate.cert_chain_pems[0].write_to_path(str(cert))
+        certificate.private_key_pem.write_to_path(str(key))
+        return cert, key
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    return Papers(tmp_path_factory.mktemp("papers"))
+
+
+def _start(directory: Path, papers: Papers, more: str) -> NatsServer:
+    config = directory / "tls.conf"
+    cert, key = papers.server
+    config.write_text(f'tls {{ cert_file: "{cert}", key_file: "{key}", ca_file: "{papers.ca}"{more} }}\n')
+    return start_nats_server(directory, "-c", str(config), jetstream=False)
+
+
+@pytest.fixture(scope="module")
+def tls_server(papers: Papers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    with _start(tmp_path_factory.mktemp("tls"), papers, "") as server:
+        yield server
+
+
+def _local(server: NatsServer, scheme: str = "nats") -> str:
+    return f"{scheme}://localhost:{server.port}"
+
+
+async def _round_trip(client: Client) -> None:
+    subscription = await client.subscribe("tls.>")
+    for size in (0, 1, 100_000, 900_000):
+        await client.publish("tls.x", bytes(size), headers={"K": "v"})
+        assert len((await subscription.next(5)).data) == size
+    await client.close()
+
+
+@pytest.mark.parametrize("scheme", ["nats", "tls"])
+def test_a_server_that_demands_tls_gets_it_and_is_checked(papers: Papers, tls_server: NatsServer, scheme: str) -> None:
+    async def main() -> None:
+        await _round_trip(await headwater.connect(_local(tls_server, scheme), tls_ca=papers.ca))
+
+    finish(main())
+
+
+def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tls_server: NatsServer) -> None:
+    async def main() -> None:
+        with pytest.raises(TransportError, match="certificate"):
+            await headwater.connect(_local(tls_server))
+
+    finish(main())
+
+
+def test_a_certificate_for_another_name_is_refused_unless_that_name_is_meant(
+    papers: Papers, tls_server: NatsServer
+) -> None:
+    async def main() -> None:
+        with pytest.raises(TransportError, match=r"127\.0\.0\.1"):
+            await headwater.connect(tls_server.url, tls_ca=papers.ca)
+        await _round_trip(await headwater.connect(tls_server.url, tls_ca=papers.ca, tls_hostname="localhost"))
+
+    finish(main())
+
+
+def test_a_client_certificate_is_shown_where_it_is_asked_for(papers: Papers, tmp_path: Path) -> None:
+    async def main() -> None:
+        with _start(tmp_path, papers, ", verify: true") as server:
+            cert, key = papers.client
+            await _round_trip(
+                await headwater.connect(_local(server), tls_ca=papers.ca, tls_cert=cert, tls_key=key, reconnect=False)
+            )
+            with pytest.raises(TransportError):
+                await headwater.connect(_local(server), tls_ca=papers.ca, reconnect=False)
+
+    finish(main())
+
+
+def test_tls_before_the_first_byte(papers: Papers, tmp_path: Path) -> None:
+    async def main() -> None:
+        with _start(tmp_path, papers, ", handshake_first: true") as server:
+            await _round_trip(await headwater.connect(_local(server), tls_ca=papers.ca, tls_first=True))
+
+    finish(main())
+
+
+def test_a_server_without_tls_is_refused_when_we_insist_on_it() -> None:
+    async def main() -> None:
+        async with ScriptedServer() as server:
+            connecting = asyncio.create_task(headwater.connect(server.url.replace("nats:", "tls:")))
+            (await server.accept()).say(INFO)
+            with pytest.raises(ConfigError, match="does not offer TLS"):
+                await connecting
+
+    finish(main())
+
+
+def test_files_that_are_no_certificates_are_a_configuration_error(tls_server: NatsServer, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("hello")
+
+    async def main() -> None:
+        with pytest.raises(ConfigError, match=r"ca\.pem"):
+            await headwater.connect(_local(tls_server), tls_ca=tmp_path / "ca.pem")
+        with pytest.raises(ConfigError, match="both"):
+            await headwater.connect(_local(tls_server), tls_cert=tmp_path / "ca.pem")
+
+    finish(main())
+
+
+def test_a_lost_tls_connection_is_made_anew(papers: Papers, tls_server: NatsServer) -> None:
+    async def main() -> None:
+        async with UnrulyProxy(tls_server.url) as proxy:
+            client = await headwater.connect(
+                proxy.url.replace("127.0.0.1", "localhost"),
+                tls_ca=papers.ca,
+                reconnect_jitter=0.0,
+                error_callback=lambda _: None,
+            )
+            for _ in range(5):
+                subscription = await client.subscribe("a")
+                client.publish("a", b"1")
+                assert (await subscription.next(5)).data == b"1"
+                proxy.cut_all()
+                await client.reconnect()
+            assert client.reconnects == 5
+            await client.close()
+
+    finish(main(), 30)
