@@ -1,15 +1,12 @@
 """Rows to CloudEvents columns: every attribute, and a reason where there is no event."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from support.decoded_rows import decoded
 
-from headwater.errors import HeadwaterError
 from headwater.spark.arrow import arrow_schema
-from headwater.spark.events import decode_row, event_arrays
+from headwater.spark.events import event_arrays
 from headwater.spark.options import parse_options
 from headwater.spark.schema import EVENT_FIELDS, source_schema
 
@@ -63,7 +60,7 @@ def test_rows_that_are_no_events_have_a_reason_and_spoil_no_other() -> None:
     assert values["ce_id"] == ["1", None, None, None, None, "1"]
     assert [reason is None for reason in values["ce_error"]] == [True, False, False, False, False, True]
     for name, column in values.items():
-        if name != "ce_error":
+        if name not in ("ce_error", "ce_rule"):
             assert column[1:5] == [None] * 4
 
 
@@ -74,12 +71,6 @@ def test_a_time_that_no_timestamp_can_hold_is_kept_as_text() -> None:
     assert "time" in values["ce_error"][1]
 
 
-def test_structured_events_are_read_too() -> None:
-    event = {"specversion": "1.0", "id": "7", "source": "/x", "type": "t", "data": {"a": 1}, "count": 5}
-    headers = b"NATS/1.0\r\nContent-Type: application/cloudevents+json\r\n\r\n"
-    decoded_event = decode_row(headers, json.dumps(event).encode())
-    assert decoded_event.id == "7"
-    assert decoded_event.extensions == {"count": 5}
-    assert json.loads(decoded_event.payload) == {"a": 1}
-    with pytest.raises(HeadwaterError):
-        decode_row(headers, b"not json")
+def test_the_rule_that_is_broken_has_a_column_to_group_by() -> None:
+    broken = [block(), block(id=""), b"garbage", block(specversion="0.3"), b""]
+    assert columns_of(broken)["ce_rule"] == [None, "empty", "bad version line", "unsupported", "not a CloudEvent"]

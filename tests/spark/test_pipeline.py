@@ -92,6 +92,7 @@ def test_a_row_is_in_silver_or_in_rejects(frame: "DataFrame") -> None:
     assert "not UTF-8" in reasons[1]
     assert "missing" in reasons[2]
     assert "not a CloudEvent" in reasons[3]
+    assert [refused[seq]["rule"] for seq in sorted(refused)] == ["JSON", "invalid UTF-8", "missing", "not a CloudEvent"]
     assert bytes(refused[len(MESSAGES)]["data"]) == b"no event"
 
 

@@ -1,80 +1,52 @@
-"""CloudEvents columns from decoded rows: one event per row, or the reason why it is none.
+"""CloudEvents columns as Arrow arrays: taken columns in, an array per ce_ field out.
 
-`event_arrays` is the whole interface: taken columns in, Arrow arrays by field name out. Inside, each row goes through
-`headwater.cloudevents.from_nats`; a decode that fills the arrays straight from header blocks may replace that without
-anybody noticing but the clock.
-
-A row that is no event has null in every ce_ column but `ce_error`. A time that no timestamp can hold (a leap second, a
-year beyond 9999) is null in `ce_time` and as written in `ce_time_raw`: the event is valid.
+`headwater.spark.event_columns` decodes; here its buffers are wrapped, as `headwater.spark.arrow` does it for the
+columns of the message. A row that is no event has null in every ce_ column but `ce_error` (the reason, in words) and
+`ce_rule` (the rule that it breaks, to group by). A time that no timestamp can hold (a year beyond 9999) is null in
+`ce_time` and as written in `ce_time_raw`: the event is valid.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 import pyarrow as pa
 
-from headwater.cloudevents import CloudEvent, DataKind, NATSMessage, canonical_string, from_nats
-from headwater.errors import CloudEventError, HeadwaterError
-from headwater.model.headers import Headers
-from headwater.wire.columns import Columns, Text
-
-NO_HEADERS = Headers()
-
-_VALUES = ("specversion", "id", "source", "type", "subject", "datacontenttype", "dataschema")
-
-
-@dataclass(slots=True)
-class _Events:
-    """Columns under construction; every list has one entry per row."""
-
-    values: dict[str, list[Any]] = field(
-        default_factory=lambda: {
-            f"ce_{name}": [] for name in (*_VALUES, "time", "time_raw", "extensions", "data", "error")
-        }
-    )
-
-    def add(self, event: CloudEvent) -> None:
-        attributes = event.attributes
-        values = self.values
-        for name in _VALUES:
-            values[f"ce_{name}"].append(attributes.get(name))
-        values["ce_time"].append(_instant(event))
-        values["ce_time_raw"].append(event.time_text)
-        extensions = event.extensions
-        values["ce_extensions"].append([(name, canonical_string(name, value)) for name, value in extensions.items()])
-        values["ce_data"].append(None if event.kind is DataKind.ABSENT else event.payload)
-        values["ce_error"].append(None)
-
-    def refuse(self, reason: str) -> None:
-        for column in self.values.values():
-            column.append(None)
-        # The reason may quote bytes that are no UTF-8, which Arrow would not take.
-        self.values["ce_error"][-1] = reason.encode("utf-8", "replace").decode()
+from headwater.spark.arrow import text_array
+from headwater.spark.event_columns import EventDecoder, EventText
+from headwater.wire.columns import Columns
 
 
 def event_arrays(columns: Columns, schema: pa.Schema) -> dict[str, pa.Array]:
     """The arrays of all ce_ fields of `schema`. `columns` must have been decoded with raw header blocks."""
-    assert columns.blocks is not None
-    events = _Events()
-    for row in range(columns.rows):
-        try:
-            events.add(decode_row(_slice(columns.blocks, row), _slice(columns.payloads, row)))
-        except HeadwaterError as error:
-            events.refuse(str(error))
-    return {name: pa.array(values, schema.field(name).type) for name, values in events.values.items()}
+    events = EventDecoder().decode(columns)
+    return {field.name: event_array(events, field.name, field.type) for field in schema if field.name.startswith("ce_")}
 
 
-def decode_row(block: bytes, payload: bytes) -> CloudEvent:
-    """The event in a message. Raises CloudEventError, and HeaderError for a malformed header block."""
-    return from_nats(NATSMessage(Headers.parse(block) if block else NO_HEADERS, payload))
+def event_array(events: EventText, name: str, kind: pa.DataType) -> pa.Array:
+    """The array of one ce_ field."""
+    match name:
+        case "ce_time":
+            buffers = [pa.py_buffer(events.has_time), pa.py_buffer(events.times)]
+            return pa.Array.from_buffers(kind, events.rows, buffers)
+        case "ce_time_raw":
+            return text_array(events.texts["time"], kind, empty_is_null=True)
+        case "ce_extensions":
+            return extension_array(events, cast("pa.MapType", kind))
+        case "ce_data":
+            buffers = [pa.py_buffer(events.has_data), pa.py_buffer(events.data.offsets), pa.py_buffer(events.data.data)]
+            return pa.Array.from_buffers(kind, events.rows, buffers)
+        case "ce_error":
+            return text_array(events.errors, kind, empty_is_null=True)
+        case "ce_rule":
+            return text_array(events.rules, kind, empty_is_null=True)
+    return text_array(events.texts[name.removeprefix("ce_")], kind, empty_is_null=True)
 
 
-def _slice(text: Text, row: int) -> bytes:
-    return bytes(text.data[text.offsets[row] : text.offsets[row + 1]])
-
-
-def _instant(event: CloudEvent) -> Any:
-    try:
-        return event.time
-    except CloudEventError:
-        return None
+def extension_array(events: EventText, kind: pa.MapType) -> pa.Array:
+    """map<string, string>: empty for an event without extensions, null for a row that is no event."""
+    keys = text_array(events.keys, kind.key_type)
+    values = text_array(events.values, kind.item_type)
+    entries = pa.Array.from_buffers(
+        pa.struct([kind.key_field, kind.item_field]), len(keys), [None], children=[keys, values]
+    )
+    buffers = [pa.py_buffer(events.is_event), pa.py_buffer(events.entries)]
+    return pa.Array.from_buffers(kind, events.rows, buffers, children=[entries])

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from headwater.cloudevents.event import NOT_JSON
+from headwater.cloudevents.header_value import INVALID_UTF8
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -70,8 +73,9 @@ def silver(df: "DataFrame") -> "DataFrame":
 
 
 def rejects(df: "DataFrame") -> "DataFrame":
-    """The rows that are no events, as they were on the wire, and `reason`: the rule that each breaks."""
-    return df.withColumn("reason", reason()).where(F.col("reason").isNotNull()).select(*WIRE_COLUMNS, "reason")
+    """The rows that are no events, as they were on the wire, with `reason` in words and `rule`, the rule it breaks."""
+    refused = df.withColumn("reason", reason()).where(F.col("reason").isNotNull())
+    return refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1])).select(*WIRE_COLUMNS, "reason", "rule")
 
 
 def gold(events: "DataFrame") -> "DataFrame":
@@ -102,11 +106,20 @@ def gold(events: "DataFrame") -> "DataFrame":
 
 def reason() -> "Column":
     """Why a decoded row is no event; null when it is one."""
+    return F.coalesce("ce_error", _broken_data()[0])
+
+
+def _broken_data() -> "tuple[Column, Column]":
+    """Reason and rule of data that its content type says is JSON and that is not; null for other rows."""
     text = F.col("ce_data").cast("string")
-    broken = F.when(~F.is_valid_utf8(text), F.lit("data: datacontenttype says JSON, the payload is not UTF-8")).when(
-        F.try_parse_json(text).isNull(), F.lit("data: datacontenttype says JSON, the payload is not JSON")
+    claims = _has_data() & _says_json()
+    words = "data: datacontenttype says JSON, the payload is not "
+    not_text = ~F.is_valid_utf8(text)
+    not_json = F.try_parse_json(text).isNull()
+    return (
+        F.when(claims, F.when(not_text, words + "UTF-8").when(not_json, words + "JSON")),
+        F.when(claims, F.when(not_text, INVALID_UTF8).when(not_json, NOT_JSON)),
     )
-    return F.coalesce("ce_error", F.when(_has_data() & _says_json(), broken))
 
 
 def _has_data() -> "Column":

@@ -32,6 +32,7 @@ EVENT_FIELDS = (
     StructField("ce_extensions", MapType(StringType(), StringType(), valueContainsNull=False)),
     StructField("ce_data", BinaryType()),
     StructField("ce_error", StringType()),
+    StructField("ce_rule", StringType()),
 )
 
 
