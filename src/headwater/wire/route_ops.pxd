@@ -1,0 +1,72 @@
+cimport cython
+
+
+@cython.final
+cdef class RouteMessage:
+    cdef public bytes account
+    cdef public bytes token
+    cdef public list queues
+    cdef public Py_ssize_t subject
+    cdef public Py_ssize_t subject_end
+    cdef public Py_ssize_t reply
+    cdef public Py_ssize_t reply_end
+    cdef public Py_ssize_t tail
+    cdef public Py_ssize_t headers
+    cdef public Py_ssize_t payload
+    cdef public Py_ssize_t end
+
+
+cdef class RouteOpHandler:
+    cpdef int on_connect(self, bytes json) except? -1
+    cpdef int on_info(self, bytes json) except? -1
+    cpdef int on_ping(self) except? -1
+    cpdef int on_pong(self) except? -1
+    cpdef int on_error(self, bytes text) except? -1
+    cpdef int on_subscribe(self, bytes subject, bytes queue, bytes token) except? -1
+    cpdef int on_unsubscribe(self, bytes token, Py_ssize_t maximum) except? -1
+    cpdef int on_interest(self, bytes account, bytes subject, bytes queue, Py_ssize_t weight) except? -1
+    cpdef int on_no_interest(self, bytes account, bytes subject, bytes queue) except? -1
+    cpdef int on_message(self, bytearray buffer, RouteMessage message) except? -1
+    cpdef int on_violation(self, int violation) except? -1
+
+
+@cython.final
+cdef class RouteOpParser:
+    cdef public RouteOpHandler handler
+    cdef public bytes account
+    cdef public int dialect
+    cdef public bint stopped
+    cdef RouteMessage _message
+    cdef bytearray _rewritten
+
+    cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
+    cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
+    cdef bint _known(self, bytes verb) except? -1
+    cdef Py_ssize_t _parse_message(
+        self,
+        bytearray buffer,
+        Py_ssize_t start,
+        bytes verb,
+        Py_ssize_t argument,
+        Py_ssize_t line_end,
+        Py_ssize_t newline,
+        Py_ssize_t filled,
+    ) except? -2
+    cdef int _hand_over_rewritten(
+        self,
+        bytearray buffer,
+        bytes reply,
+        list[bytes] sizes,
+        Py_ssize_t body,
+        Py_ssize_t header_size,
+        Py_ssize_t end,
+    ) except? -1
+    cdef int _dispatch(self, bytes verb, bytes argument) except? -1
+    cdef int _stop_if(self, int result) except? -1
+    cdef Py_ssize_t _violation(self, int violation) except? -2
+
+
+cdef bint _begins_a_verb(bytes letters) except? -1
+cdef Py_ssize_t _size(bytes word) except? -2
+cdef Py_ssize_t _spaced_out(list[bytes] words) except? -2
+cdef list[bytes] _words(bytes line)

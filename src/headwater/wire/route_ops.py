@@ -1,0 +1,341 @@
+"""Push parser of what brokers say to each other on a route, in both generations of the cluster protocol.
+
+    v1, the cluster protocol document (gnatsd up to 1.4)
+        SUB <subject> [queue] <token>␍␊        token: RSID:<cid>:<sid>, with a queue QRSID:<cid>:<sid>
+        UNSUB <token> [max]␍␊
+        MSG <subject> <token> [reply] <size>␍␊<payload>␍␊
+        PUB <subject> [reply] <size>␍␊<payload>␍␊            real servers never send it; taken as a plain MSG
+    v2, nats-server 2.x
+        RS+ <account> <subject> [queue weight]␍␊      RS- <account> <subject> [queue]␍␊
+        RMSG <account> <subject> [reply] <size>␍␊<payload>␍␊
+        RMSG <account> <subject> | <queue>... <size>␍␊<payload>␍␊
+        RMSG <account> <subject> + <reply> <queue>... <size>␍␊<payload>␍␊
+        HMSG: RMSG's forms with two sizes, <header size> <total size>
+        on the route of one account its name is left out everywhere
+    both
+        CONNECT {json}␍␊   INFO {json}␍␊   PING␍␊   PONG␍␊   +OK␍␊   -ERR '<text>'␍␊
+
+Verbs in any case; any run of spaces and tabs separates; LF alone may end a control line. Subjects are not checked here:
+they may hold wildcards in a RS+ and odd bytes in a MSG, and what they match is the router's affair. No payload limit is
+enforced on routes, by gnatsd 1.4.1 and nats-server 2.15.1 alike; `max_payload` here only bounds memory.
+
+Any chunking of the input gives the same calls. Bytes that are no protocol become one `on_violation`, never an exception.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+    from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
+else:
+    from headwater.wire.memory import find_byte, slice_bytes
+    from headwater.wire.scan import parse_size, skip_blanks, token_end
+
+# Dialects, and what a parser knows before the peer has shown which one it speaks.
+UNDECIDED: int = 0
+V1: int = 1
+V2: int = 2
+
+# Violations. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence (gnatsd 1.2 and later).
+UNKNOWN_OPERATION: int = 1
+CONTROL_LINE_TOO_LONG: int = 2
+PAYLOAD_TOO_LARGE: int = 3
+BAD_ARGUMENTS: int = 4
+
+MAX_CONTROL_LINE: int = 16384  # nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
+MAX_PAYLOAD: int = 64 << 20
+
+_VERBS_V1 = frozenset({b"SUB", b"UNSUB", b"MSG", b"PUB"})
+_VERBS_V2 = frozenset({b"RS+", b"RS-", b"RMSG", b"HMSG", b"LS+", b"LS-", b"LMSG", b"A+", b"A-"})
+_VERBS_BOTH = frozenset({b"CONNECT", b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"})
+_VERBS = _VERBS_V1 | _VERBS_V2 | _VERBS_BOTH
+_LONGEST: int = 7
+_WITH_PAYLOAD = frozenset({b"MSG", b"PUB", b"RMSG", b"HMSG", b"LMSG"})
+_BLANKS: bytes = bytes.maketrans(b"\t", b" ")
+
+
+class RouteMessage:
+    """Where the parts of one routed message are in the buffer; valid during the call only.
+
+    `buffer[tail : end + 2]` is `[reply ]sizes␍␊headers payload␍␊` in exactly that spacing, as `ClientOpHandler.on_publish`
+    has it. `account` and `token` are empty where the dialect has none.
+    """
+
+    def __init__(self) -> None:
+        self.account = b""
+        self.token = b""
+        self.queues: list[bytes] = []
+        self.subject = 0
+        self.subject_end = 0
+        self.reply = 0
+        self.reply_end = 0
+        self.tail = 0
+        self.headers = 0
+        self.payload = 0
+        self.end = 0
+
+
+class RouteOpHandler:
+    """What a broker does with each op; a result other than 0 stops the parser."""
+
+    def on_connect(self, json: bytes) -> cython.int:
+        """CONNECT: the peer dialled us, and proves itself."""
+        return 0
+
+    def on_info(self, json: bytes) -> cython.int:
+        """INFO: the peer introduces itself, reports a change, or another broker (gossip)."""
+        return 0
+
+    def on_ping(self) -> cython.int:
+        return 0
+
+    def on_pong(self) -> cython.int:
+        return 0
+
+    def on_error(self, text: bytes) -> cython.int:
+        """-ERR, without its quotes."""
+        return 0
+
+    def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> cython.int:
+        """v1: one subscription of one client of the peer."""
+        return 0
+
+    def on_unsubscribe(self, token: bytes, maximum: cython.Py_ssize_t) -> cython.int:
+        """v1: it ends, at once or after `maximum` messages."""
+        return 0
+
+    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
+        """v2: somebody at the peer wants `subject`; `weight` members of `queue` do when that is not empty."""
+        return 0
+
+    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
+        """v2: nobody does any more."""
+        return 0
+
+    def on_message(self, buffer: bytearray, message: RouteMessage) -> cython.int:
+        """A message for local subscribers, and in v2 for one member of each of its queues."""
+        return 0
+
+    def on_violation(self, violation: cython.int) -> cython.int:
+        """The input breaks the protocol; no further call follows."""
+        return 0
+
+
+class RouteOpParser:
+    """Parses for one connection. `dialect` is UNDECIDED until the peer has shown it; ops of the other one are violations.
+
+    `account`: the name that this connection is for, on a route that carries one account only.
+    """
+
+    def __init__(self, handler: RouteOpHandler, account: bytes = b"") -> None:
+        self.handler = handler
+        self.account = account
+        self.dialect = UNDECIDED
+        self.stopped = False
+        self._message = RouteMessage()
+        self._rewritten = bytearray()
+
+    def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Parse `buffer[start:filled]`; returns the position up to which it is done with, as `ClientOpParser.parse`."""
+        position: cython.Py_ssize_t = start
+        used: cython.Py_ssize_t
+        while position < filled and not self.stopped:
+            used = self._parse_op(buffer, position, filled)
+            if used < 0:
+                return position
+            position += used
+        return filled if self.stopped else position
+
+    def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """One op; returns its length, or -1 when it is incomplete."""
+        newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
+        line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
+        if line_end > start and newline >= 0 and buffer[newline - 1] == 13:
+            line_end = newline - 1
+        if line_end - start > MAX_CONTROL_LINE:
+            return self._violation(CONTROL_LINE_TOO_LONG)
+        verb_end: cython.Py_ssize_t = token_end(buffer, start, min(line_end, start + _LONGEST + 1))
+        verb: bytes = slice_bytes(buffer, start, verb_end).upper()
+        if newline < 0:
+            if buffer[filled - 1] == 13:
+                return -1
+            if verb_end == filled and len(verb) <= _LONGEST:
+                return -1 if _begins_a_verb(verb) else self._violation(UNKNOWN_OPERATION)
+            return -1 if self._known(verb) else self._violation(UNKNOWN_OPERATION)
+        if not self._known(verb):
+            return self._violation(UNKNOWN_OPERATION)
+        argument: cython.Py_ssize_t = skip_blanks(buffer, verb_end, line_end)
+        if verb in _WITH_PAYLOAD:
+            return self._parse_message(buffer, start, verb, argument, line_end, newline, filled)
+        self._stop_if(self._dispatch(verb, slice_bytes(buffer, argument, line_end)))
+        return newline + 1 - start
+
+    def _known(self, verb: bytes) -> cython.bint:
+        """Whether the peer may use this verb, given the dialect it has shown."""
+        if self.dialect == V1:
+            return verb in _VERBS_V1 or verb in _VERBS_BOTH
+        if self.dialect == V2:
+            return verb in _VERBS_V2 or verb in _VERBS_BOTH
+        return verb in _VERBS
+
+    def _parse_message(
+        self,
+        buffer: bytearray,
+        start: cython.Py_ssize_t,
+        verb: bytes,
+        argument: cython.Py_ssize_t,
+        line_end: cython.Py_ssize_t,
+        newline: cython.Py_ssize_t,
+        filled: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """A message whose control line is complete."""
+        message: RouteMessage = self._message
+        message.account = self.account
+        message.token = b""
+        message.queues = []
+        at: cython.Py_ssize_t = argument
+        end: cython.Py_ssize_t
+        in_v2: cython.bint = verb[0] in b"RHL"
+        if in_v2 and not self.account:
+            end = token_end(buffer, at, line_end)
+            message.account = slice_bytes(buffer, at, end)
+            at = skip_blanks(buffer, end, line_end)
+        message.subject = at
+        message.subject_end = token_end(buffer, at, line_end)
+        at = skip_blanks(buffer, message.subject_end, line_end)
+        if verb == b"MSG":
+            end = token_end(buffer, at, line_end)
+            message.token = slice_bytes(buffer, at, end)
+            at = skip_blanks(buffer, end, line_end)
+        exact: cython.bint = message.subject_end > message.subject and at < line_end
+        words: list[bytes] = _words(slice_bytes(buffer, at, line_end))
+        sizes: cython.Py_ssize_t = 2 if verb == b"HMSG" else 1
+        listed: cython.bint = in_v2 and len(words) > sizes + 1 and words[0] in (b"|", b"+")
+        if not exact or (len(words) not in (sizes, sizes + 1) and not listed):
+            return self._violation(BAD_ARGUMENTS)
+        total: cython.Py_ssize_t = _size(words[len(words) - 1])
+        header_size: cython.Py_ssize_t = _size(words[len(words) - 2]) if sizes == 2 else 0
+        if total < 0 or header_size < 0 or header_size > total:
+            return self._violation(BAD_ARGUMENTS)
+        if total > MAX_PAYLOAD:
+            return self._violation(PAYLOAD_TOO_LARGE)
+        end = newline + 1 + total
+        if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):
+            return self._violation(UNKNOWN_OPERATION)
+        if filled < end + 2:
+            return -1
+        reply: bytes = b""
+        if not listed:
+            reply = words[0] if len(words) > sizes else b""
+        else:
+            first: cython.Py_ssize_t = 1
+            if words[0] == b"+":
+                reply = words[1]
+                first = 2
+            message.queues = words[first : len(words) - sizes]
+        if (
+            not listed
+            and line_end == newline - 1
+            and _spaced_out(words) == line_end - at
+            and message.subject_end == at - 1
+        ):
+            message.reply = at
+            message.reply_end = at + len(reply)
+            message.tail = at
+            message.headers = newline + 1
+            message.payload = newline + 1 + header_size
+            message.end = end
+            self._stop_if(self.handler.on_message(buffer, message))
+        else:
+            self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
+        return end + 2 - start
+
+    def _hand_over_rewritten(
+        self,
+        buffer: bytearray,
+        reply: bytes,
+        sizes: list[bytes],
+        body: cython.Py_ssize_t,
+        header_size: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The same message in the spacing that a delivery copies: `subject [reply ]sizes␍␊...`."""
+        message: RouteMessage = self._message
+        subject: bytes = slice_bytes(buffer, message.subject, message.subject_end)
+        head: bytes = subject + b" " + (reply + b" " if reply else b"") + b" ".join(sizes) + b"\r\n"
+        self._rewritten = bytearray(head) + buffer[body : end + 2]
+        message.subject = 0
+        message.subject_end = len(subject)
+        message.tail = len(subject) + 1
+        message.reply = message.tail
+        message.reply_end = message.tail + len(reply)
+        message.headers = len(head)
+        message.payload = len(head) + header_size
+        message.end = len(head) + end - body
+        return self._stop_if(self.handler.on_message(self._rewritten, message))
+
+    def _dispatch(self, verb: bytes, argument: bytes) -> cython.int:
+        """Every op without a payload."""
+        if verb == b"PING":
+            return self.handler.on_ping()
+        if verb == b"PONG":
+            return self.handler.on_pong()
+        if verb == b"INFO":
+            return self.handler.on_info(argument)
+        if verb == b"CONNECT":
+            return self.handler.on_connect(argument)
+        if verb == b"-ERR":
+            return self.handler.on_error(argument.strip(b" \t'"))
+        if verb == b"+OK" or verb[0] in b"LA":  # leaf nodes and gateways: their interest is not for us
+            return 0
+        words: list[bytes] = _words(argument)
+        if verb == b"SUB" and len(words) in (2, 3):
+            return self.handler.on_subscribe(words[0], words[1] if len(words) == 3 else b"", words[len(words) - 1])
+        if verb == b"UNSUB" and len(words) in (1, 2):
+            return self.handler.on_unsubscribe(words[0], max(_size(words[1]), 0) if len(words) == 2 else 0)
+        if verb in (b"RS+", b"RS-"):
+            if self.account:
+                words = [self.account, *words]
+            if verb == b"RS+" and len(words) == 2:
+                return self.handler.on_interest(words[0], words[1], b"", 0)
+            if verb == b"RS+" and len(words) == 4 and _size(words[3]) >= 0:
+                return self.handler.on_interest(words[0], words[1], words[2], _size(words[3]))
+            if verb == b"RS-" and len(words) in (2, 3):
+                return self.handler.on_no_interest(words[0], words[1], words[2] if len(words) == 3 else b"")
+        self._violation(BAD_ARGUMENTS)
+        return 1
+
+    def _stop_if(self, result: cython.int) -> cython.int:
+        if result != 0:
+            self.stopped = True
+        return result
+
+    def _violation(self, violation: cython.int) -> cython.Py_ssize_t:
+        if not self.stopped:
+            self.stopped = True
+            self.handler.on_violation(violation)
+        return 0
+
+
+def _begins_a_verb(letters: bytes) -> cython.bint:
+    for verb in _VERBS:
+        if verb.startswith(letters):
+            return True
+    return False
+
+
+def _words(line: bytes) -> list[bytes]:
+    """Between spaces and tabs; `split()` alone would know more kinds of white space than the protocol."""
+    return [word for word in line.translate(_BLANKS).split(b" ") if word]
+
+
+def _size(word: bytes) -> cython.Py_ssize_t:
+    return parse_size(bytearray(word), 0, len(word))
+
+
+def _spaced_out(words: list[bytes]) -> cython.Py_ssize_t:
+    """How long the words are with one space between each two."""
+    length: cython.Py_ssize_t = len(words) - 1
+    for word in words:
+        length += len(word)
+    return length

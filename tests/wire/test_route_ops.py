@@ -1,0 +1,217 @@
+"""What brokers say to each other: recorded conversations, every form, any chunking, and bytes that are no protocol."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.route_transcripts import streams
+
+from headwater.wire import route_ops
+from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+Call = tuple[object, ...]
+
+
+class Recorder(RouteOpHandler):
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    def said(self, *call: object) -> int:
+        self.calls.append(call)
+        return 0
+
+    def on_connect(self, json: bytes) -> int:
+        return self.said("connect", json)
+
+    def on_info(self, json: bytes) -> int:
+        return self.said("info", json)
+
+    def on_ping(self) -> int:
+        return self.said("ping")
+
+    def on_pong(self) -> int:
+        return self.said("pong")
+
+    def on_error(self, text: bytes) -> int:
+        return self.said("error", text)
+
+    def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> int:
+        return self.said("subscribe", subject, queue, token)
+
+    def on_unsubscribe(self, token: bytes, maximum: int) -> int:
+        return self.said("unsubscribe", token, maximum)
+
+    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: int) -> int:
+        return self.said("interest", account, subject, queue, weight)
+
+    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> int:
+        return self.said("no interest", account, subject, queue)
+
+    def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
+        m = message
+        tail = bytes(buffer[m.tail : m.end + 2])
+        subject, reply = bytes(buffer[m.subject : m.subject_end]), bytes(buffer[m.reply : m.reply_end])
+        block, payload = bytes(buffer[m.headers : m.payload]), bytes(buffer[m.payload : m.end])
+        assert tail.startswith(reply + b" " if reply else b"")
+        assert tail.endswith(b"\r\n" + block + payload + b"\r\n")
+        return self.said("message", m.account, m.token, subject, reply, m.queues, block, payload)
+
+    def on_violation(self, violation: int) -> int:
+        return self.said("violation", violation)
+
+
+def calls_for(pieces: list[bytes], dialect: int = route_ops.UNDECIDED, account: bytes = b"") -> list[Call]:
+    recorder = Recorder()
+    parser = RouteOpParser(recorder, account)
+    parser.dialect = dialect
+    rest = b""
+    for piece in pieces:
+        buffer = bytearray(rest + piece)
+        rest = bytes(buffer[parser.parse(buffer, 0, len(buffer)) :]) if buffer else b""
+    return recorder.calls
+
+
+def message(
+    subject: bytes = b"foo",
+    reply: bytes = b"",
+    queues: tuple[bytes, ...] = (),
+    block: bytes = b"",
+    payload: bytes = b"hello",
+    account: bytes = b"$G",
+    token: bytes = b"",
+) -> Call:
+    return ("message", account, token, subject, reply, list(queues), block, payload)
+
+
+CONVERSATIONS = [
+    pytest.param(data, route_ops.V1 if "v1" in file else route_ops.V2, id=f"{file[:9]}-{part}-{connection}-{way}")
+    for file, parts in (("routes_v1_gnatsd.txt", (1, 2, 3, 4)), ("routes_v2_nats_server.txt", (1,)))
+    for part in parts
+    for (connection, way), data in streams(file, part).items()
+]
+
+
+@pytest.mark.parametrize(("data", "dialect"), CONVERSATIONS)
+def test_recorded_conversation_is_read_to_its_last_byte(data: bytes, dialect: int) -> None:
+    recorder = Recorder()
+    parser = RouteOpParser(recorder)
+    parser.dialect = dialect
+    assert parser.parse(bytearray(data), 0, len(data)) == len(data)
+    assert recorder.calls
+    assert "violation" not in {call[0] for call in recorder.calls}
+
+
+@pytest.mark.parametrize(("data", "dialect"), [CONVERSATIONS[1], CONVERSATIONS[-1]])
+def test_conversation_cut_at_any_byte_says_the_same(data: bytes, dialect: int) -> None:
+    data = data[:2500]
+    whole = calls_for([data], dialect)
+    for cut in range(0, len(data), 7):
+        assert calls_for([data[:cut], data[cut:]], dialect) == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        (b"SUB foo  RSID:4:9\r\n", ("subscribe", b"foo", b"", b"RSID:4:9")),
+        (b"sub\tfoo   wkrs \t QRSID:4:9 \r\n", ("subscribe", b"foo", b"wkrs", b"QRSID:4:9")),
+        (b"UNSUB RSID:4:9\r\n", ("unsubscribe", b"RSID:4:9", 0)),
+        (b"UNSUB RSID:4:9 2\r\n", ("unsubscribe", b"RSID:4:9", 2)),
+        (b"MSG foo RSID:4:9 5\r\nhello\r\n", message(account=b"", token=b"RSID:4:9")),
+        (b"MSG foo 9 bar 5\nhello\r\n", message(account=b"", token=b"9", reply=b"bar")),
+        (b"PUB foo bar 5\r\nhello\r\n", message(account=b"", reply=b"bar")),
+        (b"RS+ $G foo\r\n", ("interest", b"$G", b"foo", b"", 0)),
+        (b"RS+ $G foo wkrs 3\r\n", ("interest", b"$G", b"foo", b"wkrs", 3)),
+        (b"RS- $G foo\r\n", ("no interest", b"$G", b"foo", b"")),
+        (b"RS- $G foo wkrs\r\n", ("no interest", b"$G", b"foo", b"wkrs")),
+        (b"RMSG $G foo 5\r\nhello\r\n", message()),
+        (b"rmsg  $G\tfoo  bar  5\r\nhello\r\n", message(reply=b"bar")),
+        (b"RMSG $G foo + 5\r\nhello\r\n", message(reply=b"+")),  # two words are a reply and a size
+        (b"RMSG $G foo | a b 5\r\nhello\r\n", message(queues=(b"a", b"b"))),
+        (b"RMSG $G foo + bar a 5\r\nhello\r\n", message(reply=b"bar", queues=(b"a",))),
+        (b"HMSG $G foo 12 17\r\nNATS/1.0\r\n\r\nhello\r\n", message(block=b"NATS/1.0\r\n\r\n")),
+        (
+            b"HMSG $G foo + bar a b 12 17\r\nNATS/1.0\r\n\r\nhello\r\n",
+            message(block=b"NATS/1.0\r\n\r\n", reply=b"bar", queues=(b"a", b"b")),
+        ),
+        (b'INFO {"a":1} \r\n', ("info", b'{"a":1} ')),
+        (b"INFO {}\r\n", ("info", b"{}")),
+        (b"CONNECT {}\r\n", ("connect", b"{}")),
+        (b"-ERR 'Unknown Protocol Operation'\r\n", ("error", b"Unknown Protocol Operation")),
+        (b"pInG\r\n", ("ping",)),
+        (b"PONG\n", ("pong",)),
+    ],
+)
+def test_every_form_is_read_whole_and_byte_by_byte(line: bytes, call: Call) -> None:
+    assert calls_for([line]) == [call]
+    assert calls_for([line[at : at + 1] for at in range(len(line))]) == [call]
+
+
+def test_account_of_a_dedicated_route_is_not_on_the_wire() -> None:
+    data = b"RS+ foo\r\nRS- foo q\r\nRMSG foo bar 2\r\nhi\r\n"
+    assert calls_for([data], route_ops.V2, b"ACC") == [
+        ("interest", b"ACC", b"foo", b"", 0),
+        ("no interest", b"ACC", b"foo", b"q"),
+        message(account=b"ACC", reply=b"bar", payload=b"hi"),
+    ]
+
+
+@pytest.mark.parametrize("line", [b"+OK\r\n", b"LS+ $G foo\r\n", b"A+ $G\r\n"])
+def test_what_is_not_for_us_is_passed_over(line: bytes) -> None:
+    assert calls_for([line, b"PING\r\n"]) == [("ping",)]
+
+
+@pytest.mark.parametrize(
+    ("data", "dialect", "violation"),
+    [
+        (b"XYZ\r\n", route_ops.UNDECIDED, route_ops.UNKNOWN_OPERATION),
+        (b"\r\n", route_ops.UNDECIDED, route_ops.UNKNOWN_OPERATION),
+        (b"RS+ $G foo\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
+        (b"HMSG $G foo 12 12\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
+        (b"MSG foo RSID:1:1 2\r\nhi\r\n", route_ops.V2, route_ops.UNKNOWN_OPERATION),
+        (b"MSG foo RSID:1:1 2\r\nhello\r\n", route_ops.V1, route_ops.UNKNOWN_OPERATION),
+        (b"MSG foo 3\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
+        (b"MSG foo RSID:1:1 x\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
+        (b"RMSG $G foo a b 3\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
+        (b"HMSG $G foo 9 3\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
+        (b"RS+ $G\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
+        (b"RS+ $G foo q\r\n", route_ops.V2, route_ops.BAD_ARGUMENTS),
+        (b"SUB foo\r\n", route_ops.V1, route_ops.BAD_ARGUMENTS),
+        (b"RMSG $G foo 999999999\r\n", route_ops.V2, route_ops.PAYLOAD_TOO_LARGE),
+        (b"INFO " + b"x" * 17000, route_ops.V2, route_ops.CONTROL_LINE_TOO_LONG),
+    ],
+)
+def test_breach_is_reported_once_and_nothing_after_it_is_read(data: bytes, dialect: int, violation: int) -> None:
+    assert calls_for([data, b"PING\r\n"], dialect) == [("violation", violation)]
+
+
+VERBS = [b"RS+", b"RMSG", b"HMSG", b"MSG", b"SUB", b"PING\r\n", b"INFO {}"]
+PARTS = [
+    b"$G",
+    b"foo",
+    b"|",
+    b"+",
+    b"q",
+    b"5",
+    b"12",
+    b"17",
+    b" ",
+    b"\t",
+    b"\r\n",
+    b"\n",
+    b"hello\r\n",
+    b"\xff",
+    b"-1",
+    b"",
+]
+tokens = st.sampled_from([*VERBS, *PARTS, b"NATS/1.0\r\n\r\n"])
+near_protocol = st.lists(tokens, max_size=24).map(b" ".join) | st.lists(tokens, max_size=24).map(b"".join)
+
+
+@given(near_protocol | st.binary(max_size=60), st.lists(st.integers(0, 80), max_size=4), st.sampled_from([0, 1, 2]))
+def test_any_bytes_in_any_pieces_give_the_same_calls_and_never_an_exception(
+    data: bytes, cuts: list[int], dialect: int
+) -> None:
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[a:b] for a, b in itertools.pairwise(edges)]
+    assert calls_for(pieces, dialect) == calls_for([data], dialect)
