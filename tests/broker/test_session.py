@@ -6,10 +6,12 @@ from collections.abc import Callable
 import pytest
 from support.fake_link import FakeLink
 
-from headwater.broker.options import BrokerOptions
-from headwater.broker.router import Router
+from headwater.broker.accounts import Accounts
+from headwater.broker.auth.gate import Gate
+from headwater.broker.auth.identity import Verdict, shown_in
+from headwater.broker.options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, BrokerOptions
 from headwater.broker.session import Session
-from headwater.wire.handshake import ServerInfo, encode_info
+from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
 PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
 
@@ -17,8 +19,11 @@ PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responder
 class Register:
     """What a session needs of the broker's register of sessions."""
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, accounts: Accounts) -> None:
         self.options = options
+        self.accounts = accounts
+        self.gate = Gate(options)
+        self.now = 1.0
         self.room = 10
         self.forgotten: list[Session] = []
 
@@ -35,6 +40,15 @@ class Register:
     def introduction(self, session: Session) -> bytes:
         return encode_info(ServerInfo(connect_info=True))
 
+    def judge(self, session: Session, options: ConnectOptions) -> Verdict:
+        return self.gate.decide(shown_in(options, nonce=session.nonce), 0.0)
+
+    def admitted(self, session: Session) -> None:
+        pass
+
+    def clock(self) -> float:
+        return self.now
+
     def hold_back(self, publisher: Session) -> None:
         raise AssertionError("nobody is congested here")
 
@@ -44,11 +58,12 @@ class Desk:
 
     def __init__(self, **options: int) -> None:
         self.scheduled: list[Callable[[], None]] = []
-        self.router = Router(lambda function: self.scheduled.append(function), seed=1)
-        self.register = Register(BrokerOptions(**options))  # type: ignore[arg-type]
+        accounts = Accounts([], SYSTEM_ACCOUNT, lambda function: self.scheduled.append(function), 1 << 20)
+        self.router = accounts[GLOBAL_ACCOUNT].router
+        self.register = Register(BrokerOptions(**options), accounts)  # type: ignore[arg-type]
 
     def connect(self, first: bytes = PLAIN) -> tuple[Session, FakeLink]:
-        session, link = Session(self.register, self.router), FakeLink()  # type: ignore[arg-type]
+        session, link = Session(self.register, self.router, self.register.gate), FakeLink()  # type: ignore[arg-type]
         session.attach(link)  # type: ignore[arg-type]
         self.tell(session, first)
         link.said()
@@ -69,7 +84,7 @@ class Desk:
 
 def test_a_client_is_greeted_with_info() -> None:
     desk = Desk()
-    session, link = Session(desk.register, desk.router), FakeLink()  # type: ignore[arg-type]
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
     assert json.loads(link.said()[5:])["headers"] is True
 
@@ -77,7 +92,7 @@ def test_a_client_is_greeted_with_info() -> None:
 def test_a_client_too_many_is_told_so_in_place_of_info() -> None:
     desk = Desk()
     desk.register.room = 0
-    session, link = Session(desk.register, desk.router), FakeLink()  # type: ignore[arg-type]
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
     assert link.said() == b"-ERR 'maximum connections exceeded'\r\n"
     assert link.closed
@@ -197,8 +212,8 @@ def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
     desk = Desk()
     session, link = desk.connect()
     for _ in range(2):
-        session.ping(2)
-    session.ping(2)
+        session.ping(2, 1.0)
+    session.ping(2, 1.0)
     link.flush()
     assert link.said() == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
     assert link.closed
@@ -207,9 +222,9 @@ def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
 def test_any_sign_of_life_pays_for_the_pongs() -> None:
     desk = Desk()
     session, link = desk.connect()
-    session.ping(1)
+    session.ping(1, 1.0)
     desk.tell(session, b"PUB a 0\r\n\r\n")
-    session.ping(1)
+    session.ping(1, 1.0)
     assert not link.closed
 
 

@@ -6,6 +6,7 @@ $SYS    the system account: its users may ask about the server
 
 import random
 from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import quote
 
 from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.broker.router import Router
@@ -25,6 +26,11 @@ class Account:
     def full(self) -> bool:
         """Whether one more client would be too many."""
         return self.options is not None and 0 <= self.options.max_connections <= self.connections
+
+    @property
+    def directory(self) -> str:
+        """A name for its files: no account can name another's, or leave the folder."""
+        return "account-" + quote(self.name, safe="")
 
     def __repr__(self) -> str:
         return f"<Account {self.name} connections={self.connections}>"

@@ -3,39 +3,45 @@
     async with Broker(jetstream=True, store_dir="data") as broker:
         client = await headwater.connect(broker.url)
 
-Starting binds the port, recovers the streams, and then accepts: a client never sees a stream that is not there yet.
-Stopping takes no new clients, writes what streams have staged, and ends the connections.
+Starting reads certificates and keys, recovers the streams, binds the ports, and then accepts: a client never sees a
+stream that is not there yet. Stopping takes no new clients, writes what streams have staged, and ends the connections.
 """
 
 import asyncio
 import os
-import random
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater import __version__
-from headwater.broker.options import BrokerOptions, SyncPolicy
+from headwater.broker.accounts import Account, Accounts
+from headwater.broker.auth.gate import Gate
+from headwater.broker.listeners import tls_settings, websocket_links
+from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
 from headwater.errors import LocalProtocolError
 from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.net.link import Link
 from headwater.net.tcp import listen
+from headwater.net.tls import secure_link
 from headwater.wire.handshake import ServerInfo
+
+if TYPE_CHECKING:
+    from headwater.broker.jetstream.service import JetStream
 
 COMPATIBLE_VERSION = "2.15.1"
 """What INFO claims, for clients decide by it which features there are: the nats-server that ours was held against."""
 API_LEVEL = 4  # of JetStream; the one of that server
 
-_STOP_SECONDS = 5.0
-
 
 class Broker:
-    """A NATS server in this process. The arguments are those of `BrokerOptions`.
+    """A NATS server in this process. The keyword arguments are the fields of `BrokerOptions`, or `options` has them all.
 
-    `url`, `host` and `port` hold once it is started. Raises ConfigError for options that cannot work, and from `start`
-    EnvironmentProblem when the address cannot be bound.
+    `url`, `host` and `port` hold once it is started, and so do `websocket_url` and `websocket_port` if there is such a
+    listener. Raises ConfigError for options that cannot work, and from `start` EnvironmentProblem when an address cannot
+    be bound or a package is missing.
     """
 
     def __init__(
@@ -43,66 +49,105 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        jetstream: bool = False,
         store_dir: str | Path | None = None,
-        sync: SyncPolicy = "always",
-        server_name: str = "",
-        max_payload: int = 1 << 20,
         options: BrokerOptions | None = None,
+        **fields: Any,
     ) -> None:
-        self.options = options or BrokerOptions(
-            host=host,
-            port=port,
-            jetstream=jetstream,
-            store_dir=Path(store_dir) if store_dir is not None else Path("headwater-data"),
-            sync=sync,
-            server_name=server_name,
-            max_payload=max_payload,
-        )
+        if options is None:
+            if store_dir is not None:
+                fields["store_dir"] = Path(store_dir)
+            options = BrokerOptions(host=host, port=port, **fields)
+        elif fields:
+            raise TypeError(f"give options, or {', '.join(fields)}: not both")
+        self.options = options
         self.server_id = encode_nkey(NkeyKind.SERVER, os.urandom(32))
-        self.host = self.options.host
-        self.port = self.options.port
-        self.router: Router | None = None
+        self.host = options.host
+        self.port = options.port
+        self.websocket_port = 0
+        self.accounts: Accounts | None = None
         self.sessions: Sessions | None = None
-        self._server: asyncio.Server | None = None
-        self._jetstream: object | None = None
+        self.jetstreams: dict[str, JetStream] = {}  # by account
+        self._listeners: list[asyncio.Server] = []
 
     @property
     def url(self) -> str:
         """Where clients connect to."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"nats://{host}:{self.port}"
+        return f"{'tls' if self.options.tls else 'nats'}://{_bracketed(self.host)}:{self.port}"
+
+    @property
+    def websocket_url(self) -> str:
+        """Where WebSocket clients connect to; empty when they cannot."""
+        websocket = self.options.websocket
+        if websocket is None:
+            return ""
+        host = _bracketed(websocket.host or self.host)
+        return f"{'wss' if websocket.tls else 'ws'}://{host}:{self.websocket_port}"
+
+    @property
+    def router(self) -> Router | None:
+        """That of the global account; None when the broker does not run."""
+        return self.accounts[GLOBAL_ACCOUNT].router if self.accounts is not None else None
 
     async def start(self) -> None:
         """Recover the streams, bind, accept."""
-        if self._server is not None:
+        if self.sessions is not None:
             raise LocalProtocolError("the broker is started already")
-        loop = asyncio.get_running_loop()
         options = self.options
-        # Which member of a queue group gets a message need not be unpredictable, only even.
-        self.router = Router(loop.call_soon, random.getrandbits(32), options.max_pending)
-        if options.jetstream:
-            from headwater.broker.jetstream.service import JetStream
-
-            service = JetStream(self.router, options.store_dir, clock_ns=time.time_ns, sync=options.sync)
-            await service.start()
-            self._jetstream = service
-        self.sessions = Sessions(options, self.router, self._info(), time.monotonic)
-        self._server = await listen(options.host, options.port, self.sessions.make)
-        self.port = self._server.sockets[0].getsockname()[1]
-        self.sessions.info.port = self.port
+        gate = Gate(options)
+        tls = tls_settings(options.tls) if options.tls is not None else None
+        loop = asyncio.get_running_loop()
+        accounts = Accounts(
+            [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
+        )
+        sessions = Sessions(options, accounts, gate, self._info(), time.monotonic)
+        try:
+            for account in accounts:
+                if options.jetstream and self._has_streams(account, accounts):
+                    await self._start_jetstream(account)
+            make_link = Link if tls is None else lambda owner: secure_link(tls, owner)
+            server = await listen(options.host, options.port, sessions.make, make_link)
+            self._listeners.append(server)
+            self.port = sessions.info.port = _port_of(server)
+            if options.websocket is not None:
+                host = options.websocket.host or options.host
+                links = websocket_links(options.websocket)
+                server = await listen(host, options.websocket.port, sessions.make_websocket, links)
+                self._listeners.append(server)
+                self.websocket_port = _port_of(server)
+        except BaseException:
+            await self.stop()
+            raise
+        self.accounts = accounts
+        self.sessions = sessions
 
     async def stop(self) -> None:
         """End all connections and write what is staged. Safe to call again."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        if self._jetstream is not None:
-            await self._jetstream.stop()  # type: ignore[attr-defined]
-            self._jetstream = None
+        self._stop_listening()
+        for service in self.jetstreams.values():
+            await service.stop()
+        self.jetstreams.clear()
         if self.sessions is not None:
             self.sessions.close_all()
             self.sessions = None
+
+    async def lame_duck(self) -> None:
+        """Send the clients away, gently: take no new ones, tell those that understand, and after the grace period end
+        their connections one by one, spread over `lame_duck_duration`. Call `stop` afterwards.
+        """
+        sessions, options = self.sessions, self.options
+        if sessions is None:
+            return
+        self._stop_listening()
+        sessions.announce(ldm=True)
+        if not len(sessions):
+            return
+        await asyncio.sleep(options.lame_duck_grace_period)
+        leaving = [session.link for session in sessions.all() if session.link is not None]
+        pause = max(0.0, options.lame_duck_duration - options.lame_duck_grace_period) / max(1, len(leaving))
+        for link in leaving:
+            link.close()
+            # At most a second: the last client is not worth waiting for, the spread only spares the others a stampede.
+            await asyncio.sleep(min(pause, 1.0))
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -112,6 +157,27 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    def _stop_listening(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    def _has_streams(self, account: Account, accounts: Accounts) -> bool:
+        """As in nats-server: the global account, as long as it is the only one; else those that say so."""
+        if account.options is not None:
+            return account.options.jetstream is not None
+        return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
+
+    async def _start_jetstream(self, account: Account) -> None:
+        from headwater.broker.jetstream.service import JetStream
+
+        directory = self.options.store_dir
+        if account.name != GLOBAL_ACCOUNT:
+            directory = directory / "accounts" / account.directory
+        service = JetStream(account.router, directory, clock_ns=time.time_ns, sync=self.options.sync)
+        await service.start()
+        self.jetstreams[account.name] = service
 
     def _info(self) -> ServerInfo:
         options = self.options
@@ -123,9 +189,18 @@ class Broker:
             git_commit=f"headwater-{__version__}",
             go="python",
             host=options.host,
-            headers=True,
+            headers=not options.no_header_support,
             max_payload=options.max_payload,
             jetstream=options.jetstream,
+            domain=options.jetstream_domain if options.jetstream else "",
             api_lvl=API_LEVEL,
             xkey=encode_nkey(NkeyKind.CURVE, os.urandom(32)),
         )
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _port_of(server: asyncio.Server) -> int:
+    return int(server.sockets[0].getsockname()[1])

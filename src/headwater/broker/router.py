@@ -220,6 +220,10 @@ class Router:
         outlet: Outlet | None = subscription.outlet
         if outlet is None or subscription.closed or (outlet is publisher and not outlet.echo):
             return False
+        if outlet.guard is not None and not outlet.guard.lets_through(
+            slice_bytes(buffer, subject, subject_end), subscription.queue, slice_bytes(buffer, reply, reply_end)
+        ):
+            return False
         output: OutputBuffer = outlet.output
         strip: cython.bint = headers != payload and not outlet.headers
         if own_subject and subscription.msg:

@@ -9,6 +9,17 @@ cdef class Session(ClientOpHandler):
     cdef public object sessions
     cdef public Router router
     cdef public object link
+    cdef public object gate
+    cdef public str connection_type
+    cdef public object account
+    cdef public object identity
+    cdef public object guard
+    cdef public str nonce
+    cdef public Py_ssize_t max_subscriptions
+    cdef public Py_ssize_t reads
+    cdef public double round_trip
+    cdef double _pinged_at
+    cdef object _asked
     cdef public Outlet outlet
     cdef public ClientOpParser parser
     cdef public Py_ssize_t client_id
@@ -24,3 +35,12 @@ cdef class Session(ClientOpHandler):
     cdef public bint stall
     cdef bytes _last_subject
     cdef Match _last_match
+
+    cdef bint _may_publish(
+        self,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+    ) except? -1

@@ -3,9 +3,12 @@
     Link ──receive──▶ ClientOpParser ──on_publish, on_subscribe, …──▶ Session ──route──▶ Router
                                                                          └─ +OK, -ERR, PONG, INFO ─▶ output
 
-The session holds the rules of one conversation (verbose, pedantic, echo, limits); who gets a message is the router's
-business, when bytes are written the link's. Nothing here awaits. The hot path is `on_publish`: it remembers what the
-last subject matched, and makes no Python object when the next message has the same one.
+The session holds the rules of one conversation (verbose, pedantic, echo, limits); who the client is and what it may do is
+decided in `auth`, who gets a message is the router's business, when bytes are written the link's. Nothing here awaits:
+a verdict that takes long (a bcrypt password) suspends the parser until it comes.
+
+The hot path is `on_publish`: it remembers what the last subject matched, and makes no Python object when the next message
+has the same one.
 
 Source: client protocol document; exact texts and consequences as nats-server 2.15 has them.
 """
@@ -27,11 +30,21 @@ import json as json_documents
 import logging
 from typing import TYPE_CHECKING
 
+from headwater.broker.accounts import Account
+from headwater.broker.auth.gate import Gate
+from headwater.broker.auth.identity import STANDARD, Identity, PasswordCheck, Refusal, Verdict
+from headwater.broker.auth.permissions import Guard
 from headwater.errors import RemoteProtocolError
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.wire import error_texts
-from headwater.wire.client_ops import CONTROL_LINE_TOO_LONG, NOT_CONNECTED, PAYLOAD_TOO_LARGE, UNKNOWN_OPERATION
-from headwater.wire.handshake import PROTOCOL_DYNAMIC, decode_connect
+from headwater.wire.client_ops import (
+    CONTROL_LINE_TOO_LONG,
+    NOT_CONNECTED,
+    PAYLOAD_TOO_LARGE,
+    SUSPEND,
+    UNKNOWN_OPERATION,
+)
+from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
 
 if TYPE_CHECKING:
     from headwater.broker.sessions import Sessions
@@ -47,14 +60,32 @@ _VIOLATION_TEXTS = {
 }
 _RESERVED_QUEUE: bytes = b"_sys_"
 _OK: bytes = b"+OK\r\n"
+_SUSPEND: int = SUSPEND
+# What only the server itself may publish to, or name as a reply.
+_RESERVED_SUBJECTS: tuple[bytes, ...] = (b"_GR_.", b"$NRG.")
+_RESERVED_REPLIES: tuple[bytes, ...] = (b"_R_.", b"_GR_.", b"$JS.ACK.")
 
 
 class Session(ClientOpHandler):
-    """A client connection. `sessions` is the broker's register of them, and its view of the rest of the broker."""
+    """A client connection. `sessions` is the broker's register of them, and its view of the rest of the broker.
 
-    def __init__(self, sessions: "Sessions", router: Router) -> None:
+    `gate` is that of the listener which the client came through; until it has passed, `account` is None.
+    """
+
+    def __init__(self, sessions: "Sessions", router: Router, gate: Gate, connection_type: str = STANDARD) -> None:
         self.sessions = sessions
         self.router = router
+        self.gate = gate
+        self.connection_type = connection_type
+        self.account: Account | None = None
+        self.identity = Identity()
+        self.guard: Guard | None = None
+        self.nonce = ""
+        self.max_subscriptions = sessions.options.max_subscriptions
+        self.reads = 0
+        self.round_trip = 0.0
+        self._pinged_at = 0.0
+        self._asked: ConnectOptions | None = None
         self.link: Link | None = None
         self.client_id = 0
         self.name = ""
@@ -82,12 +113,18 @@ class Session(ClientOpHandler):
         if not self.sessions.admit(self):
             self._end(error_texts.MAXIMUM_CONNECTIONS)
             return
+        unasked = self.gate.unasked()
+        if unasked is None:
+            self.parser.awaiting_connect = True
+        elif not self._enter(unasked):
+            return
         self.outlet.output.append(self.sessions.greeting(self))
         link.flush_soon()
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Parse what came; afterwards hold this client back when those it publishes to are too far behind."""
         self.pings_out = 0
+        self.reads += 1
         used = self.parser.parse(buffer, 0, filled)
         if self.stall:
             self.stall = False
@@ -99,6 +136,7 @@ class Session(ClientOpHandler):
         self.parser.stopped = True
         self.outlet.closed = True
         self._drop_subscriptions()
+        self._leave()
         self.sessions.forget(self)
 
     # ── publishing ──
@@ -126,6 +164,9 @@ class Session(ClientOpHandler):
         self.in_bytes += end - headers
         if self.pedantic:
             self._check_publish(self._last_subject)
+        if self.guard is not None or buffer[subject] == 95 or buffer[subject] == 36 or reply != reply_end:  # _ $
+            if not self._may_publish(buffer, subject, subject_end, reply, reply_end):
+                return 0
         if self.verbose:
             self._say(_OK)
         deliveries: cython.int = router.route(
@@ -142,6 +183,31 @@ class Session(ClientOpHandler):
         if self.pedantic:
             self._check_publish(subject)
         return 0
+
+    def _may_publish(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+    ) -> cython.bint:
+        """Whether this client may send this; tells it when not. The order of the checks is nats-server's."""
+        name: bytes
+        second: cython.int = buffer[subject + 1]
+        if self.guard is not None or second == 71 or second == 78:  # G, N: most are _INBOX, which need no slice
+            name = slice_bytes(buffer, subject, subject_end)
+            if name.startswith(_RESERVED_SUBJECTS) or (self.guard is not None and not self.guard.may_publish(name)):
+                logger.info("publish_refused client=%d subject=%r", self.client_id, name)
+                self._error(error_texts.publish_permission(_text(name)))
+                return False
+        second = buffer[reply + 1]
+        if reply != reply_end and (second == 82 or second == 71 or second == 74):  # R, G, J
+            name = slice_bytes(buffer, reply, reply_end)
+            if name.startswith(_RESERVED_REPLIES):
+                self._error(error_texts.reply_permission(_text(name)))
+                return False
+        return True
 
     def _check_publish(self, subject: bytes) -> None:
         if not (is_valid_subject(subject) and is_literal(subject)):
@@ -161,11 +227,15 @@ class Session(ClientOpHandler):
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
         # The order of the checks is nats-server's: a sid in use is left as it is, whatever the subject.
-        if queue == _RESERVED_QUEUE:
-            self._error(error_texts.queue_permission(_text(subject), _text(queue)))
+        if queue == _RESERVED_QUEUE or (self.guard is not None and not self.guard.may_subscribe(subject, queue)):
+            logger.info("subscription_refused client=%d subject=%r queue=%r", self.client_id, subject, queue)
+            self._error(error_texts.subscribe_permission(_text(subject), _text(queue)))
             return 0
-        limit = self.sessions.options.max_subscriptions
-        if limit and len(self.outlet.subscriptions) >= limit:
+        most_tokens = self.sessions.options.max_subscription_tokens
+        if most_tokens and subject.count(b".") >= most_tokens:
+            self._error(error_texts.too_many_tokens(_text(subject)))
+            return 0
+        if self.max_subscriptions and len(self.outlet.subscriptions) >= self.max_subscriptions:
             self._error(error_texts.MAXIMUM_SUBSCRIPTIONS)
             return 0
         if sid not in self.outlet.subscriptions:
@@ -199,24 +269,78 @@ class Session(ClientOpHandler):
         except RemoteProtocolError as error:
             logger.info("connect_refused client=%d reason=%s", self.client_id, error)
             return self._end("")
-        if options.account or options.new_account:
+        return self._hear_verdict(options, self.sessions.judge(self, options))
+
+    def _hear_verdict(self, options: ConnectOptions, verdict: Verdict) -> cython.int:
+        """What the gate says to a CONNECT, at once or later."""
+        if isinstance(verdict, PasswordCheck):
+            self._asked = options
+            self.sessions.ask_later(self, verdict)
+            return _SUSPEND
+        if isinstance(verdict, Refusal) or options.account or options.new_account:
+            reason = verdict.reason if isinstance(verdict, Refusal) else "an account was asked for"
+            logger.warning("authentication_failed client=%d peer=%s reason=%s", self.client_id, self._peer(), reason)
             return self._end(error_texts.AUTHORIZATION)
+        self._drop_subscriptions()
+        if not self._enter(verdict):
+            return 1
+        self.sessions.admitted(self)
         if options.protocol not in (0, PROTOCOL_DYNAMIC):
             return self._end(error_texts.INVALID_CLIENT_PROTOCOL)
         if options.no_responders and not options.headers:
             return self._end(error_texts.NO_RESPONDERS_NEEDS_HEADERS)
-        self._drop_subscriptions()
         self.verbose = options.verbose
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
         self.protocol = options.protocol
         self.name = options.name
-        self.parser.headers = options.headers
-        self.outlet.headers = options.headers
+        self.parser.headers = self.outlet.headers = options.headers and not self.sessions.options.no_header_support
         self.outlet.echo = options.echo
         self.parser.awaiting_connect = False
         self._acknowledge()
         return 0
+
+    def hear_late_verdict(self, verdict: "Identity | Refusal") -> None:
+        """The verdict that the parser was suspended for: go on with what the client has said since."""
+        options, self._asked = self._asked, None
+        if options is None or self.outlet.closed or self.link is None:
+            return
+        self.parser.stopped = self.parser.suspended = False
+        self.link.resume_reading()
+        if self._hear_verdict(options, verdict) == 0:
+            self.link.read_on()
+
+    # ── the account ──
+
+    def _enter(self, identity: Identity) -> cython.bint:
+        """The client is `identity` from now on; False, and told so, when its account has no room."""
+        self._leave()
+        account = self.sessions.accounts[identity.account]
+        if account.full:
+            self._end(error_texts.MAXIMUM_ACCOUNT_CONNECTIONS)
+            return False
+        account.connections += 1
+        self.account = account
+        self.router = account.router
+        self._last_match = Match(-1)
+        self.identity = identity
+        self.guard = Guard(identity.rules, self.sessions.clock) if identity.rules is not None else None
+        self.outlet.guard = self.guard if self.guard is not None and self.guard.watches_deliveries else None
+        options, limits = self.sessions.options, account.options
+        self.max_subscriptions = _least(
+            options.max_subscriptions or -1, identity.max_subscriptions, limits.max_subscriptions if limits else -1
+        )
+        self.parser.max_payload = _least(
+            options.max_payload, identity.max_payload, limits.max_payload if limits else -1
+        )
+        return True
+
+    def _leave(self) -> None:
+        if self.account is not None:
+            self.account.connections -= 1
+            self.account = None
+
+    # ── small talk ──
 
     def on_info(self, json: bytes) -> cython.int:
         try:
@@ -235,6 +359,9 @@ class Session(ClientOpHandler):
 
     def on_pong(self) -> cython.int:
         self.pings_out = 0
+        if self._pinged_at:
+            self.round_trip = max(self.sessions.clock() - self._pinged_at, 1e-9)
+            self._pinged_at = 0.0
         return 0
 
     def on_error(self) -> cython.int:
@@ -243,13 +370,28 @@ class Session(ClientOpHandler):
     def on_violation(self, violation: cython.int) -> cython.int:
         return self._end(_VIOLATION_TEXTS.get(violation, ""))
 
-    def ping(self, ping_max: int) -> None:
-        """The timer's turn: ask for a sign of life, or give up on a client that owes too many."""
+    def ping(self, ping_max: int, now: float) -> bool:
+        """The timer's turn: ask for a sign of life, or give up (False) on a client that owes too many."""
         if self.pings_out >= ping_max:
             self._end(error_texts.STALE_CONNECTION)
-            return
+            return False
         self.pings_out += 1
+        self._pinged_at = now
         self._say(b"PING\r\n")
+        return True
+
+    @property
+    def wants_news(self) -> bool:
+        """Whether INFO may be sent to this client at any time."""
+        return bool(self.protocol >= PROTOCOL_DYNAMIC and not self.outlet.closed)
+
+    def tell(self, op: bytes) -> None:
+        """Say something that the client has not asked for."""
+        self._say(op)
+
+    def expire(self, text: str) -> None:
+        """The timer's turn: the client took too long to connect, or its time is up."""
+        self._end(text)
 
     # ── words to the client ──
 
@@ -264,6 +406,9 @@ class Session(ClientOpHandler):
         self.outlet.output.append(op)
         self.router.mark_dirty(self.outlet)
 
+    def _peer(self) -> str:
+        return self.link.peer if self.link is not None else ""
+
     def _end(self, text: str) -> cython.int:
         """Say `text` as -ERR (nothing, when empty) and close; the parser stops."""
         self.parser.stopped = True
@@ -273,6 +418,11 @@ class Session(ClientOpHandler):
             logger.info("client_closed client=%d peer=%s reason=%s", self.client_id, self.link.peer, text or "protocol")
             self.link.close()
         return 1
+
+
+def _least(*limits: int) -> int:
+    """The strictest of limits of which -1 means none; 0 when there is none at all."""
+    return min((limit for limit in limits if limit >= 0), default=0)
 
 
 def _text(name: bytes) -> str:

@@ -3,25 +3,39 @@
 One timer for all, not one per client: a sweep each `SWEEP_SECONDS` sends pings that are due and ends clients that take
 no bytes for `write_deadline`. Holding a publisher back is bounded (`STALL_SECONDS` per read), and is not done for the
 sake of a receiver that took nothing since the last time: one stuck client must not slow those who publish to others.
+A client that still has to show who it is has a timer of its own, and so has one whose credentials expire.
 """
 
 import asyncio
+import base64
 import logging
+import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
 import msgspec
 
-from headwater.broker.options import BrokerOptions
-from headwater.broker.router import STALL_AT, Router
+from headwater.broker.accounts import Accounts
+from headwater.broker.auth.certificates import names_in
+from headwater.broker.auth.gate import Gate
+from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, Refusal, Verdict, shown_in
+from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
+from headwater.broker.router import STALL_AT
 from headwater.broker.session import Session
 from headwater.net.link import Link
-from headwater.wire.handshake import ServerInfo, encode_info
+from headwater.net.tls import tls_of
+from headwater.wire import error_texts
+from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
+FIRST_PING_SECONDS = 1.0  # the first ping measures the round trip, for monitoring
+PASSWORD_THREADS = 2  # bcrypt takes a core each; the others are for those who are in already
+_NONCE_BYTES = 11  # 15 characters
 
 
 class Progress(NamedTuple):
@@ -32,23 +46,45 @@ class Progress(NamedTuple):
 
 
 class Sessions:
-    """All clients of one broker. `clock` is monotonic, in seconds."""
+    """All clients of one broker. `clock` is monotonic, in seconds; `wall_clock` is that of the calendar."""
 
-    def __init__(self, options: BrokerOptions, router: Router, info: ServerInfo, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        accounts: Accounts,
+        gate: Gate,
+        info: ServerInfo,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self.options = options
+        self.accounts = accounts
         self.info = info
+        self.clock = clock
         self.total = 0
-        self._router = router
-        self._clock = clock
+        self.stale = 0
+        self.slow_consumers = 0  # those that took no bytes for too long; the others are the routers'
+        self._wall_clock = wall_clock
+        self._gate = gate
+        self._websocket_gate = gate.for_websocket()
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[int, Session] = {}
-        self._last_ping: dict[int, float] = {}
+        self._next_ping: dict[int, float] = {}
+        self._reads: dict[int, int] = {}  # how much a client had said when its ping was last considered
         self._progress: dict[Link, Progress] = {}
+        self._timers: dict[int, asyncio.TimerHandle] = {}
         self._sweeper: asyncio.TimerHandle | None = None
+        self._password_threads: ThreadPoolExecutor | None = None
+
+    # ── coming and going ──
 
     def make(self) -> Session:
         """A session for a connection that is about to be made."""
-        return Session(self, self._router)
+        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._gate)
+
+    def make_websocket(self) -> Session:
+        """The same for the WebSocket listener."""
+        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._websocket_gate, WEBSOCKET)
 
     def admit(self, session: Session) -> bool:
         """Register a new client; False when the broker is full or closing."""
@@ -57,7 +93,12 @@ class Sessions:
         self.total += 1
         session.client_id = self.total
         self._sessions[session.client_id] = session
-        self._last_ping[session.client_id] = self._clock()
+        self._next_ping[session.client_id] = self.clock() + min(FIRST_PING_SECONDS, self.options.ping_interval)
+        if session.gate.asks_for_signature:
+            session.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
+        if session.gate.required:
+            seconds = self.options.seconds_to_authenticate + (self.options.tls.timeout if self.options.tls else 0.0)
+            self._set_timer(session, seconds, self._authentication_timed_out)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         return True
@@ -65,9 +106,72 @@ class Sessions:
     def forget(self, session: Session) -> None:
         """A client is gone."""
         self._sessions.pop(session.client_id, None)
-        self._last_ping.pop(session.client_id, None)
+        self._next_ping.pop(session.client_id, None)
+        self._reads.pop(session.client_id, None)
+        self._cancel_timer(session)
         if session.link is not None:
             self._progress.pop(session.link, None)
+
+    # ── who a client is ──
+
+    def judge(self, session: Session, options: ConnectOptions) -> Verdict:
+        """What the gate says to the credentials in a CONNECT."""
+        layer = session.link.layer if session.link is not None else None
+        shown = shown_in(
+            options,
+            nonce=session.nonce,
+            certificate_names=names_in(tls_of(layer)),
+            connection_type=session.connection_type,
+            address=_host_of(session),
+        )
+        return session.gate.decide(shown, self._wall_clock())
+
+    def ask_later(self, session: Session, check: PasswordCheck) -> None:
+        """Have a slow verdict found in another thread; the session takes no input until it hears it."""
+        if session.link is not None:
+            session.link.pause_reading()
+        if self._password_threads is None:
+            self._password_threads = ThreadPoolExecutor(PASSWORD_THREADS, "headwater-passwords")
+        outcome = self._loop.run_in_executor(self._password_threads, check.decide)
+        outcome.add_done_callback(lambda done: self._tell(session, done))
+
+    def admitted(self, session: Session) -> None:
+        """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""
+        self._cancel_timer(session)
+        identity = session.identity
+        ends = [
+            (moment, text)
+            for moment, text in (
+                (identity.expires, error_texts.USER_EXPIRED),
+                (identity.account_expires, error_texts.ACCOUNT_EXPIRED),
+            )
+            if moment is not None
+        ]
+        if ends:
+            moment, text = min(ends)
+            self._set_timer(session, max(0.0, moment - self._wall_clock()), lambda expired: expired.expire(text))
+
+    def _tell(self, session: Session, outcome: "asyncio.Future[Identity | Refusal]") -> None:
+        if outcome.cancelled():
+            return
+        error = outcome.exception()
+        if error is not None:
+            logger.error("password_check_failed client=%d error=%s", session.client_id, type(error).__name__)
+        session.hear_late_verdict(Refusal("the check failed") if error is not None else outcome.result())
+
+    def _authentication_timed_out(self, session: Session) -> None:
+        if session.account is None or session.reads == 0:
+            session.expire(error_texts.AUTHENTICATION_TIMEOUT)
+
+    def _set_timer(self, session: Session, seconds: float, function: Callable[[Session], None]) -> None:
+        self._timers[session.client_id] = self._loop.call_later(seconds, function, session)
+
+    def _cancel_timer(self, session: Session) -> None:
+        timer = self._timers.pop(session.client_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    # ── what clients are told ──
 
     def greeting(self, session: Session) -> bytes:
         """The INFO that opens the conversation with this client."""
@@ -75,15 +179,47 @@ class Sessions:
 
     def introduction(self, session: Session) -> bytes:
         """The INFO behind a client's first PONG: under which account it runs."""
-        return encode_info(msgspec.structs.replace(self._info_for(session), connect_info=True, remote_account="$G"))
+        account = session.account
+        return encode_info(
+            msgspec.structs.replace(
+                self._info_for(session),
+                connect_info=True,
+                remote_account=account.name if account is not None else "",
+                acc_is_sys=account is not None and account.is_system,
+            )
+        )
+
+    def announce(self, **changes: object) -> None:
+        """Something about this server has changed: tell all clients that want to know."""
+        self.info = msgspec.structs.replace(self.info, **changes)
+        for session in list(self._sessions.values()):
+            if session.wants_news:
+                session.tell(encode_info(self._info_for(session)))
+
+    def _info_for(self, session: Session) -> ServerInfo:
+        websocket = session.connection_type == WEBSOCKET
+        tls = self.options.websocket.tls if websocket and self.options.websocket else self.options.tls
+        return msgspec.structs.replace(
+            self.info,
+            client_id=session.client_id,
+            client_ip=_host_of(session),
+            auth_required=session.gate.required,
+            nonce=session.nonce,
+            tls_required=tls is not None and not tls.allow_non_tls,
+            tls_available=tls is not None and tls.allow_non_tls,
+            tls_verify=tls is not None and tls.verify,
+        )
+
+    # ── watching over them ──
 
     def hold_back(self, publisher: Session) -> None:
         """Take no input from `publisher` for a moment, for the sake of receivers that read, but slower."""
-        now = self._clock()
-        for outlet in list(self._router.congested):
+        now = self.clock()
+        congested = publisher.router.congested
+        for outlet in list(congested):
             link = cast("Link", outlet.link)
             if outlet.closed or link.pending <= STALL_AT:
-                self._router.congested.discard(outlet)
+                congested.discard(outlet)
                 continue
             before = self._progress.get(link)
             if link is publisher.link or (before is not None and link.sent <= before.sent):
@@ -99,28 +235,40 @@ class Sessions:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
+        if self._password_threads is not None:
+            self._password_threads.shutdown(wait=False, cancel_futures=True)
+            self._password_threads = None
         for session in list(self._sessions.values()):
+            self._cancel_timer(session)
             if session.link is not None:
                 session.link.close()
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def _info_for(self, session: Session) -> ServerInfo:
-        address = session.link.peer if session.link is not None else ""
-        host = address.rpartition(":")[0].strip("[]")
-        return msgspec.structs.replace(self.info, client_id=session.client_id, client_ip=host)
+    def all(self) -> list[Session]:
+        """Everybody who is connected now, the oldest first."""
+        return list(self._sessions.values())
 
     def _sweep(self) -> None:
-        now = self._clock()
+        now = self.clock()
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
         for session in list(self._sessions.values()):
             if session.link is None:
                 continue
-            if now - self._last_ping[session.client_id] >= self.options.ping_interval:
-                self._last_ping[session.client_id] = now
-                session.ping(self.options.ping_max)
+            if now >= self._next_ping[session.client_id]:
+                self._next_ping[session.client_id] = now + self.options.ping_interval
+                self._consider_ping(session)
             self._check_write_deadline(session, now)
+
+    def _consider_ping(self, session: Session) -> None:
+        """A client that speaks needs no ping, once its round trip is known."""
+        spoke = session.reads != self._reads.get(session.client_id, 0)
+        self._reads[session.client_id] = session.reads
+        if session.account is None or (spoke and session.round_trip > 0):
+            return
+        if not session.ping(self.options.ping_max, self.clock()):
+            self.stale += 1
 
     def _check_write_deadline(self, session: Session, now: float) -> None:
         link = session.link
@@ -134,5 +282,10 @@ class Sessions:
             self._progress[link] = Progress(link.sent, now)
         elif now - before.since > self.options.write_deadline:
             logger.warning("slow_consumer client=%d deadline=%g", session.client_id, self.options.write_deadline)
-            self._router.slow_consumers += 1
+            self.slow_consumers += 1
             link.abort()
+
+
+def _host_of(session: Session) -> str:
+    address = session.link.peer if session.link is not None else ""
+    return address.rpartition(":")[0].strip("[]")

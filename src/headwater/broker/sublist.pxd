@@ -6,6 +6,7 @@ from headwater.wire.memory cimport OutputBuffer
 cdef class Outlet:
     cdef public object link
     cdef public OutputBuffer output
+    cdef public object guard
     cdef public bint headers
     cdef public bint echo
     cdef public bint dirty

@@ -39,15 +39,23 @@ class OutletLink(Protocol):
     def abort(self) -> None: ...
 
 
+class DeliveryGuard(Protocol):
+    """What some clients' permissions have to say about each delivery."""
+
+    def lets_through(self, subject: bytes, queue: bytes, reply: bytes) -> bool: ...
+
+
 class Outlet:
     """Where a client's deliveries go: its output buffer, and what the router must know of the client.
 
-    `headers`: it takes HMSG. `echo`: it wants its own messages too.
+    `headers`: it takes HMSG. `echo`: it wants its own messages too. `guard`: to be asked before each delivery; None for
+    most clients.
     """
 
     def __init__(self, link: OutletLink, output: OutputBuffer) -> None:
         self.link = link
         self.output = output
+        self.guard: DeliveryGuard | None = None
         self.headers = False
         self.echo = True
         self.dirty = False

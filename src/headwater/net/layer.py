@@ -42,37 +42,37 @@ class Stack:
     """Two layers as one: WebSocket (`upper`) in TLS (`lower`)."""
 
     def __init__(self, lower: Layer, upper: Layer) -> None:
-        self._lower = lower
-        self._upper = upper
+        self.lower = lower
+        self.upper = upper
         self._scratch = memoryview(bytearray(_SCRATCH))
 
     @property
     def ready(self) -> bool:
-        return self._lower.ready and self._upper.ready
+        return self.lower.ready and self.upper.ready
 
     @property
     def ended(self) -> bool:
-        return self._lower.ended or self._upper.ended
+        return self.lower.ended or self.upper.ended
 
     def feed(self, data: memoryview) -> None:
-        self._lower.feed(data)
-        while size := self._lower.read_into(self._scratch):
-            self._upper.feed(self._scratch[:size])
+        self.lower.feed(data)
+        while size := self.lower.read_into(self._scratch):
+            self.upper.feed(self._scratch[:size])
 
     def read_into(self, space: memoryview) -> int:
-        return self._upper.read_into(space)
+        return self.upper.read_into(space)
 
     def write(self, data: memoryview) -> None:
-        self._upper.write(data)
+        self.upper.write(data)
 
     def take(self) -> bytes:
-        if self._lower.ready and (encoded := self._upper.take()):
-            self._lower.write(memoryview(encoded))
-        return self._lower.take()
+        if self.lower.ready and (encoded := self.upper.take()):
+            self.lower.write(memoryview(encoded))
+        return self.lower.take()
 
     def finish(self) -> None:
-        if self._lower.ready:
-            self._upper.finish()
-            if encoded := self._upper.take():
-                self._lower.write(memoryview(encoded))
-        self._lower.finish()
+        if self.lower.ready:
+            self.upper.finish()
+            if encoded := self.upper.take():
+                self.lower.write(memoryview(encoded))
+        self.lower.finish()

@@ -198,6 +198,10 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    def read_on(self) -> None:
+        """Hand the owner again what it left, soon: it may go on now, though nothing has come since."""
+        self._loop.call_soon(self._hand_over)
+
     def close(self) -> None:
         """Write what is left, then end.
 
@@ -289,6 +293,16 @@ class Link(asyncio.BufferedProtocol):
         self.close()
 
     # ── inside ──
+
+    def _hand_over(self) -> None:
+        received = self._input
+        if self.closing or received.filled == 0:
+            return
+        try:
+            received.consume(self.owner.receive(received.data, received.filled))
+        except Exception:
+            logger.exception("link_owner_failed peer=%s", self.peer)
+            self.abort()
 
     def _discard(self, nbytes: int) -> None:
         self._discarded += nbytes

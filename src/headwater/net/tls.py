@@ -273,9 +273,39 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def fingerprint(certificate: bytes) -> str:
-    """SHA-256 of a certificate in DER, lower-case hexadecimal."""
-    return hashlib.sha256(certificate).hexdigest()
+def tls_of(layer: Layer | None) -> TlsLayer | None:
+    """The TLS among the layers of a link; None when there is none."""
+    if isinstance(layer, Stack):
+        return tls_of(layer.lower)
+    return layer if isinstance(layer, TlsLayer) else None
+
+
+def public_key_fingerprint(certificate: bytes) -> str:
+    """SHA-256 of the public key (SubjectPublicKeyInfo) in a certificate in DER, as lower-case hexadecimal.
+
+    The certificate must be one that OpenSSL has read: nothing is checked here.
+    """
+    # Certificate ::= SEQUENCE { TBSCertificate ::= SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject,
+    # SubjectPublicKeyInfo, … (RFC 5280, 4.1). OpenSSL takes no version 1 from a CA, but a bare one has no [0].
+    position = _content(certificate, _content(certificate, 0)[0])[0]
+    fields = 6 if certificate[position] == _DER_VERSION else 5
+    for _ in range(fields):
+        position = _content(certificate, position)[1]
+    return hashlib.sha256(certificate[position : _content(certificate, position)[1]]).hexdigest()
+
+
+_DER_VERSION = 0xA0
+
+
+def _content(der: bytes, position: int) -> tuple[int, int]:
+    """Where the content of the element at `position` begins and ends."""
+    length = der[position + 1]
+    start = position + 2
+    if length & 0x80:
+        size = length & 0x7F
+        length = int.from_bytes(der[start : start + size], "big")
+        start += size
+    return start, start + length
 
 
 class ServerTls(NamedTuple):

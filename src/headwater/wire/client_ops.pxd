@@ -33,6 +33,7 @@ cdef class ClientOpParser:
     cdef public bint awaiting_connect
     cdef public bint headers
     cdef public bint stopped
+    cdef public bint suspended
     cdef bytearray _rewritten
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1

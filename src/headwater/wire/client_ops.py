@@ -36,6 +36,8 @@ PAYLOAD_TOO_LARGE: int = 3
 BAD_ARGUMENTS: int = 4
 NOT_CONNECTED: int = 5  # an op before CONNECT on a server that requires credentials
 
+SUSPEND: int = 2  # a handler's result: parse no further for now; what follows the op is kept
+
 _SPELLINGS: dict[bytes, Verb] = {verb.value: verb for verb in verbs_of(Sender.CLIENT, Phase.OPEN)}
 _PREFIXES: frozenset[bytes] = frozenset(name[:size] for name in _SPELLINGS for size in range(len(name) + 1))
 _LONGEST: int = max(map(len, _SPELLINGS))
@@ -44,7 +46,10 @@ _NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.U
 
 
 class ClientOpHandler:
-    """What a server does with each op. Positions are valid during the call only; a result other than 0 stops the parser."""
+    """What a server does with each op. Positions are valid during the call only.
+
+    A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) until `stopped` and `suspended` are reset.
+    """
 
     def on_publish(
         self,
@@ -111,13 +116,14 @@ class ClientOpParser:
         self.awaiting_connect = False
         self.headers = True
         self.stopped = False
+        self.suspended = False
         self._rewritten = bytearray()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse `buffer[start:filled]`; returns the position up to which it is done with.
 
         What remains is the beginning of an incomplete op: pass it again, with more behind it. Once stopped, everything
-        counts as done with.
+        counts as done with, unless it is suspended.
         """
         position: cython.Py_ssize_t = start
         used: cython.Py_ssize_t
@@ -126,7 +132,7 @@ class ClientOpParser:
             if used < 0:
                 return position
             position += used
-        return filled if self.stopped else position
+        return filled if self.stopped and not self.suspended else position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """One op; returns its length, or -1 when it is incomplete."""
@@ -324,6 +330,7 @@ class ClientOpParser:
     def _stop_if(self, result: cython.int) -> cython.int:
         if result != 0:
             self.stopped = True
+            self.suspended = result == SUSPEND
         return result
 
     def _violation(self, violation: cython.int) -> cython.Py_ssize_t:

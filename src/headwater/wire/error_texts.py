@@ -14,6 +14,9 @@ INVALID_CLIENT_PROTOCOL = "invalid client protocol"
 NO_RESPONDERS_NEEDS_HEADERS = "no responders requires headers support"
 MAXIMUM_CONNECTIONS = "maximum connections exceeded"
 MAXIMUM_SUBSCRIPTIONS = "maximum subscriptions exceeded"
+MAXIMUM_ACCOUNT_CONNECTIONS = "maximum account active connections exceeded"
+USER_EXPIRED = "User Authentication Expired"
+ACCOUNT_EXPIRED = "Account Authentication Expired"
 STALE_CONNECTION = "Stale Connection"
 
 CLOSING = frozenset(
@@ -26,14 +29,33 @@ CLOSING = frozenset(
         INVALID_CLIENT_PROTOCOL,
         NO_RESPONDERS_NEEDS_HEADERS,
         MAXIMUM_CONNECTIONS,
+        MAXIMUM_ACCOUNT_CONNECTIONS,
+        USER_EXPIRED,
+        ACCOUNT_EXPIRED,
         STALE_CONNECTION,
     }
 )
 
 
-def queue_permission(subject: str, queue: str) -> str:
-    """The text for a subscription that may not use this queue group (`_sys_` is the server's own)."""
-    return f'Permissions Violation for Subscription to "{subject}" using queue "{queue}"'
+def publish_permission(subject: str) -> str:
+    """The text for a publish that is not allowed."""
+    return f'Permissions Violation for Publish to "{subject}"'
+
+
+def reply_permission(reply: str) -> str:
+    """The text for a publish whose reply subject is one of the server's own."""
+    return f'Permissions Violation for Publish with Reply of "{reply}"'
+
+
+def subscribe_permission(subject: str, queue: str = "") -> str:
+    """The text for a subscription that is not allowed (the queue group `_sys_` is the server's own)."""
+    text = f'Permissions Violation for Subscription to "{subject}"'
+    return f'{text} using queue "{queue}"' if queue else text
+
+
+def too_many_tokens(subject: str) -> str:
+    """The text for a subscription whose subject is longer than `max_subscription_tokens`."""
+    return f'Permissions Violation for Subscription to "{subject}", too many tokens'
 
 
 def encode_error(text: str) -> bytes:

@@ -6,7 +6,6 @@ All listeners ask the same gate; a WebSocket listener with users of its own has 
 question goes to `operator.Trust`.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from headwater.broker.auth.identity import Credentials, Identity, PasswordCheck,
 from headwater.broker.auth.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.broker.auth.permissions import Rules
 from headwater.broker.auth.signatures import decode_base64, is_signed, require_nacl
-from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions, Permissions, UserOptions
+from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions, BrokerOptions, Permissions, UserOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
 
 
@@ -68,9 +67,14 @@ class Gate:
         return bool(self._nkeys or self._trust)
 
     @property
-    def accounts(self) -> Mapping[str, Identity]:
-        """Accounts that only operator mode knows, by public key."""
-        return {}
+    def more_accounts(self) -> list[AccountOptions]:
+        """Accounts that only operator mode knows."""
+        return self._trust.options() if self._trust is not None else []
+
+    @property
+    def system_account(self) -> str:
+        """The name of the account whose users may ask about the server."""
+        return (self._trust.system_account if self._trust is not None else "") or self._options.system_account
 
     def for_websocket(self) -> "Gate":
         """The gate of the WebSocket listener: this one, unless its options name users of its own."""

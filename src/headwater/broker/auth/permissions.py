@@ -1,4 +1,4 @@
-"""What a user may do, decided subject by subject. Pure: time is an argument.
+"""What a user may do, decided subject by subject. Pure: the clock is an argument.
 
     publish     the subject must match an allowed pattern and no denied one; else, where responses are allowed, it must
                 be the reply subject of a message that was delivered to this client
@@ -10,7 +10,7 @@
 was decided before. nats-server differs in one point: there, an allowed `a.*` lets a client subscribe to `a.>`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from headwater.broker.options import Permissions, SubjectRules
 from headwater.model.subject import matches, patterns_overlap
@@ -113,32 +113,45 @@ class Rules:
 
 
 class Guard:
-    """What one connection may do."""
+    """What one connection may do. `clock`: seconds, monotonic."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
         self.rules = rules
-        self.filters = bool(rules.subscribe_deny)  # whether deliveries have to be asked about
-        self.tracks = rules.responses is not None  # whether reply subjects have to be told
+        self._clock = clock
+        self._filters = bool(rules.subscribe_deny)
+        self._tracks = rules.responses is not None
         self._publish: dict[bytes, bool] = {}
         self._denied: dict[tuple[bytes, bytes], bool] = {}
         self._replies: dict[bytes, list[float]] = {}  # reply subject to [when delivered, answers so far]
 
-    def may_publish(self, subject: bytes, now: float) -> bool:
-        """Whether a message may go out; counts it when it is a response. `now`: seconds of a monotonic clock."""
+    @property
+    def watches_deliveries(self) -> bool:
+        """Whether `lets_through` has to be asked about each."""
+        return self._filters or self._tracks
+
+    def may_publish(self, subject: bytes) -> bool:
+        """Whether a message may go out; counts it when it is a response."""
         allowed = self._publish.get(subject)
         if allowed is None:
             allowed = self.rules.may_publish(subject)
             if len(self._publish) >= REMEMBERED:
                 self._publish.clear()
             self._publish[subject] = allowed
-        return allowed or (self.tracks and self._is_response(subject, now))
+        return allowed or (self._tracks and self._is_response(subject, self._clock()))
 
     def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
         """Whether a subscription may be made."""
         return self.rules.may_subscribe(subject, queue)
 
-    def may_receive(self, subject: bytes, queue: bytes) -> bool:
-        """Whether a message may be delivered, on a subscription with this queue group."""
+    def lets_through(self, subject: bytes, queue: bytes, reply: bytes) -> bool:
+        """Whether a message may be delivered, on a subscription with this queue group. If so, it may be answered."""
+        if self._filters and self._is_denied(subject, queue):
+            return False
+        if self._tracks and reply and not self.rules.may_publish(reply):
+            self._note_reply(reply, self._clock())
+        return True
+
+    def _is_denied(self, subject: bytes, queue: bytes) -> bool:
         key = (subject, queue)
         denied = self._denied.get(key)
         if denied is None:
@@ -146,12 +159,9 @@ class Guard:
             if len(self._denied) >= REMEMBERED:
                 self._denied.clear()
             self._denied[key] = denied
-        return not denied
+        return denied
 
-    def note_reply(self, reply: bytes, now: float) -> None:
-        """A message with this reply subject was delivered: it may be answered."""
-        if self.rules.may_publish(reply):
-            return
+    def _note_reply(self, reply: bytes, now: float) -> None:
         if len(self._replies) >= REMEMBERED and reply not in self._replies:
             self._forget(now)
         self._replies[reply] = [now, 0]
