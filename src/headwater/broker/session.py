@@ -113,7 +113,7 @@ class Session(ClientOpHandler):
         if not self.sessions.admit(self):
             self._end(error_texts.MAXIMUM_CONNECTIONS)
             return
-        unasked = self.gate.unasked()
+        unasked = self.gate.unasked(self.connection_type)
         if unasked is None:
             self.parser.awaiting_connect = True
         elif not self._enter(unasked):

@@ -90,12 +90,12 @@ class Gate:
             own.no_auth_user = websocket.no_auth_user
         return own
 
-    def unasked(self) -> Identity | None:
-        """Who a client is that says nothing, where that is enough; None where it is not."""
+    def unasked(self, connection_type: str) -> Identity | None:
+        """Who a client is before it has said anything, where that is enough; None where it has to CONNECT first."""
         if not self.required:
             return Identity()
-        user = self._users.get(self.no_auth_user) or self._nkeys.get(self.no_auth_user)
-        return user.identity if user is not None and self.no_auth_user else None
+        user = self._users.get(self.no_auth_user) if self.no_auth_user else None
+        return user.identity if user is not None and _may_come_by(user.options, connection_type) else None
 
     def decide(self, shown: Credentials, now: float) -> Verdict:
         """Who `shown` belongs to; `now` in seconds since 1970."""
