@@ -1,64 +1,174 @@
-"""`headwater serve` as scripts see it: flags, readiness lines on stderr, signals, exit status."""
+"""`headwater serve` as scripts see it: flags, readiness lines on stderr, files, signals, exit status."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from headwater.cli.serve import parse_arguments
+Process = subprocess.Popen[str]
 
 
-def start(*flags: str) -> "subprocess.Popen[str]":
+@contextmanager
+def started(*flags: str, environment: dict[str, str] | None = None) -> Iterator[Process]:
     command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", *flags]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    environment = {**os.environ, **(environment or {})}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def wait_until_ready(process: "subprocess.Popen[str]") -> int:
-    """The port that it listens on; the lines are those which the clients' own test suites look for."""
+def lines_until(process: Process, text: str) -> list[str]:
+    """The log up to the line that ends in `text`."""
     assert process.stderr is not None
-    port = 0
+    lines = []
     for line in process.stderr:
-        assert "[INF]" in line
-        if "Listening for client connections on 127.0.0.1:" in line:
-            port = int(line.rpartition(":")[2])
-        if line.rstrip().endswith("Server is ready"):
-            return port
-    raise AssertionError("the broker ended before it was ready")
+        lines.append(line.rstrip())
+        if lines[-1].endswith(text):
+            return lines
+    raise AssertionError("\n".join(lines))
+
+
+def wait_until_ready(process: Process) -> int:
+    """The port that it listens on; the lines are those which the clients' own test suites look for."""
+    lines = lines_until(process, "Server is ready")
+    assert all("[INF]" in line for line in lines)
+    address = next(line for line in lines if "Listening for client connections on 127.0.0.1:" in line)
+    return int(address.rpartition(":")[2])
+
+
+def greeting(port: int) -> dict[str, object]:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as link, link.makefile("rb") as lines:
+        info: dict[str, object] = json.loads(lines.readline().removeprefix(b"INFO "))
+    return info
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_listens_says_so_and_ends_on_a_signal_with_status_0(number: signal.Signals) -> None:
-    process = start("-p", "-1")
-    try:
-        with socket.create_connection(("127.0.0.1", wait_until_ready(process)), timeout=10) as link:
-            info = json.loads(link.makefile("rb").readline().removeprefix(b"INFO "))
-        assert info["headers"] is True
+    with started("-p", "-1", "-n", "n1") as process:
+        assert greeting(wait_until_ready(process))["server_name"] == "n1"
         process.send_signal(number)
+        lines_until(process, "Server Exiting..")
         assert process.wait(10) == 0
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_a_port_in_use_is_fatal_with_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        process = start("-p", str(taken.getsockname()[1]))
-        _, said = process.communicate(timeout=20)
+        port = taken.getsockname()[1]
+        with started("-p", str(port)) as process:
+            _, said = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "[FTL] cannot listen on 127.0.0.1" in said
+    assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in said
+    assert "address already in use" in said
 
 
-def test_gos_flag_spellings_are_understood() -> None:
-    made = parse_arguments(["-js", "-sd=/tmp/x", "--name", "n1", "-p", "-1", "--addr", "127.0.0.1", "-D"])
-    assert (made.jetstream, made.store_dir, made.name, made.port, made.debug) == (True, Path("/tmp/x"), "n1", -1, True)
+def test_a_configuration_file_is_read_and_flags_win_over_it(tmp_path: Path) -> None:
+    path = tmp_path / "server.conf"
+    path.write_text("port: 4222\nserver_name: from_file\nmax_payload: $SIZE\nping_max: 5")
+    with started("-c", str(path), "-p", "-1", environment={"SIZE": "2MB"}) as process:
+        info = greeting(wait_until_ready(process))
+        assert (info["server_name"], info["max_payload"]) == ("from_file", 2 << 20)
+        path.write_text("port: 4222\nserver_name: from_file\nmax_payload: 3MB\nping_max: 6")
+        process.send_signal(signal.SIGHUP)
+        lines = lines_until(process, "Reloaded server configuration")
+        assert [line.partition("[INF] ")[2] for line in lines] == [
+            'Trapped "hangup" signal', "Reloaded: max_payload = 3145728", "Reloaded: ping_max = 6",
+            "Reloaded server configuration",
+        ]  # fmt: skip
+        path.write_text("port: 4222\nserver_name: another")
+        process.send_signal(signal.SIGHUP)
+        assert "config reload not supported for server_name" in lines_until(process, "(it needs a restart)")[-1]
+        path.write_text("port: [")
+        process.send_signal(signal.SIGHUP)
+        assert f"{path}:1:7: a [ does not end" in lines_until(process, "a [ does not end")[-1]
 
 
-def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        parse_arguments(["--frobnicate"])
-    assert caught.value.code == 2
-    assert "--frobnicate" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("flags", "status", "reason"),
+    [
+        (["-c", "bad.conf"], 1, '[FTL] bad.conf:2:1: unknown field "foo"'),
+        (["-c", "gone.conf"], 1, "[FTL] error opening config file: gone.conf: No such file or directory"),
+        (["-l", "no/such/log"], 1, "[FTL] cannot write to no/such/log"),
+        (["-p", "-1", "-js", "-sd", "bad.conf"], 1, "[FTL] "),
+        (["--frobnicate"], 2, "flag provided but not defined: -frobnicate"),
+        (["--cluster", "nats://127.0.0.1:-1", "-p", "-1"], 1, "[FTL] clusters are not built yet"),
+        (["--signal", "frob"], 1, 'unknown signal "frob"'),
+    ],
+)
+def test_what_cannot_start_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], status: int, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.conf").write_text("port: 4222\nfoo: 1")
+    with started(*flags) as process:
+        _, said = process.communicate(timeout=20)
+    assert reason in said
+    assert process.returncode == status
+    assert "Traceback" not in said
+
+
+def test_it_leaves_its_pid_and_its_ports_and_takes_the_ports_away(tmp_path: Path) -> None:
+    with started("-p", "-1", "-P", str(tmp_path / "pid"), f"--ports_file_dir={tmp_path}") as process:
+        port = wait_until_ready(process)
+        assert (tmp_path / "pid").read_text() == str(process.pid)
+        ports = tmp_path / f"nats-server_{process.pid}.ports"
+        assert json.loads(ports.read_text()) == {"nats": [f"nats://127.0.0.1:{port}"]}
+        process.terminate()
+        assert process.wait(10) == 0
+        assert not ports.exists()
+
+
+def test_its_log_file_can_be_moved_away(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with started("-p", "-1", "-l", str(log), "-P", str(tmp_path / "pid")) as process:
+        _wait_for(log, "Server is ready")
+        log.rename(tmp_path / "old")
+        process.send_signal(signal.SIGUSR1)
+        _wait_for(log, "File log re-opened")
+        process.terminate()
+        assert process.wait(10) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def _wait_for(path: Path, text: str) -> None:
+    """Until the file holds the text; the kernel tells of no change that a test could wait for."""
+    end = time.monotonic() + 20
+    while not path.exists() or text not in path.read_text():
+        assert time.monotonic() < end, f"{text!r} was not logged"
+        time.sleep(0.01)
+
+
+def test_a_lame_duck_tells_its_clients_and_takes_no_new_ones(tmp_path: Path) -> None:
+    path = tmp_path / "server.conf"
+    path.write_text('lame_duck_duration: "30s"\nlame_duck_grace_period: "0s"')
+    with started("-p", "-1", "-c", str(path)) as process:
+        port = wait_until_ready(process)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as link, link.makefile("rb") as lines:
+            lines.readline()
+            link.sendall(b'CONNECT {"verbose":false,"protocol":1}\r\nPING\r\n')
+            while not lines.readline().startswith(b"PONG"):
+                pass
+            process.send_signal(signal.SIGUSR2)
+            while b'"ldm":true' not in lines.readline():
+                pass
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), timeout=10).close()
+            lines.read()
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize(("flag", "said"), [("-v", "nats-server: v2.15.1"), ("--version", "nats-server: v2.15.1")])
+def test_it_says_its_version_on_stdout(flag: str, said: str) -> None:
+    command = [sys.executable, "-m", "headwater", "serve", flag]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert answer.stdout.startswith(said)

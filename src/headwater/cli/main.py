@@ -21,6 +21,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
     "demo": Verb("headwater.cli.demo:main", "the main job: events through a broker and a stream into Spark tables"),
     "doctor": Verb("headwater.cli.doctor:main", "what this machine has, and how fast its disk syncs"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),

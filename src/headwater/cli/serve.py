@@ -1,100 +1,146 @@
-"""`headwater serve`: the broker as a process, with nats-server's flags and readiness lines.
+"""`headwater serve`: the broker as a process that a script may start in nats-server's place.
 
-Start-up time counts (a test suite starts hundreds of servers), so nothing is imported here that serving does not need.
-Go's flag syntax is kept: one or two dashes, `-sd DIR` or `-sd=DIR`. A flag of nats-server's that is not built yet is
-refused by argparse with the list of those that are.
+    flags ─▶ configuration file ─▶ ServerConfig ─▶ Broker, monitoring ─▶ "Server is ready" ─▶ signals until the end
+
+Start-up time counts (a test suite starts hundreds of servers), so nothing is imported here that this run does not need.
+The exit status is 0 for a server that was told to stop, 1 for one that cannot start, 2 for a wrong command line.
 """
 
-import argparse
-import asyncio
 import logging
 import os
-import signal
 import sys
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwater import __version__
-from headwater.broker.broker import COMPATIBLE_VERSION, Broker
-from headwater.broker.options import BrokerOptions
-from headwater.cli.event_loop import loop_factory
-from headwater.errors import HeadwaterError
+from headwater.broker.config.draft import Draft, ServerConfig
+from headwater.cli import serve_flags
+from headwater.cli.go_flags import Value
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+
+if TYPE_CHECKING:
+    from headwater.broker.config.draft import LoggingOptions
 
 logger = logging.getLogger("headwater")
 
-_LEVELS = {
-    logging.DEBUG: "DBG",
-    logging.INFO: "INF",
-    logging.WARNING: "WRN",
-    logging.ERROR: "ERR",
-    logging.CRITICAL: "FTL",
-}
+COMPATIBLE_VERSION = "2.15.1"
 
-
-class NatsLogFormatter(logging.Formatter):
-    """`[pid] 2026/11/21 03:30:08.123456 [INF] text`: scripts that start nats-server look for these lines."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(record.created))
-        micros = int(record.created % 1 * 1_000_000)
-        line = f"[{os.getpid()}] {moment}.{micros:06d} [{_LEVELS.get(record.levelno, 'INF')}] {record.getMessage()}"
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
-
-
-def parse_arguments(argv: list[str]) -> argparse.Namespace:
-    """The flags; `port` -1 means any free one, as for nats-server."""
-    parser = argparse.ArgumentParser(prog="headwater serve", description="Run the broker.", allow_abbrev=False)
-    add = parser.add_argument
-    add("-a", "-addr", "--addr", "--net", dest="host", default="0.0.0.0", help="host to bind to")
-    add("-p", "-port", "--port", dest="port", type=int, default=4222, help="port for clients; -1 for any free one")
-    add("-n", "-name", "--name", "--server_name", dest="name", default="", help="server name")
-    add("-js", "--js", "-jetstream", "--jetstream", dest="jetstream", action="store_true", help="enable JetStream")
-    add("-sd", "--sd", "-store_dir", "--store_dir", dest="store_dir", type=Path, help="where streams are kept")
-    add("--sync", choices=["always", "interval", "never"], default="always", help="when a stream is made durable")
-    add("--max_payload", type=int, default=1 << 20, help="bytes of one message")
-    add("-D", "--debug", dest="debug", action="store_true", help="log more")
-    add("-v", "--version", action="version", version=f"nats-server: v{COMPATIBLE_VERSION} (headwater {__version__})")
-    return parser.parse_args(argv)
+# They speak of single clients, which at the normal level nobody wants to read.
+_TALKATIVE = ("asyncio", "headwater.broker.session", "headwater.broker.monitoring")
 
 
 def main(argv: list[str]) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status: 1 when the broker cannot start."""
-    arguments = parse_arguments(argv)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(NatsLogFormatter())
-    logging.basicConfig(level=logging.DEBUG if arguments.debug else logging.INFO, handlers=[handler])
-    for noisy in ("asyncio", "headwater.broker.session"):
-        logging.getLogger(noisy).setLevel(logging.DEBUG if arguments.debug else logging.WARNING)
+    """Serve until a signal says otherwise; returns the exit status."""
     try:
-        options = BrokerOptions(
-            host=arguments.host,
-            port=0 if arguments.port == -1 else arguments.port,
-            server_name=arguments.name,
-            jetstream=arguments.jetstream,
-            store_dir=arguments.store_dir or Path("headwater-data"),
-            sync=arguments.sync,
-            max_payload=arguments.max_payload,
-        )
+        flags = serve_flags.read(argv)
+    except ConfigError as error:
+        print(f"headwater serve: {error}\n\n{serve_flags.usage()}", file=sys.stderr)
+        return 2
+    if flags.get("version"):
+        print(f"nats-server: v{COMPATIBLE_VERSION} (headwater {__version__})")
+        return 0
+    if flags.get("help") or flags.get("help_tls"):
+        print(serve_flags.usage())
+        return 0
+    if "signal" in flags:
+        from headwater.cli.process_signals import send
+
+        send(str(flags["signal"]))
+        return 0
+    if flags.get("test"):
+        return _check(flags)
+    return _run(flags)
+
+
+def configure(flags: dict[str, Value]) -> ServerConfig:
+    """The configuration file, if any, and the flags over it. Raises ConfigError."""
+    draft = Draft()
+    if flags.get("config"):
+        from headwater.broker.config.schema import load
+
+        draft = load(str(flags["config"]), read_file, os.environ)
+    serve_flags.apply(flags, draft)
+    return draft.finish()
+
+
+def read_file(path: str) -> str:
+    """The text of a file, with its line ends as they are."""
+    return Path(path).read_bytes().decode("utf-8")
+
+
+def _check(flags: dict[str, Value]) -> int:
+    if not flags.get("config"):
+        print("headwater: must specify [-c, --config] option to check configuration file syntax", file=sys.stderr)
+        return 1
+    from headwater.cli.config_check import check
+
+    return check(str(flags["config"]))
+
+
+def _run(flags: dict[str, Value]) -> int:
+    set_up_logging(None)
+    try:
+        config = configure(flags)
+        set_up_logging(config.logging)
+    except HeadwaterError as error:
+        for line in str(error).splitlines():
+            logger.critical("%s", line)
+        return 1
+    import asyncio
+
+    from headwater.cli.event_loop import loop_factory
+    from headwater.cli.serving import Serving
+
+    try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(Broker(options=options)))
+            runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", ""))).run())
+    except EnvironmentProblem as error:
+        logger.critical("%s", _listening_problem(error))
+        return 1
     except HeadwaterError as error:
         logger.critical("%s", error)
         return 1
     return 0
 
 
-async def _serve(broker: Broker) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    logger.info("Starting headwater %s, compatible with nats-server %s", __version__, COMPATIBLE_VERSION)
-    async with broker:
-        if broker.options.jetstream:
-            logger.info("JetStream store directory %s, sync %s", broker.options.store_dir, broker.options.sync)
-        logger.info("Listening for client connections on %s", broker.url.removeprefix("nats://"))
-        logger.info("Server is ready")
-        await stop.wait()
-        logger.info("Shutting down")
+def _listening_problem(error: EnvironmentProblem) -> str:
+    """The words that scripts look for when a port is taken; the error's own ones for anything else."""
+    cause = error.__cause__
+    if not isinstance(cause, OSError) or not error.message.startswith("cannot listen on "):
+        return str(error)
+    reason = os.strerror(cause.errno).lower() if cause.errno and cause.errno > 0 else str(cause)
+    return f'Error listening on port: {error.value}, "listen tcp {error.value}: bind: {reason}"'
+
+
+def set_up_logging(options: "LoggingOptions | None") -> None:
+    """Send log lines to where they are wanted. Raises EnvironmentProblem when the log file cannot be opened."""
+    from headwater.broker.log_file import LogFile, StderrHandler
+    from headwater.broker.log_lines import NatsLogFormatter
+
+    root = logging.getLogger()
+    handler: logging.Handler = StderrHandler()
+    if options is not None and options.file is not None:
+        try:
+            handler = LogFile(options.file, options.size_limit, options.max_files)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write to {options.file}: {error.strerror}", value=options.file) from error
+    with_time, utc = (options.time, options.utc) if options is not None else (True, False)
+    handler.setFormatter(NatsLogFormatter(with_time=with_time, utc=utc))
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    chatty = options is not None and (options.debug or options.trace)
+    root.setLevel(logging.DEBUG if chatty else logging.INFO)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.DEBUG if chatty else logging.WARNING)
+
+
+def reopen_log() -> bool:
+    """Open the log file by its name again; False when the log goes to stderr."""
+    from headwater.broker.log_file import LogFile
+
+    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogFile)]
+    for handler in files:
+        handler.reopen()
+    return bool(files)

@@ -143,6 +143,6 @@ def test_what_is_wrong_with_a_cluster_is_said(refusal: Refusal, block: str, reas
     assert reason in refusal(f"cluster {block}")
 
 
-def test_a_name_alone_is_a_cluster_of_one(load_text: Load) -> None:
-    assert load_text("cluster {name: c}").finish().cluster == ClusterOptions(name="c")
-    assert load_text("cluster {}").finish().cluster is None
+@pytest.mark.parametrize("block", ["{name: c}", "{}", "{name: c, host: 127.0.0.1}"])
+def test_without_a_port_there_is_no_cluster(load_text: Load, block: str) -> None:
+    assert load_text(f"cluster {block}").finish().cluster is None

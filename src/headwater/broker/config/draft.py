@@ -125,11 +125,10 @@ class Draft:
         if not keywords.get("port"):
             if keywords.get("routes"):
                 raise ConfigError("solicited routes require cluster capabilities, e.g. --cluster")
-            if not keywords.get("name"):
-                return None
+            return None  # a name alone makes no cluster
         from headwater.broker.cluster_options import ClusterOptions
 
-        return ClusterOptions(**{**keywords, "port": _port(keywords.get("port", 0), 0)})
+        return ClusterOptions(**{**keywords, "port": _port(keywords["port"], 0)})
 
 
 def _port(told: int, default: int) -> int:

@@ -1,0 +1,68 @@
+"""`headwater serve --signal COMMAND[=PID]`: tell a running server something.
+
+PID is a number or a file that holds one. Without it the one server that runs here is meant.
+"""
+
+import os
+import signal
+from itertools import pairwise
+from pathlib import Path
+
+from headwater.errors import ConfigError, EnvironmentProblem
+
+COMMANDS = {
+    "stop": signal.SIGKILL,
+    "quit": signal.SIGINT,
+    "term": signal.SIGTERM,
+    "reopen": signal.SIGUSR1,
+    "reload": signal.SIGHUP,
+    "ldm": signal.SIGUSR2,
+}
+
+
+def send(request: str, processes: Path = Path("/proc")) -> None:
+    """Send the signal. Raises ConfigError for a request that means nothing, EnvironmentProblem when nobody gets it."""
+    command, equals, who = request.partition("=")
+    if command not in COMMANDS:
+        raise ConfigError(f'unknown signal "{command}"', value=command, limit=tuple(COMMANDS))
+    process = _named(who) if equals else _only_one(running(processes))
+    try:
+        os.kill(process, COMMANDS[command])
+    except OSError as error:
+        raise EnvironmentProblem(f'signal "{command}" {process}: {error.strerror}', value=process) from error
+
+
+def running(processes: Path) -> list[int]:
+    """The ids of all `headwater serve` processes but this one, by what /proc says of their command lines."""
+    found = []
+    for entry in processes.glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # it has ended meanwhile
+        serves = any(Path(before).name == "headwater" and word == "serve" for before, word in pairwise(words))
+        if serves and not any(word.lstrip("-").startswith(("signal", "sl")) for word in words):
+            found.append(int(entry.parent.name))
+    return sorted(found)
+
+
+def _named(who: str) -> int:
+    try:
+        text = Path(who).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        text = who
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
+        raise ConfigError(f"invalid pid: {who}", value=who)
+    return int(text)
+
+
+def _only_one(found: list[int]) -> int:
+    if not found:
+        raise EnvironmentProblem("no headwater processes running", hint="name one: --signal reload=PID")
+    if len(found) > 1:
+        raise EnvironmentProblem(
+            f"multiple headwater processes running: {', '.join(map(str, found))}",
+            value=found,
+            hint="name one: --signal reload=PID",
+        )
+    return found[0]

@@ -1,0 +1,49 @@
+"""What a reload (SIGHUP) may change in a running server, decided by comparing two configurations.
+
+Either all changes are of the kind that can be made, or none is made: half a reload would be a configuration that nobody
+wrote. What is not listed in RELOADABLE needs a restart.
+"""
+
+from dataclasses import dataclass, fields
+
+from headwater.broker.config.draft import ServerConfig
+
+RELOADABLE = frozenset(
+    {
+        "max_connections", "max_control_line", "max_payload", "max_pending", "max_subscriptions",
+        "max_subscription_tokens", "ping_interval", "ping_max", "write_deadline", "lame_duck_duration",
+        "lame_duck_grace_period", "auth_timeout",
+    }
+)  # fmt: skip
+"""Options of the broker: they hold for clients that connect from now on, times for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`changed`: names and new values, to be logged. `refused`: sentences about what cannot change."""
+
+    changed: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
+    """What is different in `after`. Values of secrets are not shown: no option that holds one can be reloaded."""
+    changed, refused = [], []
+    for option in fields(before.broker):
+        old, new = getattr(before.broker, option.name), getattr(after.broker, option.name)
+        if old == new or (option.name == "port" and new == 0):
+            continue
+        if option.name in RELOADABLE:
+            changed.append(f"{option.name} = {new}")
+        else:
+            refused.append(f"config reload not supported for {option.name}")
+    others = ("monitoring", "cluster", "ports_file_dir")
+    different = [name for name in others if getattr(before, name) != getattr(after, name)]
+    refused += [f"config reload not supported for {name}" for name in different]
+    for option in fields(before.logging):
+        new = getattr(after.logging, option.name)
+        if getattr(before.logging, option.name) != new:
+            changed.append(f"log {option.name} = {new}")
+    if before.pid_file != after.pid_file:
+        changed.append(f"pid_file = {after.pid_file}")
+    return Comparison(tuple(changed), tuple(refused))

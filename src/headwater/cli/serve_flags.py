@@ -1,0 +1,223 @@
+"""The flags of `headwater serve`: nats-server's, and two of our own. A flag wins over the configuration file.
+
+FLAGS is the table; the help and the documentation come from it. `apply` turns what was given into changes of the draft
+that the file has made (or of an empty one).
+"""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from headwater.broker.config.draft import Draft
+from headwater.cli.go_flags import Flag, Kind, Value, parse
+from headwater.errors import ConfigError
+
+
+def _text(names: str, to: str, value: str, meaning: str) -> Flag:
+    return Flag(tuple(names.split()), to, Kind.TEXT, meaning, value)
+
+
+def _number(names: str, to: str, value: str, meaning: str) -> Flag:
+    return Flag(tuple(names.split()), to, Kind.NUMBER, meaning, value)
+
+
+def _switch(names: str, to: str, meaning: str) -> Flag:
+    return Flag(tuple(names.split()), to, Kind.SWITCH, meaning)
+
+
+GROUPS: dict[str, tuple[Flag, ...]] = {
+    "Server": (
+        _text("a addr net", "host", "host", "bind to this address (0.0.0.0)"),
+        _number("p port", "port", "port", "port for clients (4222); -1 takes any free one"),
+        _text("n name server_name", "server_name", "name", "server name (the server id)"),
+        _text("P pid", "pid_file", "file", "file that gets the process id"),
+        _number("m http_port", "http_port", "port", "port for monitoring over HTTP"),
+        _number("ms https_port", "https_port", "port", "port for monitoring over HTTPS"),
+        _text("c config", "config", "file", "configuration file"),
+        _switch("t", "test", "check the configuration file and exit"),
+        _text("sl signal", "signal", "signal[=pid]", "send ldm, stop, quit, term, reopen or reload to a running server"),
+        _text("client_advertise", "client_advertise", "host:port", "what clients are told to connect to"),
+        _text("ports_file_dir", "ports_file_dir", "dir", "directory that gets a file with the ports"),
+        _number("max_payload", "max_payload", "bytes", "bytes of one message (1048576); not in nats-server"),
+    ),
+    "Logging": (
+        _text("l log", "log_file", "file", "log to this file instead of stderr"),
+        _switch("T logtime", "logtime", "log lines have a time (true)"),
+        _switch("logtime_utc", "logtime_utc", "in UTC"),
+        _switch("s syslog", "syslog", "refused: log to stderr or to a file"),
+        _text("r remote_syslog", "remote_syslog", "address", "refused: log to stderr or to a file"),
+        _switch("D debug", "debug", "log more"),
+        _switch("V trace", "trace", "log what clients do"),
+        _switch("VV", "trace_verbose", "the same"),
+        _switch("DV", "debug_trace", "-D and -V"),
+        _switch("DVV", "debug_trace_verbose", "-D and -V"),
+        _number("log_size_limit", "log_size_limit", "bytes", "begin a new log file at this size"),
+        _number("max_traced_msg_len max-traced-msg-len", "max_traced", "bytes", "changes nothing: payloads are not traced"),
+    ),
+    "JetStream": (
+        _switch("js jetstream", "jetstream", "streams, and the API for them"),
+        _text("sd store_dir", "store_dir", "dir", "directory of the streams (headwater-data)"),
+        _text("sync", "sync", "policy", "always, interval or never: when a stream is made durable; not in nats-server"),
+    ),
+    "Authorization": (
+        _text("user", "user", "user", "user that clients need"),
+        _text("pass", "password", "password", "and the password"),
+        _text("auth", "token", "token", "token that clients need"),
+    ),
+    "TLS": (
+        _switch("tls", "tls", "clients use TLS"),
+        _text("tlscert", "tls_cert", "file", "certificate, PEM"),
+        _text("tlskey", "tls_key", "file", "its private key, PEM"),
+        _switch("tlsverify", "tls_verify", "and clients need a certificate"),
+        _text("tlscacert", "tls_ca", "file", "that this authority has signed"),
+    ),
+    "Cluster": (
+        _text("routes", "routes", "url, url", "other servers to connect to"),
+        _text("cluster cluster_listen", "cluster", "url", "where other servers connect to"),
+        _text("cluster_name", "cluster_name", "name", "of the cluster"),
+        _switch("no_advertise", "no_advertise", "clients are not told of the other servers"),
+        _text("cluster_advertise", "cluster_advertise", "host:port", "what other servers are told"),
+        _number("connect_retries", "connect_retries", "number", "for routes that were learnt"),
+    ),
+    "Common": (
+        _switch("h help", "help", "this text"),
+        _switch("v version", "version", "the version"),
+        _switch("help_tls", "help_tls", "what a tls block holds"),
+        _number("profile", "profile", "port", "changes nothing: there is no Go profiler"),
+    ),
+}  # fmt: skip
+FLAGS = tuple(flag for group in GROUPS.values() for flag in group)
+
+_DIRECT = {"host": "host", "port": "port", "server_name": "server_name", "client_advertise": "client_advertise",
+           "max_payload": "max_payload", "jetstream": "jetstream", "sync": "sync"}  # fmt: skip
+
+
+def read(arguments: list[str]) -> dict[str, Value]:
+    """What was given, by what it sets. Raises ConfigError."""
+    values, rest = parse(arguments, FLAGS)
+    for word in rest:
+        if word.lower() not in ("version", "help"):
+            raise ConfigError(f"unknown argument: {word}", value=word)
+        values[word.lower()] = True
+    return values
+
+
+def usage() -> str:
+    """The help text."""
+    lines = ["Usage: headwater serve [options]", ""]
+    for title, flags in GROUPS.items():
+        lines.append(f"{title} options:")
+        for flag in flags:
+            spelled = ", ".join(f"{'-' if len(name) < 3 else '--'}{name}" for name in flag.names)
+            left = f"{spelled} <{flag.value}>" if flag.value else spelled
+            lines.append(f"    {left:<36} {flag.meaning}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def apply(values: dict[str, Value], draft: Draft) -> None:
+    """Change the draft to what the flags say. Raises ConfigError for what they cannot mean."""
+    if values.get("syslog") or values.get("remote_syslog"):
+        raise ConfigError("there is no syslog here", hint="log to stderr, or to a file with --log")
+    for name, option in _DIRECT.items():
+        if name in values:
+            draft.broker[option] = values[name]
+    if "store_dir" in values:
+        draft.broker["store_dir"] = Path(str(values["store_dir"]))
+    for name, keyword in (("http_port", "port"), ("https_port", "tls_port")):
+        if name in values:
+            draft.monitoring[keyword] = values[name]
+    for name in ("pid_file", "ports_file_dir"):
+        if values.get(name):
+            draft.files[name] = Path(str(values[name]))
+    _apply_logging(values, draft)
+    _apply_authorization(values, draft)
+    _apply_tls(values, draft)
+    _apply_cluster(values, draft)
+    for name, reason in (("profile", "there is no Go profiler"), ("max_traced", "payloads are not traced")):
+        if values.get(name):
+            draft.warnings.append(f"--{name} changes nothing here: {reason}")
+
+
+def _apply_logging(values: dict[str, Value], draft: Draft) -> None:
+    log = draft.logging
+    for name, keyword in (("logtime", "time"), ("logtime_utc", "utc"), ("log_size_limit", "size_limit")):
+        if name in values:
+            log[keyword] = values[name]
+    if values.get("log_file"):
+        log["file"] = Path(str(values["log_file"]))
+    for name in ("debug", "debug_trace", "debug_trace_verbose"):
+        if name in values:
+            log["debug"] = values[name]
+    for name in ("trace", "trace_verbose", "debug_trace", "debug_trace_verbose"):
+        if name in values:
+            log["trace"] = values[name]
+
+
+def _apply_authorization(values: dict[str, Value], draft: Draft) -> None:
+    user, password, token = (str(values.get(name, "")) for name in ("user", "password", "token"))
+    if not (user or password or token):
+        return
+    from headwater.broker.options import AuthorizationOptions
+
+    if password and not user:
+        before = draft.broker.get("authorization")
+        user = before.username if before is not None else ""
+    draft.broker["authorization"] = AuthorizationOptions(username=user, password=password, token=token)
+
+
+def _apply_tls(values: dict[str, Value], draft: Draft) -> None:
+    if values.get("tls") is False:
+        draft.broker.pop("tls", None)
+        return
+    if not any(values.get(name) for name in ("tls", "tls_cert", "tls_key", "tls_verify", "tls_ca")):
+        return
+    from headwater.broker.options import TlsOptions
+
+    if not values.get("tls_cert"):
+        raise ConfigError("TLS Server certificate must be present and valid", hint="--tlscert names the file")
+    if not values.get("tls_key"):
+        raise ConfigError("TLS Server private key must be present and valid", hint="--tlskey names the file")
+    authority = str(values.get("tls_ca", ""))
+    draft.broker["tls"] = TlsOptions(
+        cert_file=Path(str(values["tls_cert"])),
+        key_file=Path(str(values["tls_key"])),
+        ca_file=Path(authority) if authority else None,
+        verify=bool(values.get("tls_verify", False)),
+    )
+
+
+def _apply_cluster(values: dict[str, Value], draft: Draft) -> None:
+    cluster = draft.cluster
+    for name, keyword in (("cluster_name", "name"), ("cluster_advertise", "advertise")):
+        if values.get(name):
+            cluster[keyword] = values[name]
+    if "connect_retries" in values:
+        cluster["connect_retries"] = values["connect_retries"]
+    if "no_advertise" in values:
+        cluster["no_advertise"] = draft.broker["no_advertise"] = values["no_advertise"]
+    if "routes" in values:
+        cluster["routes"] = tuple(url.strip() for url in str(values["routes"]).split(",") if url.strip())
+    if "cluster" in values:
+        cluster |= _cluster_url(str(values["cluster"]))
+
+
+def _cluster_url(url: str) -> dict[str, Any]:
+    if not url:
+        return {"port": 0}
+    any_port = url.endswith(":-1")
+    try:
+        parts = urlsplit(url.removesuffix(":-1") + ":0" if any_port else url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if host is None or port is None:
+        raise ConfigError("--cluster takes a URL: nats://host:port", hint="port -1 takes any free one")
+    if parts.username and parts.password is None:
+        raise ConfigError("expected cluster password to be set")
+    return {
+        "host": host,
+        "port": -1 if any_port else port,
+        "username": parts.username or "",
+        "password": parts.password or "",
+    }

@@ -1,0 +1,210 @@
+"""A running server: what it logs, the files it leaves for others, and what it does when a signal comes.
+
+SIGINT, SIGTERM   stop, exit status 0 (SIGTERM is ignored while a lame duck swims)
+SIGHUP            read the configuration again (reload.py says what may change)
+SIGUSR1           open the log file by name again
+SIGUSR2           lame duck: take no new clients, send the others away bit by bit, then stop
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import headwater
+from headwater.broker.broker import COMPATIBLE_VERSION, Broker
+from headwater.broker.config.draft import ServerConfig
+from headwater.cli.reload import compare
+from headwater.cli.serve import reopen_log, set_up_logging
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+
+if TYPE_CHECKING:
+    from headwater.broker.monitoring.server import Monitoring
+    from headwater.broker.options import BrokerOptions
+
+logger = logging.getLogger("headwater")
+
+PROGRAM = "nats-server"  # in the name of the ports file, where scripts look for it
+
+
+class Serving:
+    """One run of the server. `configure` reads flags and file again, for a reload."""
+
+    def __init__(self, config: ServerConfig, configure: Callable[[], ServerConfig], config_file: str) -> None:
+        self.config = config
+        self.broker = Broker(options=config.broker)
+        self.monitoring: Monitoring | None = None
+        self._configure = configure
+        self._config_file = config_file
+        self._stop = asyncio.Event()
+        self._lame_duck: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Start, say so, and serve until the end. Raises HeadwaterError when it cannot start."""
+        self._greet()
+        if self.config.cluster is not None:
+            raise ConfigError("clusters are not built yet: this server could only run alone")
+        loop = asyncio.get_running_loop()
+        for number, handler in self._handlers().items():
+            loop.add_signal_handler(number, handler)
+        async with AsyncExitStack() as running:
+            await running.enter_async_context(self.broker)
+            if self.config.monitoring is not None:
+                self.monitoring = await running.enter_async_context(self._make_monitoring())
+            self._say_where()
+            running.callback(self._write_files())
+            logger.info("Server is ready")
+            await self._stop.wait()
+            logger.info("Initiating Shutdown...")
+        logger.info("Server Exiting..")
+
+    # ── what it says ──
+
+    def _greet(self) -> None:
+        kind = "compiled" if headwater.__compiled__ else "interpreted"
+        logger.info("Starting headwater %s (%s), a nats-server", headwater.__version__, kind)
+        logger.info("  Version:  %s", COMPATIBLE_VERSION)
+        logger.info("  Name:     %s", self.config.broker.server_name or self.broker.server_id)
+        logger.info("  ID:       %s", self.broker.server_id)
+        if self._config_file:
+            logger.info("Using configuration file: %s (%s)", self._config_file, self.config.digest)
+        for warning in self.config.warnings:
+            logger.warning("%s", warning)
+        if self.config.broker.jetstream:
+            logger.info(
+                "Starting JetStream: store directory %s, sync %s", self.config.broker.store_dir, self.config.broker.sync
+            )
+
+    def _say_where(self) -> None:
+        broker = self.broker
+        if self.monitoring is not None:
+            logger.info("Starting %s monitor on %s", self.monitoring.scheme, self.monitoring.address)
+        websocket = self._websocket_url()
+        if websocket:
+            logger.info("Listening for websocket clients on %s", websocket)
+        logger.info("Listening for client connections on %s", _address(broker.host, broker.port))
+        if broker.options.tls is not None:
+            logger.info("TLS required for client connections")
+
+    def _websocket_url(self) -> str:
+        return self.broker.websocket_url
+
+    def _make_monitoring(self) -> "Monitoring":
+        from headwater.broker.monitoring.server import Monitoring
+
+        assert self.config.monitoring is not None
+        return Monitoring(self.broker, self.config.monitoring, digest=self.config.digest)
+
+    # ── the files it leaves ──
+
+    def _write_files(self) -> Callable[[], None]:
+        """Write the pid file and the ports file; returns what takes the latter away again."""
+        if self.config.pid_file is not None:
+            _write(self.config.pid_file, str(os.getpid()))
+        if self.config.ports_file_dir is None:
+            return lambda: None
+        path = self.config.ports_file_dir / f"{PROGRAM}_{os.getpid()}.ports"
+        _write(path, json.dumps(self._ports()))
+        return lambda: path.unlink(missing_ok=True)
+
+    def _ports(self) -> dict[str, list[str]]:
+        broker = self.broker
+        scheme = "tls" if broker.options.tls is not None else "nats"
+        ports = {"nats": [f"{scheme}://{_address(_reachable(broker.host), broker.port)}"]}
+        if self.monitoring is not None:
+            address = _address(_reachable(self.monitoring.host), self.monitoring.port)
+            ports["monitoring"] = [f"{self.monitoring.scheme}://{address}"]
+        if self._websocket_url():
+            ports["websocket"] = [self._websocket_url()]
+        return ports
+
+    # ── signals ──
+
+    def _handlers(self) -> dict[signal.Signals, Callable[[], None]]:
+        return {
+            signal.SIGINT: lambda: self._trapped("interrupt", self._stop.set),
+            signal.SIGTERM: lambda: self._trapped("terminated", self._on_terminate),
+            signal.SIGHUP: lambda: self._trapped("hangup", self.reload),
+            signal.SIGUSR1: lambda: self._trapped("user defined signal 1", self._reopen),
+            signal.SIGUSR2: lambda: self._trapped("user defined signal 2", self._enter_lame_duck),
+        }
+
+    def _trapped(self, name: str, react: Callable[[], None]) -> None:
+        logger.info('Trapped "%s" signal', name)
+        react()
+
+    def _on_terminate(self) -> None:
+        if self._lame_duck is None:
+            self._stop.set()
+
+    def _reopen(self) -> None:
+        try:
+            if reopen_log():
+                logger.info("File log re-opened")
+        except OSError as error:
+            logger.error("cannot open the log file again: %s", error.strerror)
+
+    def reload(self) -> None:
+        """Read the configuration again and make the changes it holds, all or none."""
+        if not self._config_file:
+            logger.error("Failed to reload server configuration: there is no configuration file")
+            return
+        try:
+            fresh = self._configure()
+            difference = compare(self.config, fresh)
+            if difference.refused:
+                raise ConfigError("; ".join(difference.refused), hint="it needs a restart")
+            set_up_logging(fresh.logging)
+            self._change(replace(fresh.broker, port=self.config.broker.port))
+        except HeadwaterError as error:
+            for line in str(error).splitlines():
+                logger.error("Failed to reload server configuration: %s", line)
+            return
+        if fresh.pid_file is not None and fresh.pid_file != self.config.pid_file:
+            _write(fresh.pid_file, str(os.getpid()))
+        self.config = fresh
+        for warning in fresh.warnings:
+            logger.warning("%s", warning)
+        for change in difference.changed:
+            logger.info("Reloaded: %s", change)
+        logger.info("Reloaded server configuration")
+
+    def _change(self, options: "BrokerOptions") -> None:
+        """Give the running broker other options: limits hold for who connects from now on, times for all."""
+        sessions = self.broker.sessions
+        before, self.broker.options = self.broker.options, options
+        if sessions is not None:
+            sessions.options = options
+            if options.max_payload != before.max_payload:
+                sessions.announce(max_payload=options.max_payload)
+
+    def _enter_lame_duck(self) -> None:
+        if self._lame_duck is None:
+            logger.info("Entering lame duck mode, stop accepting new clients")
+            self._lame_duck = asyncio.get_running_loop().create_task(self._swim())
+
+    async def _swim(self) -> None:
+        await self.broker.lame_duck()
+        self._stop.set()
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _reachable(host: str) -> str:
+    """An address to connect to, for one to bind to."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}", value=path) from error

@@ -1,0 +1,47 @@
+"""`headwater config check` and `headwater serve -t`: everything that is wrong, one a line, and the exit status."""
+
+from pathlib import Path
+
+import pytest
+
+from headwater.cli.config_check import main
+from headwater.cli.serve import main as serve
+
+
+def test_a_good_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "good.conf"
+    path.write_text("port: 4222")
+    assert main(["check", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith(f"headwater: configuration file {path} is valid (sha256:")
+    assert serve(["-t", "-c", str(path)]) == 0
+    assert capsys.readouterr().err == said
+
+
+def test_a_bad_file_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.conf"
+    path.write_text("port: x\n\nfoo: 1\n")
+    assert main(["check", str(path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f'headwater: {path}:1:1: "port" must be a number, not a string',
+        f'headwater: {path}:3:1: unknown field "foo"',
+    ]
+    assert serve(["-t", "-c", str(path)]) == 1
+
+
+def test_warnings_count_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "old.conf"
+    path.write_text("ping_interval: 20")
+    assert main(["check", str(path)]) == 0
+    assert main(["check", "--strict", str(path)]) == 1
+    assert f"headwater: warning: {path}:1:1: this should be converted" in capsys.readouterr().err
+
+
+def test_without_a_file_there_is_nothing_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve(["-t"]) == 1
+    assert "must specify [-c, --config]" in capsys.readouterr().err
+    assert main(["check", str(tmp_path / "gone.conf")]) == 1
+    assert "error opening config file" in capsys.readouterr().err
+    (tmp_path / "binary.conf").write_bytes(b"\xff\xfe")
+    assert main(["check", str(tmp_path / "binary.conf")]) == 1
+    assert "it is no text" in capsys.readouterr().err
