@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -45,6 +45,19 @@ class Progress(NamedTuple):
     since: float
 
 
+class Observer(Protocol):
+    """Somebody who keeps the books of clients (monitoring); called by the loop, and must not block."""
+
+    def arrived(self, session: Session) -> None:
+        """A client is connected."""
+
+    def introduced(self, session: Session, options: ConnectOptions) -> None:
+        """It has sent CONNECT; whether it may come in is not decided yet."""
+
+    def left(self, session: Session) -> None:
+        """It is gone; its counters are final."""
+
+
 class Sessions:
     """All clients of one broker. `clock` is monotonic, in seconds; `wall_clock` is that of the calendar."""
 
@@ -63,6 +76,7 @@ class Sessions:
         self.clock = clock
         self.total = 0
         self.stale = 0
+        self.observer: Observer | None = None
         self.slow_consumers = 0  # those that took no bytes for too long; the others are the routers'
         self._wall_clock = wall_clock
         self._gate = gate
@@ -101,11 +115,14 @@ class Sessions:
             self._set_timer(session, seconds, self._authentication_timed_out)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        if self.observer is not None:
+            self.observer.arrived(session)
         return True
 
     def forget(self, session: Session) -> None:
         """A client is gone."""
-        self._sessions.pop(session.client_id, None)
+        if self._sessions.pop(session.client_id, None) is not None and self.observer is not None:
+            self.observer.left(session)
         self._next_ping.pop(session.client_id, None)
         self._reads.pop(session.client_id, None)
         self._cancel_timer(session)
@@ -116,6 +133,8 @@ class Sessions:
 
     def judge(self, session: Session, options: ConnectOptions) -> Verdict:
         """What the gate says to the credentials in a CONNECT."""
+        if self.observer is not None:
+            self.observer.introduced(session, options)
         layer = session.link.layer if session.link is not None else None
         shown = shown_in(
             options,
