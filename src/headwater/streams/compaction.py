@@ -20,6 +20,7 @@ from google_crc32c import value as crc32c
 from headwater.streams.files import File, Files
 from headwater.streams.index import SparseIndex
 from headwater.streams.log_format import (
+    DIALECT_IGGY,
     HEAD_PAGE_SIZE,
     RECORD_HEAD_SIZE,
     BatchHeader,
@@ -111,6 +112,10 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
     header = batch.header
     if not gone.touches(header.base_offset, header.end_offset):
         writer.add(header, encode_batch_header(header, identity), batch.body)
+        return
+    if header.dialect == DIALECT_IGGY:  # a batch of Iggy's goes as a whole, when nothing of it is left
+        if gone.count(header.base_offset, header.end_offset) < header.offset_span:
+            writer.add(header, encode_batch_header(header, identity), batch.body)
         return
     pieces: list[bytes] = []
     times: list[int] = []

@@ -34,8 +34,11 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 from headwater.errors import StorageError, WriteFailed
+from headwater.streams import iggy_records
 from headwater.streams.files import Files, storage_error
+from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import (
+    DIALECT_IGGY,
     BatchBuilder,
     BatchHeader,
     RecordCursor,
@@ -90,7 +93,7 @@ class Log:
         self.document = opened.document
         self._recent = RecentBatches(options.cache_bytes)
         self._open_batch = BatchBuilder(self._end_offset)
-        self._full_batches: list[BatchBuilder] = []
+        self._full_batches: list[BatchBuilder | ReadyBatch] = []
         self._unfinished: list[StoredBatch] = []
         self._closed = False
         self._writer = LogWriter(
@@ -98,15 +101,16 @@ class Log:
         )
 
     @classmethod
-    def open(cls, files: Files, directory: str, options: LogOptions, now_ns: int) -> Self:
-        """Recover the log in `directory`, or make a new one; `recovery` says what was found. Takes a lock on it.
+    def open(cls, files: Files, directory: str, options: LogOptions, now_ns: int, first_offset: int = 0) -> Self:
+        """Recover the log in `directory`, or make a new one that starts at `first_offset`; `recovery` says what was
+        found. Takes a lock on it.
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
         `document` is None. Raises StorageError when somebody else has the log open or the disk fails, CorruptLog when
         it was written by a newer version.
         """
-        opened = open_directory(files, directory, now_ns)
+        opened = open_directory(files, directory, now_ns, first_offset)
         try:
             return cls(files, directory, options, opened)
         except OSError as error:
@@ -185,6 +189,17 @@ class Log:
             self._full_batches.append(batch)
             batch = self._open_batch = BatchBuilder(batch.end_offset)
         return batch.append(subject, header_block, payload, timestamp_ns)
+
+    def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
+        """As `stage`, for a batch of Iggy's with `count` messages, stamped with `next_offset`; returns that offset."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        if self._open_batch.record_count:
+            self._full_batches.append(self._open_batch)
+        ready = ReadyBatch(self._open_batch.end_offset, count, body, timestamp_ns)
+        self._full_batches.append(ready)
+        self._open_batch = BatchBuilder(ready.end_offset)
+        return ready.base_offset
 
     def discard(self, offset: int) -> bool:
         """Take one readable record away, at once and for all readers; durable with the next batch that is written.
@@ -323,7 +338,9 @@ class Log:
             return records
         offset = max(offset, self._start_offset)
         for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
-            if self._absent.touches(max(batch.header.base_offset, offset), batch.header.end_offset):
+            if batch.header.dialect == DIALECT_IGGY:
+                taken = self._read_iggy(batch, offset, max_records, max_bytes, records)
+            elif self._absent.touches(max(batch.header.base_offset, offset), batch.header.end_offset):
                 taken = self._read_present(batch, offset, max_records, max_bytes, records)
             else:
                 taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
@@ -346,6 +363,21 @@ class Log:
             if len(into) >= max_records or (into and taken + size > max_bytes):
                 return -1 - taken
             into.append(cursor.record())
+            taken += size
+        return taken
+
+    def _read_iggy(
+        self, batch: StoredBatch, offset: int, max_records: int, max_bytes: int, into: list[StoredRecord]
+    ) -> int:
+        """As `_read_present`, of a batch in the other dialect."""
+        taken = 0
+        for record in iggy_records.records(batch.body):
+            if record.offset < offset or record.offset in self._absent:
+                continue
+            size = len(record.header_block) + len(record.payload)
+            if len(into) >= max_records or (into and taken + size > max_bytes):
+                return -1 - taken
+            into.append(record)
             taken += size
         return taken
 

@@ -17,7 +17,8 @@ A segment file is one head page and then batches, back to back, to the end of th
       | record count u32 | offset span u32      offsets [base, base + span); count < span once records were removed
       | body size u32 | base offset u64
       | first timestamp i64 | last timestamp i64 | body crc u32 | reserved u32
-      body = records, back to back; of dialect "tombstones" (span 0): ranges of deleted offsets, see tombstones.py
+      body = records, back to back; of dialect "iggy" one of Iggy's batches (iggy_batch.py); of dialect "tombstones"
+             (span 0) ranges of deleted offsets (tombstones.py)
 
     record of the NATS dialect
       | timestamp ns i64 | offset delta u32 | subject size u16 | attributes u16 | header block size u32
@@ -41,7 +42,7 @@ from headwater.errors import CorruptLog, StorageError
 
 VERSION: int = 1
 DIALECT_NATS: int = 0
-DIALECT_IGGY: int = 1  # reserved: bodies as Iggy sends them
+DIALECT_IGGY: int = 1  # bodies as Iggy sends them (iggy_batch.py)
 DIALECT_TOMBSTONES: int = 2  # no records: which earlier offsets were deleted (tombstones.py)
 
 SEGMENT_MAGIC = b"HWS1"
@@ -390,7 +391,7 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
     version, dialect, flags, count, span, size, base, first, last, body_crc, _ = HEADER_REST.unpack_from(
         buffer, rest_at
     )
-    if version != VERSION or dialect not in (DIALECT_NATS, DIALECT_TOMBSTONES) or flags:
+    if version != VERSION or dialect not in (DIALECT_NATS, DIALECT_IGGY, DIALECT_TOMBSTONES) or flags:
         raise CorruptLog(
             f"batch at offset {base} has format version {version}, dialect {dialect}, flags {flags:#x}",
             value=(base, base + span),

@@ -20,6 +20,7 @@ from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
 from headwater.streams.compaction import rewrite
 from headwater.streams.files import File, Files, storage_error
+from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import (
     HEAD_PAGE_SIZE,
     BatchBuilder,
@@ -56,7 +57,7 @@ class StagedBatch:
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """
 
-    builders: list[BatchBuilder]
+    builders: list[BatchBuilder | ReadyBatch]
     base_offset: int
     end_offset: int
     deletions: list[Range] = field(default_factory=list)

@@ -1,0 +1,69 @@
+"""Batches of the Iggy dialect in a log: how they are stored, and how a reader of records sees them.
+
+A producer's batch is stored as it came (`ReadyBatch`): one batch of the log is one batch of Iggy's, the offset span is
+its number of messages, and nothing is done per message. Whoever reads records instead of batches gets each message as
+the NATS face has it: headers translated by `model.header_mapping`, the message's id, which producers choose, as
+`Iggy-Message-Id`; there is no subject.
+"""
+
+from collections.abc import Iterator
+
+from google_crc32c import value as crc32c
+
+from headwater.model.header_mapping import typed_to_nats
+from headwater.model.typed_headers import HeaderForm, TypedHeaders
+from headwater.streams.iggy_batch import batch_fields, frames
+from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, StoredRecord, encode_batch_header
+
+MESSAGE_ID = "Iggy-Message-Id"
+NANOSECONDS = 1000  # in the microsecond that Iggy counts in
+
+
+class ReadyBatch:
+    """A stamped batch of Iggy's on its way to the disk; has the attributes of `BatchBuilder` that writing wants."""
+
+    __slots__ = ("_body", "base_offset", "first_timestamp_ns", "last_timestamp_ns", "record_count", "size")
+
+    def __init__(self, base_offset: int, record_count: int, body: bytes, timestamp_ns: int) -> None:
+        self.base_offset = base_offset
+        self.record_count = record_count
+        self.size = len(body)
+        self.first_timestamp_ns = self.last_timestamp_ns = timestamp_ns
+        self._body = body
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + self.record_count
+
+    def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
+        """The batch as (header, header bytes, body bytes)."""
+        header = BatchHeader(
+            dialect=DIALECT_IGGY,
+            flags=0,
+            record_count=self.record_count,
+            offset_span=self.record_count,
+            body_size=len(self._body),
+            base_offset=self.base_offset,
+            first_timestamp_ns=self.first_timestamp_ns,
+            last_timestamp_ns=self.last_timestamp_ns,
+            body_crc=crc32c(self._body),
+        )
+        return header, encode_batch_header(header, identity), self._body
+
+
+def records(body: bytes) -> Iterator[StoredRecord]:
+    """The messages of a checked batch, as records."""
+    fields = batch_fields(body)
+    for frame in frames(body):
+        block = body[frame.headers_at : frame.end]
+        headers = typed_to_nats(TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders())
+        message_id = int.from_bytes(frame.id, "little")
+        if message_id:
+            headers.append(MESSAGE_ID, str(message_id))
+        yield StoredRecord(
+            fields.base_offset + frame.offset_delta,
+            fields.base_timestamp * NANOSECONDS,
+            b"",
+            bytes(headers) if headers else b"",
+            body[frame.payload_at : frame.headers_at],
+        )
