@@ -43,6 +43,7 @@ class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     nonce: str = ""
     compression: str = ""
     client_id: int = 0
+    headwater: str = ""  # ours alone; brokers that know it settle at once which of two links stays
 
 
 class RouteConnect(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -1,0 +1,479 @@
+"""The full mesh, decided: who is dialled, who is let in, which of two connections stays, who is told of whom. Pure.
+
+Events go in (a connection was accepted or made, INFO, CONNECT, -ERR, a loss), actions come out (send, close, dial,
+registered, lost, tell clients); `cluster.py` does them. Connections ("links") are numbers given by the caller.
+
+    accepted ─▶ we send INFO ─▶ CONNECT ─▶ INFO ─▶ registered          an accepted peer proves itself
+    dialled  ─▶ INFO ─▶ we send CONNECT, INFO ─▶ registered            a dialled one has introduced itself already
+
+Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-server 2.15.1 do:
+
+* A peer counts once both documents have been read; its interest counts from then on, and is gone with its link.
+* Registering a peer tells every other peer of it (gossip), and that is how one seed address makes a full mesh.
+* Configured routes are dialled for ever; those learned by gossip `connect_retries` times more, and not again when lost.
+* A second link to the same server id is closed in silence. When two brokers of ours dial each other at once, both keep
+  the link that the smaller id dialled; real servers just try again, which takes a second.
+* A peer that is ourselves, bears our name or another cluster's name, is closed; a name that was made up gives way.
+* Nothing "soft" is ever sent: a real peer closes the route at any -ERR.
+* We wait at least a second, and some jitter, before we dial the same place again, whatever closed it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from headwater.wire.route_lines import (
+    RouteConnect,
+    RouteInfo,
+    encode_route_connect,
+    encode_route_error,
+    encode_route_info,
+)
+
+Protocol = Literal["v1", "v2", "auto"]
+Dialect = Literal["v1", "v2"]
+
+RETRY_SECONDS = 1.0  # between two tries of one address; gnatsd and nats-server alike
+LONGEST_RETRY = 30.0  # where back-off is wanted, it doubles up to here
+JITTER = 0.1  # seconds, at most
+AUTHORIZATION = "Authorization Violation"
+NOT_A_ROUTE = "attempted to connect to route port"
+
+
+class Send(NamedTuple):
+    """Write `data` on `link`."""
+
+    link: int
+    data: bytes
+
+
+class Close(NamedTuple):
+    """Write what was sent, then close. `hold`: seconds to wait before, so that an impatient peer cannot storm us."""
+
+    link: int
+    reason: str
+    hold: float = 0.0
+
+
+class Dial(NamedTuple):
+    """Connect to `url` in `delay` seconds."""
+
+    url: str
+    delay: float
+
+
+class Registered(NamedTuple):
+    """`peer` is part of the cluster: send it all local interest."""
+
+    peer: "Peer"
+
+
+class Lost(NamedTuple):
+    """`peer` is not part of the cluster any more: forget its interest."""
+
+    peer: "Peer"
+
+
+class TellClients(NamedTuple):
+    """The addresses that clients may go to have changed; see `Mesh.client_urls`."""
+
+
+Action = Send | Close | Dial | Registered | Lost | TellClients
+
+
+@dataclass(slots=True, eq=False)
+class Peer:
+    """Another broker. `url`: where others can dial it. `configured`: the route of ours that led here, or ""."""
+
+    server_id: str
+    name: str
+    dialect: Dialect
+    link: int
+    headers: bool
+    url: str
+    host: str
+    port: int
+    connect_urls: list[str]
+    configured: str = ""
+    ours: bool = False  # it is a Headwater broker too
+    dialled: bool = False
+    leaving: bool = False  # lame duck
+
+
+@dataclass(slots=True)
+class _Link:
+    """A connection before it is a peer, and after."""
+
+    number: int
+    remote_host: str
+    dialled: str = ""  # the URL
+    connect: RouteConnect | None = None
+    peer: Peer | None = None
+    finished: bool = False
+
+
+@dataclass(slots=True)
+class _Target:
+    """An address that we dial. `tries_left` is None for a configured route: for ever."""
+
+    tries_left: int | None
+    wait: float = RETRY_SECONDS
+    busy: bool = False  # being dialled, or waiting to be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshOptions:
+    """What this broker is in its cluster. `info`: what it says of itself, client URLs included.
+
+    `user`, `password`: what peers must show; also what we show to addresses that came by gossip.
+    `name_is_dynamic`: nobody chose the cluster's name, and the first that somebody did choose is taken.
+    """
+
+    info: RouteInfo
+    protocol: Protocol = "v2"
+    routes: tuple[str, ...] = ()
+    user: str = ""
+    password: str = field(default="", repr=False)
+    name_is_dynamic: bool = False
+    connect_retries: int = 0
+    connect_backoff: bool = False
+    advertise: bool = True  # whether clients are told of this broker's and its peers' addresses
+    tls_required: bool = False
+
+
+class Mesh:
+    """`jitter()` gives a number in 0..1; `check_password(given, expected)` compares, for a hash needs more than ==."""
+
+    def __init__(
+        self,
+        options: MeshOptions,
+        jitter: Callable[[], float],
+        check_password: Callable[[str, str], bool] = lambda given, expected: given == expected,
+    ) -> None:
+        self.options = options
+        self.info = options.info
+        self.dynamic = options.name_is_dynamic
+        self.peers: dict[str, Peer] = {}
+        self._links: dict[int, _Link] = {}
+        self._targets: dict[str, _Target] = {}
+        self._jitter = jitter
+        self._check_password = check_password
+        self._configured = {_address(url): url for url in options.routes}
+
+    # what others may ask
+
+    def client_urls(self) -> list[str]:
+        """Where clients may go in this cluster besides here, in a stable order."""
+        found = [url for peer in self.peers.values() if not peer.leaving for url in peer.connect_urls]
+        return list(dict.fromkeys(found)) if self.options.advertise else []
+
+    def peer_of(self, link: int) -> Peer | None:
+        known = self._links.get(link)
+        return known.peer if known else None
+
+    def is_registered(self, link: int) -> bool:
+        """Whether the conversation on `link` got as far as it must within the time for authorization."""
+        return self.peer_of(link) is not None
+
+    # events
+
+    def start(self) -> list[Action]:
+        """Dial the configured routes."""
+        actions: list[Action] = []
+        for url in self.options.routes:
+            if _address(url) != (self.info.host, self.info.port):
+                self._targets[url] = _Target(tries_left=None, busy=True)
+                actions.append(Dial(url, 0.0))
+        return actions
+
+    def accepted(self, link: int, remote_host: str) -> list[Action]:
+        """Somebody connected to our route port."""
+        self._links[link] = _Link(link, remote_host)
+        return [Send(link, encode_route_info(self._own_info(self.options.protocol != "v1")))]
+
+    def dialled(self, link: int, url: str, remote_host: str) -> list[Action]:
+        """`url` was reached; the other side has the first word."""
+        self._links[link] = _Link(link, remote_host, dialled=url)
+        return []
+
+    def dial_failed(self, url: str) -> list[Action]:
+        """`url` was not reached, or TLS failed."""
+        return self._dial_again(url)
+
+    def still_wanted(self, url: str) -> bool:
+        """Whether a dial that waited is still to be done: its peer may have come to us meanwhile."""
+        target = self._targets.get(url)
+        if target is None or not self._reached(url):
+            return target is not None
+        target.busy = False
+        return False
+
+    def on_connect(self, link: int, connect: RouteConnect) -> list[Action]:
+        """CONNECT: who dialled us says what it is and proves it."""
+        state = self._links.get(link)
+        if state is None or state.finished:
+            return []
+        if connect.lang:
+            return self._refuse(state, NOT_A_ROUTE)
+        options = self.options
+        known = connect.user == options.user and self._check_password(connect.password, options.password)
+        if state.dialled or (options.user and not known):
+            return self._refuse(state, AUTHORIZATION)
+        in_v2 = bool(connect.cluster or connect.headers)
+        if in_v2 and options.protocol == "v1":
+            return self._refuse(state, "Unknown Protocol Operation", hold=RETRY_SECONDS)
+        if options.protocol != "v1" and (in_v2 or options.protocol == "v2") and not self._same_cluster(connect.cluster):
+            ours = self.info.cluster
+            return self._refuse(
+                state, f'Rejecting connection, cluster name "{connect.cluster}" does not match "{ours}"'
+            )
+        state.connect = connect
+        return []
+
+    def on_info(self, link: int, info: RouteInfo) -> list[Action]:
+        """INFO: the peer's own, an update of it, or gossip about somebody else."""
+        state = self._links.get(link)
+        if state is None or state.finished:
+            return []
+        if state.peer is not None:
+            return self._on_later_info(state.peer, info)
+        if not state.dialled and state.connect is None:
+            return self._refuse(state, AUTHORIZATION)
+        if not info.server_id or info.server_id == self.info.server_id:
+            return self._close(state, "a route to ourselves" if info.server_id else "INFO without a server id")
+        if info.server_name and info.server_name == self.info.server_name:
+            return self._close(state, f"another server bears our name {info.server_name!r}")
+        dialect = self._dialect(info, state.connect)
+        if dialect is None:
+            return self._close(state, "the peer speaks another generation of the protocol", hold=RETRY_SECONDS)
+        if dialect == "v2" and info.cluster and not self._same_cluster(info.cluster):
+            return self._close(state, f"the peer is in cluster {info.cluster!r}")
+        actions = self._introduce(state, dialect) if state.dialled else []
+        return actions + self._register(state, info, dialect)
+
+    def on_error(self, link: int, text: str) -> list[Action]:
+        """-ERR: the peer has closed, or will."""
+        state = self._links.get(link)
+        return self._close(state, f"the peer says {text!r}") if state is not None else []
+
+    def lost(self, link: int) -> list[Action]:
+        """The connection is gone, whoever ended it."""
+        state = self._links.pop(link, None)
+        if state is None:
+            return []
+        actions: list[Action] = []
+        peer = state.peer
+        if peer is not None and self.peers.get(peer.server_id) is peer:
+            del self.peers[peer.server_id]
+            actions.append(Lost(peer))
+            if peer.connect_urls and not peer.leaving:
+                actions.append(TellClients())
+        again = (peer.configured if peer is not None else "") or state.dialled
+        return actions + (self._dial_again(again, lost=peer is not None) if again else [])
+
+    def leave(self) -> list[Action]:
+        """Lame duck: tell the peers, so that their clients are not sent here."""
+        self.info.ldm = True
+        return [
+            Send(peer.link, encode_route_info(self._own_info(peer.dialect == "v2"))) for peer in self.peers.values()
+        ]
+
+    # parts
+
+    def _own_info(self, in_v2: bool) -> RouteInfo:
+        """Our INFO. v1's has nothing of v2 in it, so that nobody takes us for what we are not."""
+        info = self.info
+        if in_v2:
+            return info
+        return RouteInfo(
+            server_id=info.server_id,
+            version=info.version,
+            host=info.host,
+            port=info.port,
+            max_payload=info.max_payload,
+            connect_urls=info.connect_urls,
+            auth_required=info.auth_required,
+            tls_required=info.tls_required,
+            ip=info.ip,
+            ldm=info.ldm,
+            headwater=info.headwater,
+        )
+
+    def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
+        """What who dialled has to say: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
+        parts = urlsplit(state.dialled)
+        connect = RouteConnect(
+            echo=True,
+            verbose=False,
+            pedantic=False,
+            tls_required=self.options.tls_required,
+            name=self.info.server_id,
+            user=parts.username or self.options.user,
+            password=(parts.password or "") if parts.username else self.options.password,
+        )
+        if dialect == "v2":
+            connect.headers = True
+            connect.cluster = self.info.cluster
+        data = encode_route_connect(connect) + encode_route_info(self._own_info(dialect == "v2"))
+        return [Send(state.number, data)]
+
+    def _dialect(self, info: RouteInfo, connect: RouteConnect | None) -> Dialect | None:
+        """What the peer speaks, if we may speak it too."""
+        said = bool(info.headers or info.server_name or info.cluster or info.proto >= 2)
+        said = said or (connect is not None and bool(connect.cluster or connect.headers))
+        if connect is None and self.options.protocol == "v1":
+            return "v1"  # whoever we dialled announces the most that it can; we say what we want
+        dialect: Dialect = "v2" if said else "v1"
+        return dialect if self.options.protocol in ("auto", dialect) else None
+
+    def _same_cluster(self, name: str) -> bool:
+        """Whether `name` is our cluster's. A name of ours that nobody chose gives way to one that is smaller or chosen."""
+        if name == self.info.cluster:
+            return True
+        if self.dynamic and name:
+            self.info.cluster = name
+            return True
+        return False
+
+    def _register(self, state: _Link, info: RouteInfo, dialect: Dialect) -> list[Action]:
+        """The peer is one of us, unless it is already."""
+        actions: list[Action] = []
+        configured = state.dialled if _address(state.dialled) in self._configured else ""
+        known = self.peers.get(info.server_id)
+        if known is not None:
+            known.configured = known.configured or configured
+            if not self._prefers_new(known, state, info):
+                return self._close(state, f"a second route to {info.server_id}")
+            old = self._links[known.link]
+            configured = configured or known.configured
+            old.peer = None
+            del self.peers[info.server_id]
+            actions += [Lost(known), *self._close(old, f"a better route to {info.server_id}")]
+        host = state.remote_host if not info.ip else urlsplit(info.ip).hostname or state.remote_host
+        port = info.port if not info.ip else urlsplit(info.ip).port or info.port
+        peer = Peer(
+            server_id=info.server_id,
+            name=info.server_name,
+            dialect=dialect,
+            link=state.number,
+            headers=dialect == "v2" and info.headers,
+            url=f"nats-route://{_bracketed(host)}:{port}/",
+            host=info.host,
+            port=info.port,
+            connect_urls=list(info.connect_urls),
+            configured=configured,
+            ours=bool(info.headwater),
+            dialled=bool(state.dialled),
+            leaving=info.ldm,
+        )
+        state.peer = peer
+        others = list(self.peers.values())
+        self.peers[peer.server_id] = peer
+        if state.dialled in self._targets:
+            self._targets[state.dialled].busy = False
+            self._targets[state.dialled].wait = RETRY_SECONDS
+        actions.append(Registered(peer))
+        actions += self._gossip(peer, info, others)
+        if peer.connect_urls and not peer.leaving:
+            actions.append(TellClients())
+        return actions
+
+    def _prefers_new(self, known: Peer, state: _Link, info: RouteInfo) -> bool:
+        """Of two links between two brokers of ours, one dialled by each, the smaller id's stays."""
+        if not (known.ours and info.headwater) or known.dialled == bool(state.dialled):
+            return False
+        smaller_is_us = self.info.server_id < info.server_id
+        return bool(state.dialled) == smaller_is_us
+
+    def _gossip(self, peer: Peer, info: RouteInfo, others: Iterable[Peer]) -> list[Action]:
+        """Tell the others where to dial the new one, each in its own dialect."""
+        actions: list[Action] = []
+        for other in others:
+            if other.dialect != peer.dialect or info.gossip_mode == 1:
+                continue  # what one generation cannot dial, it is not told of
+            told = RouteInfo(
+                server_id=info.server_id,
+                server_name=info.server_name,
+                version=info.version,
+                host=info.host,
+                port=info.port,
+                headers=info.headers,
+                max_payload=info.max_payload,
+                connect_urls=info.connect_urls,
+                ip=peer.url,
+                cluster=info.cluster,
+            )
+            actions.append(Send(other.link, encode_route_info(told)))
+        return actions
+
+    def _on_later_info(self, peer: Peer, info: RouteInfo) -> list[Action]:
+        """Gossip when it is about another server; else an update, of which the address is never believed.
+
+        gnatsd 1.4.1 sends its INFO for clients here by mistake: the same id, the clients' port, and a client id.
+        """
+        if info.server_id != peer.server_id:
+            return self._on_gossip(info)
+        if info.client_id:
+            return []
+        changed = peer.connect_urls != info.connect_urls or peer.leaving != info.ldm
+        peer.connect_urls, peer.leaving = list(info.connect_urls), info.ldm
+        return [TellClients()] if changed else []
+
+    def _on_gossip(self, info: RouteInfo) -> list[Action]:
+        """Dial who we were told of, unless we know it, are it, or are dialling it already."""
+        url = info.ip
+        if not url or not info.server_id or info.server_id in self.peers or info.server_id == self.info.server_id:
+            return []
+        address = _address(url)
+        if not address[0] or address[1] == 0 or address in self._configured:
+            return []
+        target = self._targets.get(url)
+        if target is not None and target.busy:
+            return []
+        self._targets[url] = _Target(tries_left=self.options.connect_retries, busy=True)
+        return [Dial(url, 0.0)]
+
+    def _reached(self, url: str) -> bool:
+        """Whether a registered peer is the one that `url` leads to."""
+        return any(url in (peer.configured, peer.url) for peer in self.peers.values())
+
+    def _dial_again(self, url: str, lost: bool = False) -> list[Action]:
+        """The next try, if there is one. A lost peer that gossip brought is not ours to look for."""
+        target = self._targets.get(url)
+        if target is None or self._reached(url):
+            if target is not None:
+                target.busy = False
+            return []
+        if target.tries_left is not None:
+            if lost or target.tries_left <= 0:
+                del self._targets[url]
+                return []
+            target.tries_left -= 1
+        wait = target.wait
+        if self.options.connect_backoff:
+            target.wait = min(target.wait * 2, LONGEST_RETRY)
+        target.busy = True
+        return [Dial(url, wait + self._jitter() * JITTER)]
+
+    def _refuse(self, state: _Link, text: str, hold: float = 0.0) -> list[Action]:
+        return [Send(state.number, encode_route_error(text)), *self._close(state, text, hold)]
+
+    def _close(self, state: _Link, reason: str, hold: float = 0.0) -> list[Action]:
+        if state.finished:
+            return []
+        state.finished = True
+        return [Close(state.number, reason, hold)]
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host, in lower case, and port of a route URL; ("", 0) when it has none."""
+    try:
+        parts = urlsplit(url if "//" in url else f"nats-route://{url}")
+        return (parts.hostname or "").lower(), parts.port or 0
+    except ValueError:
+        return "", 0
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
