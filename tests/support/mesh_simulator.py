@@ -7,6 +7,7 @@ delays give. What the decisions send is real bytes, read by the real parser.
 import heapq
 import itertools
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from headwater.broker.cluster.mesh import Action, Close, Dial, Lost, Mesh, MeshOptions, Protocol, Registered, Send
@@ -53,7 +54,7 @@ class Node:
                 case Close(link, _, hold):
                     self.network.close(link, hold)
                 case Dial(url, delay):
-                    self.network.after(delay, lambda url=url: self.network.dial(self, url))
+                    self.network.after(delay, partial(self.network.dial, self, url))
                 case Registered(peer):
                     self.events.append(("registered", peer.server_id))
                 case Lost(peer):
@@ -142,7 +143,7 @@ class Network:
             return
         for node in self.ends[link]:
             due = max(self._last.get((link, id(node)), 0.0), self.now + hold + self.random.uniform(0.0001, 0.01))
-            self.after(due - self.now, lambda node=node: self._gone(node, link))
+            self.after(due - self.now, partial(self._gone, node, link))
 
     def _gone(self, node: Node, link: int) -> None:
         if node.readers.pop(link, None) is not None and node.alive:

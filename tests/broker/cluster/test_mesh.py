@@ -1,11 +1,24 @@
 """The full mesh, decided: one conversation at a time, then whole clusters in simulated time from a printed seed."""
 
+from collections.abc import Sequence
 from random import Random
+from typing import get_args
 
 import pytest
 from support.mesh_simulator import Network, Node
 
-from headwater.broker.cluster.mesh import Close, Dial, Lost, Mesh, MeshOptions, Registered, Send, TellClients
+from headwater.broker.cluster.mesh import (
+    Action,
+    Close,
+    Dial,
+    Lost,
+    Mesh,
+    MeshOptions,
+    Protocol,
+    Registered,
+    Send,
+    TellClients,
+)
 from headwater.wire.route_lines import RouteConnect, RouteInfo
 
 US = "nats-route://127.0.0.1:6222"
@@ -22,10 +35,11 @@ def mesh(**options: object) -> Mesh:
     return Mesh(MeshOptions(**given), lambda: 0.5)  # type: ignore[arg-type]
 
 
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 CONNECT = RouteConnect(name="PEER", cluster="hw", headers=True)
 
 
-def sent(actions: list[object]) -> bytes:
+def sent(actions: Sequence[Action]) -> bytes:
     return b"".join(action.data for action in actions if isinstance(action, Send))
 
 
@@ -250,7 +264,7 @@ def test_any_cluster_that_one_address_connects_becomes_a_full_mesh(seed: int) ->
     random = Random(seed)
     network = Network(seed)
     size = random.randint(2, 7)
-    protocol = random.choice(["v1", "v2", "auto"])
+    protocol = random.choice(PROTOCOLS)
     for at in range(size):
         # a chain, a star, everybody to everybody, or themselves too: what people write
         routes = random.choice([[6000], [6000 + max(at - 1, 0)], [6000 + i for i in range(size)]])
