@@ -61,3 +61,8 @@ def test_any_bytes_are_read_or_refused_as_a_protocol_error(document: bytes) -> N
             decode(document)
         except RemoteProtocolError as error:
             assert error.fault == "peer"
+
+
+def test_half_a_surrogate_pair_does_not_get_in() -> None:
+    options = decode_connect(b'{"name":"\\ud800x","pass":"\\udfff"}')
+    assert (options.name, options.password) == ("?x", "?")

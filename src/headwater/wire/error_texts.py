@@ -3,6 +3,8 @@
 An op is `-ERR '<text>'␍␊`. Which of them end the connection is the sender's business; `CLOSING` names those that do.
 """
 
+import re
+
 UNKNOWN_OPERATION = "Unknown Protocol Operation"
 CONTROL_LINE_TOO_LONG = "maximum control line exceeded"
 MAXIMUM_PAYLOAD = "Maximum Payload Violation"
@@ -18,6 +20,19 @@ MAXIMUM_ACCOUNT_CONNECTIONS = "maximum account active connections exceeded"
 USER_EXPIRED = "User Authentication Expired"
 ACCOUNT_EXPIRED = "Account Authentication Expired"
 STALE_CONNECTION = "Stale Connection"
+
+_PLAIN = re.compile(r"[!#-\[\]-~]*")  # ASCII that needs no escape: nearly all subjects
+_SHORT_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 
 CLOSING = frozenset(
     {
@@ -39,23 +54,46 @@ CLOSING = frozenset(
 
 def publish_permission(subject: str) -> str:
     """The text for a publish that is not allowed."""
-    return f'Permissions Violation for Publish to "{subject}"'
+    return f"Permissions Violation for Publish to {quote(subject)}"
 
 
 def reply_permission(reply: str) -> str:
     """The text for a publish whose reply subject is one of the server's own."""
-    return f'Permissions Violation for Publish with Reply of "{reply}"'
+    return f"Permissions Violation for Publish with Reply of {quote(reply)}"
 
 
 def subscribe_permission(subject: str, queue: str = "") -> str:
     """The text for a subscription that is not allowed (the queue group `_sys_` is the server's own)."""
-    text = f'Permissions Violation for Subscription to "{subject}"'
-    return f'{text} using queue "{queue}"' if queue else text
+    text = f"Permissions Violation for Subscription to {quote(subject)}"
+    return f"{text} using queue {quote(queue)}" if queue else text
 
 
 def too_many_tokens(subject: str) -> str:
     """The text for a subscription whose subject is longer than `max_subscription_tokens`."""
-    return f'Permissions Violation for Subscription to "{subject}", too many tokens'
+    return f"Permissions Violation for Subscription to {quote(subject)}, too many tokens"
+
+
+def quote(name: str) -> str:
+    """A subject within a text as Go writes it (`%q`): in double quotes, what cannot be printed as an escape.
+
+    Bytes that are no UTF-8 come as surrogates (surrogateescape).
+    """
+    if _PLAIN.fullmatch(name):
+        return f'"{name}"'
+    return '"' + "".join(map(_escape, name)) + '"'
+
+
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    if letter in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[letter]
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if letter.isprintable():
+        return letter
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def encode_error(text: str) -> bytes:

@@ -117,7 +117,14 @@ def _read_as_go_does(json: bytes) -> dict[str, object]:
     if not isinstance(found, dict):
         raise ValueError("not an object")
     known = {field.encode_name for field in msgspec.structs.fields(ConnectOptions)}
-    return {key.lower(): value for key, value in found.items() if value is not None and key.lower() in known}
+    return {
+        key.lower(): _printable(value) for key, value in found.items() if value is not None and key.lower() in known
+    }
+
+
+def _printable(value: object) -> object:
+    """JSON can spell half of a surrogate pair, which no other text can hold."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _refuse_constant(name: str) -> object:

@@ -21,9 +21,9 @@ def is_hashed(stored: str) -> bool:
 
 def is_correct(stored: str, shown: str) -> bool:
     """Whether `shown` is the password. Slow when `stored` is hashed. Raises EnvironmentProblem without bcrypt."""
-    given = shown.encode("utf-8", "surrogateescape")
+    given = shown.encode("utf-8", "surrogatepass")
     if not is_hashed(stored):
-        return hmac.compare_digest(stored.encode("utf-8", "surrogateescape"), given)
+        return hmac.compare_digest(stored.encode("utf-8", "surrogatepass"), given)
     try:
         return bool(_bcrypt().checkpw(given[:_BCRYPT_BYTES], stored.encode("ascii")))
     except ValueError:  # a hash that is none, or a password that no hash can be made of

@@ -7,15 +7,18 @@
     queue       an entry "subject queue" speaks of that queue group only; the group may have wildcards
 
 `Rules` are shared by all connections of a user; a `Guard` is one connection's, for it remembers reply subjects and what
-was decided before. nats-server differs in one point: there, an allowed `a.*` lets a client subscribe to `a.>`.
+was decided before. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>` there, and an
+empty list of what is allowed means everything.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from headwater.broker.options import Permissions, SubjectRules
 from headwater.model.subject import matches, patterns_overlap
 
-REMEMBERED = 1024  # decisions, and reply subjects, that a guard keeps
+REMEMBERED = 1024  # decisions that a guard keeps
+REPLIES = 1 << 16  # reply subjects that it keeps, each some 200 bytes: requests that one client may leave unanswered
 
 
 class SubjectSet:
@@ -86,8 +89,7 @@ class Rules:
         self.source = permissions
         self.publish_allow = None if publish is None or publish.allow is None else SubjectSet(_encoded(publish.allow))
         self.publish_deny = SubjectSet(_encoded(publish.deny if publish is not None else ()))
-        # An empty list of allowed subscriptions means all, as in nats-server; for publishing it means none.
-        self.subscribe_allow = SubscribeRules(subscribe.allow) if subscribe.allow else None
+        self.subscribe_allow = None if subscribe.allow is None else SubscribeRules(subscribe.allow)
         self.subscribe_deny = SubscribeRules(subscribe.deny)
         self.responses = permissions.responses
 
@@ -122,7 +124,9 @@ class Guard:
         self._tracks = rules.responses is not None
         self._publish: dict[bytes, bool] = {}
         self._denied: dict[tuple[bytes, bytes], bool] = {}
-        self._replies: dict[bytes, list[float]] = {}  # reply subject to [when delivered, answers so far]
+        self._replies: OrderedDict[bytes, list[float]] = (
+            OrderedDict()
+        )  # reply subject to [when delivered, answers so far]
 
     @property
     def watches_deliveries(self) -> bool:
@@ -162,9 +166,16 @@ class Guard:
         return denied
 
     def _note_reply(self, reply: bytes, now: float) -> None:
-        if len(self._replies) >= REMEMBERED and reply not in self._replies:
-            self._forget(now)
+        """Remember it as the newest; forget, from the oldest on, those whose time is over or that there is no room for."""
+        self._replies.pop(reply, None)
         self._replies[reply] = [now, 0]
+        limits = self.rules.responses
+        expires = limits.expires if limits is not None and limits.expires > 0 else float("inf")
+        while True:
+            since, _ = next(iter(self._replies.values()))
+            if now - since <= expires and len(self._replies) <= REPLIES:
+                return
+            self._replies.popitem(last=False)
 
     def _is_response(self, subject: bytes, now: float) -> bool:
         limits = self.rules.responses
@@ -176,16 +187,6 @@ class Guard:
             del self._replies[subject]
             return False
         return True
-
-    def _forget(self, now: float) -> None:
-        """Make room: those that may no longer be answered, else the oldest."""
-        limits = self.rules.responses
-        if limits is not None:
-            for subject, (since, answers) in list(self._replies.items()):
-                if 0 < limits.max_messages <= answers or 0 < limits.expires < now - since:
-                    del self._replies[subject]
-        while len(self._replies) >= REMEMBERED:
-            del self._replies[next(iter(self._replies))]
 
 
 def _is_within(pattern: bytes, wider: bytes) -> bool:
