@@ -117,15 +117,3 @@ def test_grammar_of_core_attributes_is_held_to_only_when_strict(name: str, value
     with pytest.raises(CloudEventError) as caught:
         CloudEvent.from_attributes(attributes, strict=True)
     assert (caught.value.attribute, caught.value.rule) == (name, rule)
-
-
-odd_values = (
-    st.none() | st.sampled_from(["", "1.0", "2.0", "x", "2020-01-01T00:00:00Z", "2020-02-30T00:00:00Z"]) | st.integers()
-)
-
-
-@given(st.dictionaries(st.sampled_from(sorted(rules.CORE)), odd_values.filter(lambda v: v is not None)))
-def test_quick_judgement_of_an_event_agrees_with_the_full_one(changes: dict[str, Any]) -> None:
-    attributes = GOOD | changes
-    if rules.is_common(attributes):
-        rules.check_each(attributes)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.event_strategies import events, json_values, strings
 
-from headwater.cloudevents import CloudEvent, CloudEventError, DataKind, from_json, to_json
+from headwater.cloudevents import CloudEvent, CloudEventError, DataKind, NATSMessage, from_json, from_nats, to_json
 
 CORE = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
 
@@ -102,6 +102,8 @@ def test_content_type_decides_what_the_data_is() -> None:
 
 
 def test_json_data_of_a_binary_message_is_checked_before_it_is_put_into_json() -> None:
-    event = CloudEvent._of({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}, DataKind.JSON, b'1,"id":"2"')
+    headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
+    event = from_nats(NATSMessage(headers | {"ce-datacontenttype": "application/json"}, b'1,"id":"2"'))
+    assert (event.kind, event.is_verified) == (DataKind.JSON, False)
     with pytest.raises(CloudEventError, match="no JSON"):
         to_json(event)

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """`CloudEvent`: context attributes and data, checked once, frozen, the data left encoded until somebody looks.
 
 Data is held as the bytes that a NATS message in binary mode would carry, plus what they are:
@@ -14,12 +15,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
 from headwater.cloudevents import attributes as rules
-from headwater.cloudevents.attributes import AttributeValue, canonical_string, check_context, check_name, refuse
+from headwater.cloudevents.attributes import (
+    AttributeValue,
+    canonical_string,
+    check_context,
+    check_grammar,
+    check_name,
+    refuse,
+)
+from headwater.cloudevents.plain_text import is_common
 from headwater.errors import CloudEventError
 
 JSON_CONTENT_TYPE: Final = "application/json"
@@ -49,6 +58,9 @@ def is_json_type(content_type: str) -> bool:
     return subtype == "json" or subtype.endswith("+json")
 
 
+E = TypeVar("E", bound="CloudEvent")
+
+
 class CloudEvent:
     """One event of CloudEvents 1.0.
 
@@ -62,10 +74,7 @@ class CloudEvent:
     data is compared decoded); source and id make the hash, as they identify an event.
     """
 
-    __slots__ = ("_attributes", "_kind", "_payload")
-    _attributes: dict[str, AttributeValue]
-    _kind: DataKind
-    _payload: bytes
+    __slots__ = ("_attributes", "_kind", "_payload", "_verified")
 
     def __init__(
         self,
@@ -97,8 +106,11 @@ class CloudEvent:
                 refuse(rules.DUPLICATE, name, value, why="it is no extension attribute")
             check_name(name)
             context[name] = value
-        self._attributes = _checked(context, strict)
+        self._attributes: dict[str, AttributeValue] = _checked(context, strict)
+        self._kind: DataKind
+        self._payload: bytes
         self._kind, self._payload = _encoded(data, datacontenttype)
+        self._verified = True  # that the payload is what `_kind` says
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, Any], data: Any = None, strict: bool = False) -> Self:
@@ -106,20 +118,16 @@ class CloudEvent:
 
         Raises CloudEventError.
         """
-        for name in attributes:
-            check_name(name)
         checked = _checked(attributes, strict)
+        if len(checked) != len(attributes):  # an unset attribute has a name, too
+            for name in attributes:
+                check_name(name)
         content_type = checked.get("datacontenttype")
-        return cls._of(checked, *_encoded(data, None if content_type is None else str(content_type)))
+        kind, payload = _encoded(data, None if content_type is None else str(content_type))
+        return make_event(cls, checked, kind, payload, True)
 
-    @classmethod
-    def _of(cls, attributes: dict[str, AttributeValue], kind: DataKind, payload: bytes) -> Self:
-        """For the decoders of this package: everything has been checked, and the dict is given away."""
-        made = cls.__new__(cls)
-        made._attributes = attributes
-        made._kind = kind
-        made._payload = payload
-        return made
+    def __reduce__(self) -> tuple[object, ...]:
+        return make_event, (type(self), self._attributes, self._kind, self._payload, self._verified)
 
     @property
     def specversion(self) -> str:
@@ -180,20 +188,22 @@ class CloudEvent:
         return self._payload
 
     @property
+    def is_verified(self) -> bool:
+        """Whether a JSON payload is known to be JSON. One that came in binary mode is not looked at before `data` is."""
+        return self._verified
+
+    @property
     def data(self) -> Any:
         """None, bytes, str, or the value of a JSON text, made anew at each look (`kind` tells null from absent).
 
         Raises CloudEventError when the payload is no JSON although its content type says so.
         """
-        match self._kind:
-            case DataKind.ABSENT:
-                return None
-            case DataKind.BINARY:
-                return self._payload
-            case DataKind.TEXT:
-                return self._payload.decode()
-            case DataKind.JSON:
-                return decode_json(self._payload)
+        kind = self._kind
+        if kind is DataKind.ABSENT:
+            return None
+        if kind is DataKind.BINARY:
+            return self._payload
+        return self._payload.decode() if kind is DataKind.TEXT else decode_json(self._payload)
 
     def _text(self, name: str) -> str | None:
         value = self._attributes.get(name)
@@ -221,15 +231,28 @@ class CloudEvent:
         return f"CloudEvent({', '.join(shown)})"
 
 
+def make_event(
+    kind_of: type[E], attributes: dict[str, AttributeValue], kind: DataKind, payload: bytes, verified: bool
+) -> E:
+    """For the decoders of this package: the attributes have been checked, and the dict is given away."""
+    made: Any = CloudEvent.__new__(CloudEvent) if kind_of is CloudEvent else kind_of.__new__(kind_of)
+    made._attributes = attributes
+    made._kind = kind
+    made._payload = payload
+    made._verified = verified
+    return made  # type: ignore[no-any-return]
+
+
 def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeValue]:
     """The attributes that are set, each of one of the types in memory. Raises CloudEventError."""
     checked: dict[str, AttributeValue] = {name: value for name, value in context.items() if value is not None}
-    try:
-        if rules.is_plain("".join(checked.values())):  # type: ignore[arg-type]
-            check_context(checked, strict)
-            return checked
-    except TypeError:  # a value that is no str
-        pass
+    if is_common(checked):
+        if strict:
+            check_grammar(checked)
+        return checked
+    for name in context:
+        check_name(name)
+    checked = {str.__str__(name): value for name, value in checked.items()}
     for name, value in checked.items():
         text = canonical_string(name, value)
         if isinstance(value, (str, datetime)):

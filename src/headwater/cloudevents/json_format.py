@@ -13,7 +13,14 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from headwater.cloudevents import attributes as rules
-from headwater.cloudevents.attributes import AttributeValue, check_context, check_name, check_string, refuse
+from headwater.cloudevents.attributes import (
+    AttributeValue,
+    check_context,
+    check_grammar,
+    check_name,
+    check_string,
+    refuse,
+)
 from headwater.cloudevents.event import (
     BYTE_ORDER_MARK,
     NOT_A_STRING,
@@ -22,13 +29,14 @@ from headwater.cloudevents.event import (
     DataKind,
     decode_json,
     is_json_type,
+    make_event,
 )
 from headwater.cloudevents.header_value import INVALID_UTF8
+from headwater.cloudevents.plain_json import COMPILED, read_plain
 
 NOT_AN_OBJECT: Final = "not an object"
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NO_DATA: Final = msgspec.Raw()
 _text = msgspec.json.Decoder(msgspec.Raw)
 _value = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder().encode
@@ -36,15 +44,14 @@ _encode = msgspec.json.Encoder().encode
 
 def to_json(event: CloudEvent) -> bytes:
     """The event as UTF-8 JSON text. Raises CloudEventError when data that should be JSON is none."""
-    members: dict[str, Any] = dict(event.attributes)
-    payload = event.payload
-    match event.kind:
-        case DataKind.BINARY:
-            members["data_base64"] = payload
-        case DataKind.TEXT:
-            members["data"] = payload.decode()
-        case DataKind.JSON:
-            members["data"] = _json_text(payload)
+    members: dict[str, Any] = event._attributes.copy()
+    kind = event.kind
+    if kind is DataKind.JSON:
+        members["data"] = msgspec.Raw(event.payload) if event.is_verified else _json_text(event.payload)
+    elif kind is DataKind.BINARY:
+        members["data_base64"] = event.payload
+    elif kind is DataKind.TEXT:
+        members["data"] = event.payload.decode()
     return _encode(members)
 
 
@@ -61,11 +68,18 @@ def _json_text(payload: bytes) -> msgspec.Raw:
 
 def from_json(text: bytes, strict: bool = False) -> CloudEvent:
     """The event in a JSON text. A byte order mark is ignored. Raises CloudEventError with attribute and rule."""
+    if COMPILED and (event := read_plain(bytes(text))) is not None:
+        if strict:
+            check_grammar(event.attributes)
+        return event
+    return read_any(text, strict)
+
+
+def read_any(text: bytes, strict: bool) -> CloudEvent:
+    """`from_json`, the long way."""
     text = bytes(text).removeprefix(BYTE_ORDER_MARK)
     if not text.isascii():
         _check_utf8(text)
-    elif event := _from_common(text, strict):
-        return event
     try:
         members = _members.decode(text)
     except msgspec.ValidationError as error:
@@ -77,62 +91,8 @@ def from_json(text: bytes, strict: bool = False) -> CloudEvent:
     data, data_base64 = members.pop("data", None), members.pop("data_base64", None)
     attributes = {name: value for name, raw in members.items() if (value := _attribute(name, raw)) is not None}
     check_context(attributes, strict)
-    return CloudEvent._of(attributes, *_data(data, data_base64, attributes.get("datacontenttype")))
-
-
-class _CommonEvent(msgspec.Struct):
-    """What nearly every JSON event is: core attributes, all strings, and `data`. Other members are passed over."""
-
-    specversion: str
-    id: str
-    source: str
-    type: str
-    data: msgspec.Raw = _NO_DATA
-    datacontenttype: str = ""
-    dataschema: str = ""
-    subject: str = ""
-    time: str = ""
-
-
-_common_event = msgspec.json.Decoder(_CommonEvent)
-
-
-def _from_common(text: bytes, strict: bool) -> CloudEvent | None:
-    """The event if it has core attributes of printable ASCII and data, each once and nothing else, without blanks.
-
-    A text can not be shorter than that, so its length proves that nothing was passed over.
-    """
-    try:
-        read = _common_event.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    attributes: dict[str, AttributeValue] = {
-        "specversion": read.specversion,
-        "id": read.id,
-        "source": read.source,
-        "type": read.type,
-    }
-    if content_type := read.datacontenttype:
-        attributes["datacontenttype"] = content_type
-    if read.dataschema:
-        attributes["dataschema"] = read.dataschema
-    if read.subject:
-        attributes["subject"] = read.subject
-    if read.time:
-        attributes["time"] = read.time
-    values = "".join(attributes.values())  # type: ignore[arg-type]
-    shortest = len("".join(attributes)) + len(values) + len('"":"",') * len(attributes) + len("{}") - 1
-    kind, payload = DataKind.ABSENT, b""
-    if read.data is not _NO_DATA:
-        payload = bytes(read.data)
-        shortest += len('"data":,') + len(payload)
-        if content_type and not is_json_type(content_type):
-            return None
-        kind = DataKind.JSON
-    if shortest != len(text) or not rules.is_plain(values):
-        return None
-    check_context(attributes, strict)
-    return CloudEvent._of(attributes, kind, payload)
+    kind, payload = _data(data, data_base64, attributes.get("datacontenttype"))
+    return make_event(CloudEvent, attributes, kind, payload, True)
 
 
 def _attribute(name: str, raw: msgspec.Raw) -> AttributeValue | None:

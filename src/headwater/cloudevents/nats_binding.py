@@ -13,20 +13,30 @@ There is no batch mode in this binding: a batch is refused, not taken for its fi
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from headwater.cloudevents import attributes as rules
-from headwater.cloudevents.attributes import AttributeValue, canonical_string, check_context, check_string, refuse
+from headwater.cloudevents.attributes import (
+    AttributeValue,
+    canonical_string,
+    check_context,
+    check_grammar,
+    check_string,
+    refuse,
+)
 from headwater.cloudevents.event import (
     BYTE_ORDER_MARK,
     JSON_CONTENT_TYPE,
     CloudEvent,
     DataKind,
     is_json_type,
+    make_event,
     media_type,
 )
-from headwater.cloudevents.header_value import decode_header_value, encode_header_value, needs_encoding
+from headwater.cloudevents.header_value import decode_header_value, encode_header_value
 from headwater.cloudevents.json_format import from_json, to_json
+from headwater.cloudevents.plain_headers import COMPILED, read_plain, write_plain
 from headwater.errors import CloudEventError, HeaderError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
@@ -45,7 +55,7 @@ ContentMode = Literal["binary", "structured"]
 Pairs = Iterable[tuple[str, str]]
 
 _ATTRIBUTE_OF: Final = {PREFIX + name: name for name in rules.CORE}
-_ENCODED_JSON_TYPE: Final = encode_header_value(JSON_CONTENT_TYPE)
+_IMPLIED_LINE: Final = f"{PREFIX}datacontenttype: {JSON_CONTENT_TYPE}\r\n".encode()
 
 
 class NATSMessage(NamedTuple):
@@ -64,6 +74,9 @@ class HasHeadersAndData(Protocol):
     def data(self) -> bytes: ...
 
 
+_message = partial(tuple.__new__, NATSMessage)  # NATSMessage(...) without a Python call
+
+
 # writing
 
 
@@ -73,20 +86,21 @@ def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
     The content type that JSON data implies is made explicit. Raises CloudEventError for text that its declared charset
     cannot hold.
     """
+    kind = event.kind
+    payload = _in_charset(event) if kind is DataKind.TEXT else event.payload
+    implied = kind is DataKind.JSON and event.datacontenttype is None
+    more = _IMPLIED_LINE if implied else b""
+    if msg_id:
+        more += f"{NatsHeader.MSG_ID.value}: {message_id(event)}\r\n".encode("ascii")
+    block = write_plain(event, more)
+    if block is not None:
+        return _message((Headers.of_plain(block), payload))
     attributes = event.attributes
-    try:
-        texts = list(attributes.values())
-        plain = not needs_encoding("".join(texts))  # type: ignore[arg-type]
-    except TypeError:  # an extension that is no String
-        plain = False
-    if not plain:
-        texts = [encode_header_value(canonical_string(name, value)) for name, value in attributes.items()]
-    pairs: list[tuple[str, str]] = list(zip([PREFIX + name for name in attributes], texts, strict=True))  # type: ignore[arg-type]
-    if event.kind is DataKind.JSON and "datacontenttype" not in attributes:
-        pairs.append((PREFIX + "datacontenttype", _ENCODED_JSON_TYPE))
+    pairs = [(PREFIX + name, encode_header_value(canonical_string(name, value))) for name, value in attributes.items()]
+    if implied:
+        pairs.append((PREFIX + "datacontenttype", JSON_CONTENT_TYPE))
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
-    payload = _in_charset(event) if event.kind is DataKind.TEXT else event.payload
     return NATSMessage(Headers.of_checked(pairs), payload)
 
 
@@ -126,9 +140,19 @@ def _in_charset(event: CloudEvent) -> bytes:
 def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
     """The event in a message, whatever its mode. Attributes from headers are Strings: their types are not sent.
 
-    JSON data is not decoded here. Raises CloudEventError, also for headers that are malformed, and nothing else.
+    Of a message with a `header_block` that is read, whatever has been done to its `headers` since. JSON data is not
+    decoded here. Raises CloudEventError, also for headers that are malformed, and nothing else.
     """
-    pairs = _pairs(message)
+    block = _block(message)
+    if COMPILED and block and (event := read_plain(block, bytes(message.data))) is not None:
+        if strict:
+            check_grammar(event.attributes, PREFIX)
+        return event
+    return read_any(_pairs(message, block), message.data, strict)
+
+
+def read_any(pairs: list[tuple[str, str]], data: bytes, strict: bool) -> CloudEvent:
+    """`from_nats`, the long way, for the headers and the payload of a message."""
     attributes: dict[str, str] = {}
     content_type = None
     others = 0  # headers that are no attributes
@@ -145,7 +169,6 @@ def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
                     content_type = value
                 continue
         attributes[attribute] = value
-    data = message.data
     mode = _mode(content_type, bool(attributes), data, strict)
     if mode == "structured":
         return from_json(data, strict)
@@ -156,19 +179,35 @@ def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
 
 def content_mode(message: HasHeadersAndData, strict: bool = False) -> ContentMode:
     """Which mode a message is in. Raises CloudEventError for a batch, another event format, or no CloudEvent at all."""
-    pairs = _pairs(message)
+    pairs = _pairs(message, _block(message))
     content_type = next((value for name, value in pairs if name.lower() == "content-type"), None)
     return _mode(content_type, any(name[:3].lower() == PREFIX for name, _ in pairs), message.data, strict)
 
 
-def _pairs(message: HasHeadersAndData) -> list[tuple[str, str]]:
+def _block(message: HasHeadersAndData) -> bytes | None:
+    """The header block that travelled, as long as it is known; b"" for none."""
+    block: bytes | None = getattr(message, "header_block", None)
+    if block is None:
+        try:
+            headers = message.headers
+        except HeaderError as error:
+            raise _malformed(error) from error
+        return headers.raw if isinstance(headers, Headers) else None
+    return block
+
+
+def _pairs(message: HasHeadersAndData, block: bytes | None) -> list[tuple[str, str]]:
     try:
-        headers = message.headers
-        if not isinstance(headers, Headers):
-            headers = Headers(headers or ())
-        return headers.multi_items()
+        if block is None:
+            headers = message.headers
+            return (headers if isinstance(headers, Headers) else Headers(headers or ())).multi_items()
+        return Headers.parse(block).multi_items() if block else []
     except HeaderError as error:
-        raise CloudEventError(f"the headers are malformed: {error}", header=error.key, rule=error.rule) from error
+        raise _malformed(error) from error
+
+
+def _malformed(error: HeaderError) -> CloudEventError:
+    return CloudEventError(f"the headers are malformed: {error}", header=error.key, rule=error.rule)
 
 
 def _mode(content_type: str | None, has_attributes: bool, data: bytes, strict: bool) -> ContentMode:
@@ -214,4 +253,4 @@ def _from_binary(texts: dict[str, str], content_type: str | None, data: bytes, s
     if data:
         declared = texts.get("datacontenttype")
         kind = DataKind.JSON if declared is not None and is_json_type(declared) else DataKind.BINARY
-    return CloudEvent._of(attributes, kind, data)
+    return make_event(CloudEvent, attributes, kind, data, False)

@@ -10,7 +10,7 @@ The whole table is docs/header-mapping.md.
 """
 
 from headwater.cloudevents.attributes import AttributeValue
-from headwater.cloudevents.event import CloudEvent
+from headwater.cloudevents.event import CloudEvent, make_event
 from headwater.cloudevents.nats_binding import PREFIX, NATSMessage, from_nats, to_binary
 from headwater.errors import HeaderError
 from headwater.model.header_mapping import EMPTY, Loss, nats_to_typed, typed_to_nats
@@ -49,7 +49,7 @@ def event_from_typed(typed: TypedHeaders, data: bytes, strict: bool = False) -> 
             of_kind = _attribute(value)
             if of_kind is not None:
                 attributes[attribute] = of_kind
-    return CloudEvent._of(attributes, event.kind, event.payload)
+    return make_event(CloudEvent, attributes, event.kind, event.payload, event.is_verified)
 
 
 def _attribute(value: HeaderValue) -> AttributeValue | None:

@@ -66,6 +66,7 @@ class _Rule(Enum):
         return name.lower() if self is _Rule.IGNORE_CASE else name
 
 
+_NO_STATUS: Final = version_line(None)
 _EXACT: Final = _Rule.EXACT  # an enum's member costs two look-ups, as much as the search itself
 
 _MIME_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -113,6 +114,14 @@ class Headers(MutableMapping[str, str]):
     def of_checked(cls, pairs: Pairs) -> Self:
         """Headers over pairs that are known to be writable; the list is given away. For encoders of this package."""
         return cls._over(HeaderLines(None, pairs), _Rule.EXACT)
+
+    @classmethod
+    def of_plain(cls, block: bytes) -> Self:
+        """Headers over a block without status that is known to be plain (`header_scan`). For encoders of this package."""
+        made = cls.__new__(cls)
+        made._lines = HeaderLines(block, None)
+        made._rule = _EXACT
+        return made
 
     @classmethod
     def _over(cls, lines: HeaderLines, rule: _Rule) -> Self:
@@ -296,7 +305,7 @@ class Headers(MutableMapping[str, str]):
         block = self._lines.block
         if block is None:
             return write(version_line(None), self._lines.pairs())
-        return version_line(None) + block[block.index(b"\n") + 1 :]
+        return block if block.startswith(_NO_STATUS) else _NO_STATUS + block[block.index(b"\n") + 1 :]
 
     def __repr__(self) -> str:
         pairs = self._lines.pairs()

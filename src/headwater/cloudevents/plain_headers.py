@@ -1,0 +1,195 @@
+"""Binary mode as nearly every message has it: one pass over the header block, in either direction.
+
+    NATS/1.0␍␊
+    ce-<name>: <value>␍␊       value: printable ASCII, nothing that is percent-encoded or quoted, no blank at the ends
+    <Other>: …␍␊               anything but Content-Type, which decides about the mode
+    ␍␊
+
+Whatever is not of that form, or breaks a rule, is None here: `nats_binding` then reads or writes it the long way, which
+knows the oddities and the errors. So there is one opinion on what an event is, and a short way to it.
+"""
+
+from typing import Any
+
+import cython
+
+from headwater.cloudevents.event import DataKind, is_json_type
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.headwater.cloudevents.event import CloudEvent, make_event
+    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+else:
+    from headwater.cloudevents.event import CloudEvent, make_event
+    from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+
+COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
+
+_ABSENT = DataKind.ABSENT
+_BINARY = DataKind.BINARY
+_JSON = DataKind.JSON
+Attributes = dict[str, Any]  # as a name, because Cython reads the two brackets otherwise than the .pxd
+Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
+Writable = bytearray  # compiled, a pointer into bytes that nobody has seen yet
+
+_FIRST_LINE = b"NATS/1.0\r\n"
+
+
+def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
+    """The event in binary mode, or None for a block that is not plain or no event. The payload is not looked at."""
+    end: cython.Py_ssize_t = len(block) - 2  # where the empty line has to begin
+    at: cython.Py_ssize_t = 10
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    index: cython.int
+    seen: cython.int = 0
+    if end < 10 or not block.startswith(_FIRST_LINE):
+        return None
+    attributes: dict[str, Any] = {}
+    text = block
+    while at < end:
+        if text[at] == 0x63 and text[at + 1] == 0x65 and text[at + 2] == 0x2D:  # ce-
+            at += 3
+            stop = _name_end(text, at, end)
+            if stop == at or text[stop] != 0x3A:
+                return None
+            index = core_index(text, at, stop)
+            name = "" if index >= 0 else block[at:stop].decode("ascii")
+            start = stop + 1
+            if text[start] == 0x20:
+                start += 1
+            stop = _value_end(text, start, end)
+            if stop <= start or text[start] == 0x20 or text[stop - 1] == 0x20:
+                return None
+            if index >= 0:
+                if seen & (1 << index) or not set_core(attributes, block, index, start, stop):
+                    return None
+                seen |= 1 << index
+            elif name in attributes or name == "data":
+                return None
+            else:
+                attributes[name] = block[start:stop].decode("ascii")
+        else:
+            start = _name_of_another(text, at, end)
+            if start == at or text[start] != 0x3A or _concerns_events(block[at:start]):
+                return None
+            stop = start
+            while stop < end and text[stop] != 0x0D and text[stop] != 0x0A:
+                stop += 1
+        if stop >= end or text[stop] != 0x0D or text[stop + 1] != 0x0A:
+            return None
+        at = stop + 2
+    if at != end or text[end] != 0x0D or text[end + 1] != 0x0A or seen & REQUIRED != REQUIRED:
+        return None
+    if not payload:
+        return make_event(CloudEvent, attributes, _ABSENT, payload, False)
+    declared = attributes.get("datacontenttype")
+    is_json = declared is not None and (declared == "application/json" or is_json_type(declared))
+    return make_event(CloudEvent, attributes, _JSON if is_json else _BINARY, payload, False)
+
+
+def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset of the first byte from `at` that no attribute name has."""
+    while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39):
+        at += 1
+    return at
+
+
+def _value_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset of the first byte from `at` that does not stand for itself in a header value."""
+    while at < end and 0x20 <= text[at] <= 0x7E and text[at] != 0x25 and text[at] != 0x22:
+        at += 1
+    return at
+
+
+def _name_of_another(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset of the first byte from `at` that no header name has."""
+    while at < end and 0x20 < text[at] < 0x7F and text[at] != 0x3A:
+        at += 1
+    return at
+
+
+def _concerns_events(name: bytes) -> bool:
+    """Whether a header other than `ce-…` in lower case has something to say about the event."""
+    lower = name.lower()
+    return lower == b"content-type" or lower.startswith(b"ce-")
+
+
+def write_plain(event: CloudEvent, more: bytes) -> bytes | None:
+    """The header block of an event whose attributes are Strings that stand for themselves, else None.
+
+    `more`: further lines, each with its CRLF, which go to the end.
+    """
+    attributes = event._attributes
+    if not cython.compiled:
+        return _write_interpreted(attributes, more)
+    size: cython.Py_ssize_t = 12 + len(more)
+    at: cython.Py_ssize_t = 10
+    for name, value in attributes.items():
+        if type(value) is not str:
+            return None
+        size += len(name) + len(value) + 7
+    block = _new_bytes(size)
+    text: Any = block
+    _put(text, 0, _FIRST_LINE)
+    for name, value in attributes.items():
+        text[at] = 0x63
+        text[at + 1] = 0x65
+        text[at + 2] = 0x2D
+        at = _put_visible(text, at + 3, name)
+        if at < 0:
+            return None
+        text[at] = 0x3A
+        text[at + 1] = 0x20
+        at = _put_visible(text, at + 2, value)
+        if at < 0:
+            return None
+        text[at] = 0x0D
+        text[at + 1] = 0x0A
+        at += 2
+    _put(text, at, more)
+    _put(text, size - 2, b"\r\n")
+    return block
+
+
+def _new_bytes(size: cython.Py_ssize_t) -> bytes:
+    """Bytes to be written before anybody sees them."""
+    if cython.compiled:
+        return PyBytes_FromStringAndSize(cython.NULL, size)
+    return bytes(size)
+
+
+def _put(text: Writable, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize_t:
+    """Writes the bytes at `at`."""
+    read = piece
+    for offset in range(len(piece)):
+        text[at + offset] = read[offset]
+    return at
+
+
+def _put_visible(text: Writable, at: cython.Py_ssize_t, value: str) -> cython.Py_ssize_t:
+    """Writes a value at `at`; offset behind it, or -1 for one that does not stand for itself."""
+    for letter in value:
+        character = ord(letter)
+        if character <= 0x20 or character > 0x7E or character == 0x25 or character == 0x22:
+            return -1
+        text[at] = character
+        at += 1
+    return at
+
+
+def _write_interpreted(attributes: Attributes, more: bytes) -> bytes | None:
+    try:
+        block = "".join([f"ce-{name}: {value}\r\n" for name, value in attributes.items()]).encode("ascii")
+    except UnicodeEncodeError:
+        return None
+    odd = block.translate(None, _PLAIN)
+    lines = len(attributes)
+    if odd.count(b" ") != lines or odd.count(b"\r\n") != lines or len(odd) != 3 * lines:
+        return None
+    if any(type(value) is not str for value in attributes.values()):
+        return None
+    return _FIRST_LINE + block + more + b"\r\n"
+
+
+_PLAIN = bytes(byte for byte in range(0x21, 0x7F) if byte not in b'%"')

@@ -1,0 +1,178 @@
+"""A JSON event as nearly every producer writes it: one pass over its bytes, `data` left as it lies.
+
+Attributes are strings of printable ASCII without an escape, whole numbers of up to nine digits, true or false; each is
+there once; blanks may stand where JSON has them. Anything else, `data_base64` too, is None here, and `json_format` reads
+it the long way or says what is wrong. The end of `data` is found by counting brackets, which finds the end of a value
+that is JSON; msgspec then says whether it is JSON.
+"""
+
+from typing import Any
+
+import cython
+import msgspec
+
+from headwater.cloudevents.event import DataKind, is_json_type
+
+if cython.compiled:
+    from cython.cimports.headwater.cloudevents.event import CloudEvent, make_event
+    from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+else:
+    from headwater.cloudevents.event import CloudEvent, make_event
+    from headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
+
+COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
+Attributes = dict[str, Any]
+Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
+
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+_ABSENT = DataKind.ABSENT
+_JSON = DataKind.JSON
+
+
+def read_plain(source: bytes) -> CloudEvent | None:
+    """The event in a JSON text; None for a text that is not plain, or no event."""
+    end: cython.Py_ssize_t = len(source)
+    at: cython.Py_ssize_t
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    colon: cython.Py_ssize_t
+    index: cython.int
+    seen: cython.int = 0
+    text = source
+    at = _blanks_end(text, 0, end)
+    if at == end or text[at] != 0x7B:
+        return None
+    attributes: dict[str, Any] = {}
+    data: bytes | None = None
+    while True:
+        at = _blanks_end(text, at + 1, end)
+        if at >= end or text[at] != 0x22:
+            return None
+        start = at + 1
+        stop = _name_end(text, start, end)
+        if stop >= end or text[stop] != 0x22 or stop == start:
+            return None
+        colon = _blanks_end(text, stop + 1, end)
+        if colon >= end or text[colon] != 0x3A:
+            return None
+        at = _blanks_end(text, colon + 1, end)
+        if at >= end:
+            return None
+        if stop - start == 4 and text[start] == 0x64 and source[start:stop] == b"data":
+            if data is not None:
+                return None
+            stop = _value_end(text, at, end)
+            if stop < 0:
+                return None
+            data = source[at:stop]
+        elif text[at] == 0x22:
+            index = core_index(text, start, stop)
+            name = "" if index >= 0 else source[start:stop].decode("ascii")
+            start = at + 1
+            stop = _string_end(text, start, end)
+            if stop >= end or text[stop] != 0x22 or stop == start:
+                return None
+            if index >= 0:
+                if seen & (1 << index) or not set_core(attributes, source, index, start, stop):
+                    return None
+                seen |= 1 << index
+            elif name in attributes:
+                return None
+            else:
+                attributes[name] = source[start:stop].decode("ascii")
+            stop += 1
+        else:
+            name = source[start:stop].decode("ascii")
+            stop = _word_end(text, at, end)
+            value = _literal(source[at:stop])
+            if value is None or name in attributes or core_index(text, start, start + len(name)) >= 0:
+                return None
+            attributes[name] = value
+        at = _blanks_end(text, stop, end)
+        if at >= end or text[at] != 0x2C:
+            break
+    if at >= end or text[at] != 0x7D or _blanks_end(text, at + 1, end) != end or seen & REQUIRED != REQUIRED:
+        return None
+    if data is None:
+        return make_event(CloudEvent, attributes, _ABSENT, b"", True)
+    return make_event(CloudEvent, attributes, _JSON, data, True) if _is_json(attributes, data) else None
+
+
+def _is_json(attributes: Attributes, data: bytes) -> bool:
+    """Whether `data` is JSON, and is meant to be."""
+    content_type = attributes.get("datacontenttype")
+    if content_type is not None and not is_json_type(content_type):
+        return False
+    try:
+        _check_json(data)
+        if not data.isascii():
+            data.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _blanks_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    while at < end and (text[at] == 0x20 or text[at] == 0x0A or text[at] == 0x0D or text[at] == 0x09):
+        at += 1
+    return at
+
+
+def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39):
+        at += 1
+    return at
+
+
+def _string_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset of the first byte from `at` that is no printable ASCII, a quote, or the beginning of an escape."""
+    while at < end and 0x20 <= text[at] <= 0x7E and text[at] != 0x22 and text[at] != 0x5C:
+        at += 1
+    return at
+
+
+def _word_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset behind a number, true, false or null, at most 11 bytes away."""
+    if end > at + 11:
+        end = at + 11
+    while at < end and (0x61 <= text[at] <= 0x7A or 0x30 <= text[at] <= 0x39 or text[at] == 0x2D):
+        at += 1
+    return at
+
+
+def _literal(word: bytes) -> object:
+    """A boolean, or an integer of one to nine digits without a leading zero; None for anything else."""
+    if word == b"true":
+        return True
+    if word == b"false":
+        return False
+    digits = word[1:] if word.startswith(b"-") else word
+    if not digits.isdigit() or len(digits) > 9 or digits.startswith(b"0"):
+        return 0 if word == b"0" else None
+    return int(word)
+
+
+def _value_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Offset behind the JSON value that starts at `at`, provided that it is one; -1 when it does not end."""
+    depth: cython.Py_ssize_t = 0
+    byte: cython.int
+    while at < end:
+        byte = text[at]
+        if byte == 0x22:
+            at += 1
+            while at < end and text[at] != 0x22:
+                at += 2 if text[at] == 0x5C else 1
+            if depth == 0:
+                return at + 1 if at < end else -1
+        elif byte == 0x7B or byte == 0x5B:
+            depth += 1
+        elif byte == 0x7D or byte == 0x5D:
+            if depth == 0:
+                return at
+            depth -= 1
+            if depth == 0:
+                return at + 1
+        elif depth == 0 and (byte == 0x2C or byte <= 0x20):
+            return at
+        at += 1
+    return -1
