@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from headwater import __version__
 from headwater.broker.accounts import Account, Accounts
 from headwater.broker.auth.gate import Gate
-from headwater.broker.listeners import tls_settings, websocket_links
+from headwater.broker.listeners import secure_session, tls_settings, websocket_links
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
@@ -25,7 +25,6 @@ from headwater.errors import LocalProtocolError
 from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.net.link import Link
 from headwater.net.tcp import listen
-from headwater.net.tls import secure_link
 from headwater.wire.handshake import ServerInfo
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Broker:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
                     await self._start_jetstream(account)
-            make_link = Link if tls is None else lambda owner: secure_link(tls, owner)
+            make_link = Link if tls is None else lambda owner: secure_session(tls, owner)
             server = await listen(options.host, options.port, sessions.make, make_link)
             self._listeners.append(server)
             self.port = sessions.info.port = _port_of(server)

@@ -1,8 +1,11 @@
 """From options to listeners: which layers a client's connection gets."""
 
 from collections.abc import Callable
+from typing import cast
 
 from headwater.broker.options import TlsOptions, WebSocketOptions
+from headwater.broker.session import Session
+from headwater.net.layer import Layer
 from headwater.net.link import Link, LinkOwner
 from headwater.net.tls import Beginning, ServerTls, TlsLayer, public_key_fingerprint, secure_link, server_context
 
@@ -36,6 +39,11 @@ def tls_settings(options: TlsOptions, *, inside_websocket: bool = False) -> Serv
     )
 
 
+def secure_session(settings: ServerTls, owner: LinkOwner, upper: Layer | None = None) -> Link:
+    """The link of a session that is reached through TLS."""
+    return secure_link(settings, owner, upper, cast(Session, owner).secured)
+
+
 def websocket_links(options: WebSocketOptions) -> Callable[[LinkOwner], Link]:
     """What makes the links of the WebSocket listener. Raises ConfigError, EnvironmentProblem without wsproto."""
     from headwater.net.websocket import WebSocketServer, websocket_link
@@ -51,4 +59,4 @@ def websocket_links(options: WebSocketOptions) -> Callable[[LinkOwner], Link]:
     if options.tls is None:
         return lambda owner: websocket_link(server, owner)
     tls = tls_settings(options.tls, inside_websocket=True)
-    return lambda owner: websocket_link(server, owner, lambda layer: secure_link(tls, owner, layer))
+    return lambda owner: websocket_link(server, owner, lambda layer: secure_session(tls, owner, layer))

@@ -121,6 +121,10 @@ class Session(ClientOpHandler):
         self.outlet.output.append(self.sessions.greeting(self))
         link.flush_soon()
 
+    def secured(self) -> None:
+        """The TLS handshake is done: the time to show who one is begins."""
+        self.sessions.start_authentication(self)
+
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Parse what came; afterwards hold this client back when those it publishes to are too far behind."""
         self.pings_out = 0

@@ -110,9 +110,7 @@ class Sessions:
         self._next_ping[session.client_id] = self.clock() + min(FIRST_PING_SECONDS, self.options.ping_interval)
         if session.gate.asks_for_signature:
             session.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
-        if session.gate.required:
-            seconds = self.options.seconds_to_authenticate + (self.options.tls.timeout if self.options.tls else 0.0)
-            self._set_timer(session, seconds, self._authentication_timed_out)
+        self.start_authentication(session, seconds_before=self.options.tls.timeout if self.options.tls else 0.0)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         if self.observer is not None:
@@ -130,6 +128,13 @@ class Sessions:
             self._progress.pop(session.link, None)
 
     # ── who a client is ──
+
+    def start_authentication(self, session: Session, *, seconds_before: float = 0.0) -> None:
+        """From now on (or `seconds_before` later at most, with TLS) time runs for a client that has to show who it is."""
+        if session.gate.required:
+            self._cancel_timer(session)
+            seconds = seconds_before + self.options.seconds_to_authenticate
+            self._set_timer(session, seconds, self._authentication_timed_out)
 
     def judge(self, session: Session, options: ConnectOptions) -> Verdict:
         """What the gate says to the credentials in a CONNECT."""

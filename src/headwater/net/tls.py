@@ -322,8 +322,15 @@ class ServerTls(NamedTuple):
     accepts: Callable[[TlsLayer], bool] | None = None
 
 
-def secure_link(settings: ServerTls, owner: LinkOwner, upper: Layer | None = None) -> Link:
+def secure_link(
+    settings: ServerTls,
+    owner: LinkOwner,
+    upper: Layer | None = None,
+    on_open: Callable[[], None] | None = None,
+) -> Link:
     """A link for a connection that a listener is about to make, with TLS as `settings` say, and `upper` inside it.
+
+    `on_open` is called when the handshake is done.
 
     A client that has not finished its handshake after `timeout` seconds is cut off without a word.
     """
@@ -335,6 +342,8 @@ def secure_link(settings: ServerTls, owner: LinkOwner, upper: Layer | None = Non
             timer.cancel()
         if settings.accepts is not None and not settings.accepts(layer):
             raise TransportError("the client's certificate is not one of those that are taken")
+        if on_open is not None:
+            on_open()
 
     layer = TlsLayer(
         settings.context,
