@@ -20,6 +20,7 @@ from contestants import describe_machine, start_nats_server
 
 import headwater
 from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
 from headwater.spark.options import parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
@@ -39,7 +40,7 @@ REPETITIONS = 3
 
 def fill(url: str, count: int) -> None:
     """A file-stored stream of `count` messages, each with two headers."""
-    client = BlockingClient.connect([url])
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
     client.api(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": ["bench.>"], "storage": "file"})
     host, port = url.removeprefix("nats://").split(":")
     with socket.create_connection((host, int(port))) as publisher:
@@ -82,7 +83,7 @@ def peer_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
 def reader_alone(url: str) -> Callable[[], object]:
     """Our range reader in this process: no Spark, one range, Arrow arrays not even wrapped."""
     options = parse_options({"servers": url, "stream": STREAM})
-    client = BlockingClient.connect([url])
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, STREAM)
     client.close()
     wanted = Range(state.stream, state.created, state.first, state.end)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from support.nats_server import NatsServer, start_nats_server
 
-from headwater.client.blocking import BlockingClient, Credentials, server_address
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
 from headwater.errors import (
     AuthorizationError,
-    ConfigError,
     EnvironmentProblem,
     JetStreamError,
     NoResponders,
@@ -66,39 +67,10 @@ def welcome(peer: socket.socket) -> bytes:
     return hello
 
 
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        ("nats://127.0.0.1:4333", ("127.0.0.1", 4333)),
-        ("127.0.0.1:4333", ("127.0.0.1", 4333)),
-        ("nats://example.org", ("example.org", 4222)),
-        ("nats://[::1]:4333/", ("::1", 4333)),
-        (" localhost ", ("localhost", 4222)),
-    ],
-)
-def test_server_urls(url: str, address: tuple[str, int]) -> None:
-    assert server_address(url) == address
-
-
-@pytest.mark.parametrize(
-    "url", ["", "nats://", "http://x:1", "nats://h:99999", "nats://h:x", "nats://h/path", "tls://h"]
-)
-def test_what_is_no_server_url_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError):
-        server_address(url)
-
-
-def test_credentials_in_a_url_are_refused_without_being_shown() -> None:
-    with pytest.raises(ConfigError) as refused:
-        server_address("nats://me:hunter2@127.0.0.1:4222")
-    assert "hunter2" not in str(refused.value)
-    assert "hunter2" not in repr(Credentials("me", "hunter2"))
-
-
 def test_the_first_server_that_answers_is_taken(server: NatsServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    client = BlockingClient.connect([f"nats://127.0.0.1:{port}", server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[f"nats://127.0.0.1:{port}", server.url]))
     assert client.info.port == server.port
     client.close()
 
@@ -107,11 +79,11 @@ def test_no_server_at_all_is_a_transport_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(TransportError):
-        BlockingClient.connect([f"nats://127.0.0.1:{port}"], timeout=2)
+        BlockingClient.connect(ClientOptions(servers=[f"nats://127.0.0.1:{port}"], connect_timeout=2))
 
 
 def test_jetstream_calls_return_their_answer_and_raise_its_error(server: NatsServer) -> None:
-    client = BlockingClient.connect([server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
     created = client.api("STREAM.CREATE.CALLS", {"name": "CALLS", "subjects": ["calls.>"]})
     assert created["config"]["name"] == "CALLS"
     with pytest.raises(JetStreamError) as refused:
@@ -122,7 +94,7 @@ def test_jetstream_calls_return_their_answer_and_raise_its_error(server: NatsSer
 
 
 def test_a_request_that_nobody_answers(server: NatsServer) -> None:
-    client = BlockingClient.connect([server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
     with pytest.raises(NoResponders):
         client.request("nobody.there", b"?")
     sid, inbox = client.subscribe()
@@ -133,7 +105,7 @@ def test_a_request_that_nobody_answers(server: NatsServer) -> None:
 
 
 def test_pulled_messages_reach_the_callers_parser(server: NatsServer) -> None:
-    client = BlockingClient.connect([server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
     client.api("STREAM.CREATE.PULLED", {"name": "PULLED", "subjects": ["pulled.>"]})
     for number in range(5):
         client.request(f"pulled.{number}", b"%d" % number)
@@ -163,17 +135,17 @@ def test_pulled_messages_reach_the_callers_parser(server: NatsServer) -> None:
 def test_wrong_credentials_are_an_authorization_error_and_right_ones_are_not(tmp_path: Path) -> None:
     with start_nats_server(tmp_path, "--user", "me", "--pass", "right", jetstream=False) as guarded:
         with pytest.raises(AuthorizationError):
-            BlockingClient.connect([guarded.url], credentials=Credentials("me", "wrong"))
-        BlockingClient.connect([guarded.url], credentials=Credentials("me", "right")).close()
+            BlockingClient.connect(ClientOptions(servers=[guarded.url], user="me", password="wrong"))
+        BlockingClient.connect(ClientOptions(servers=[guarded.url], user="me", password="right")).close()
     with start_nats_server(tmp_path, "--auth", "sesame", jetstream=False) as guarded:
         with pytest.raises(AuthorizationError):
-            BlockingClient.connect([guarded.url])
-        BlockingClient.connect([guarded.url], credentials=Credentials(token="sesame")).close()
+            BlockingClient.connect(ClientOptions(servers=[guarded.url]))
+        BlockingClient.connect(ClientOptions(servers=[guarded.url], token="sesame")).close()
 
 
 def test_a_server_without_jetstream_says_how_to_get_it(tmp_path: Path) -> None:
     with start_nats_server(tmp_path, jetstream=False) as plain:
-        client = BlockingClient.connect([plain.url])
+        client = BlockingClient.connect(ClientOptions(servers=[plain.url]))
         with pytest.raises(EnvironmentProblem, match="-js"):
             client.api("INFO")
         client.close()
@@ -190,7 +162,7 @@ def test_a_ping_while_waiting_is_answered() -> None:
         reply = asked.split(b"\r\n")[0].split(b" ")[2]
         peer.sendall(b"MSG %b 1 2\r\nhi\r\n" % reply)
 
-    client = BlockingClient.connect([fake(script)])
+    client = BlockingClient.connect(ClientOptions(servers=[fake(script)]))
     assert client.request("x", b"?", timeout=10) == (b"", b"hi")
     assert answered == [b"PONG\r\n"]
     client.close()
@@ -205,7 +177,7 @@ def test_what_the_server_says_in_place_of_an_answer_is_raised() -> None:
         peer.sendall(b"-ERR 'Something Else'\r\n")
         peer.recv(1)
 
-    client = BlockingClient.connect([fake(script)])
+    client = BlockingClient.connect(ClientOptions(servers=[fake(script)]))
     with pytest.raises(AuthorizationError, match="Permissions Violation"):
         client.request("x", b"?", timeout=10)
     with pytest.raises(ServerError, match="Something Else"):
@@ -216,10 +188,57 @@ def test_what_the_server_says_in_place_of_an_answer_is_raised() -> None:
 def test_a_server_that_speaks_another_protocol_is_a_remote_protocol_error() -> None:
     url = fake(lambda peer: peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     with pytest.raises(RemoteProtocolError):
-        BlockingClient.connect([url])
+        BlockingClient.connect(ClientOptions(servers=[url]))
 
 
-def test_a_server_that_demands_tls_is_refused_with_a_reason() -> None:
-    url = fake(lambda peer: peer.sendall(b'INFO {"tls_required":true} \r\n'))
-    with pytest.raises(EnvironmentProblem, match="TLS"):
-        BlockingClient.connect([url])
+def secured(directory: Path, more: str = "") -> tuple[NatsServer, Path]:
+    """A server with TLS for localhost, and the authority to trust; authority.pem, client.pem, client.key lie beside."""
+    authority = trustme.CA()
+    ca = directory / "authority.pem"
+    authority.cert_pem.write_to_path(str(ca))
+    for name, issued in (("server", authority.issue_cert("localhost")), ("client", authority.issue_cert("c@x.org"))):
+        issued.cert_chain_pems[0].write_to_path(str(directory / f"{name}.pem"))
+        issued.private_key_pem.write_to_path(str(directory / f"{name}.key"))
+    files = f'cert_file: "{directory}/server.pem", key_file: "{directory}/server.key", ca_file: "{ca}"'
+    config = directory / "tls.conf"
+    config.write_text(f"tls {{ {files}{more} }}\n")
+    return start_nats_server(directory, "-c", str(config)), ca
+
+
+@pytest.mark.parametrize("more", ["", ", verify: true", ", handshake_first: true"])
+def test_tls_is_spoken_where_the_server_wants_it(tmp_path: Path, more: str) -> None:
+    running, ca = secured(tmp_path, more)
+    with running as server:
+        url = f"nats://localhost:{server.port}"
+        options = ClientOptions(servers=[url], tls_ca=ca, tls_first="first" in more)
+        if "verify" in more:
+            with pytest.raises(TransportError):
+                BlockingClient.connect(options)
+            cert, key = tmp_path / "client.pem", tmp_path / "client.key"
+            options = ClientOptions(servers=[url], tls_ca=ca, tls_cert=cert, tls_key=key)
+        client = BlockingClient.connect(options)
+        assert client.api("STREAM.CREATE.TLS", {"name": "TLS", "subjects": ["tls"]})["config"]["name"] == "TLS"
+        sid, inbox = client.subscribe()
+        decoder = ColumnDecoder(sid, 1, 100, with_map=False, with_raw=False)
+        for _ in range(20):
+            client.request("tls", bytes(100_000))
+        config = {"ack_policy": "none", "deliver_policy": "all"}
+        consumer = client.api("CONSUMER.CREATE.TLS", {"stream_name": "TLS", "config": config})["name"]
+        client.pull("TLS", consumer, inbox, 20, 5.0)
+        parser, deadline = ServerOpParser(decoder), deadline_after(10)
+        while decoder.rows < 20:
+            client.feed(parser, deadline)
+            assert time.monotonic() < deadline
+        assert not client.feed(parser, deadline_after(0)), "nothing waits in the TLS layer"
+        client.close()
+
+
+def test_a_server_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    running, _ = secured(tmp_path)
+    with running as server, pytest.raises(TransportError, match="no TLS"):
+        BlockingClient.connect(ClientOptions(servers=[f"nats://localhost:{server.port}"]))
+
+
+def test_a_server_without_tls_is_refused_when_we_insist(server: NatsServer) -> None:
+    with pytest.raises(EnvironmentProblem, match="does not speak TLS"):
+        BlockingClient.connect(ClientOptions(servers=[server.url], tls=True))

@@ -99,8 +99,9 @@ def test_a_stream_that_is_deleted_while_nothing_comes_is_noticed(
 
 def test_a_work_queue_is_refused(nats_server: NatsServer) -> None:
     from headwater.client.blocking import BlockingClient
+    from headwater.client.options import ClientOptions
 
-    client = BlockingClient.connect([nats_server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[nats_server.url]))
     client.api("STREAM.CREATE.QUEUE", {"name": "QUEUE", "subjects": ["queue"], "retention": "workqueue"})
     client.close()
     planner = planner_for(nats_server.url, "QUEUE")

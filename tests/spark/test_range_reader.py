@@ -13,6 +13,7 @@ from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import delete_consumers, delete_message, delete_stream, fill, numbered, purge
 
 from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
 from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, RequestTimeout, TransportError
 from headwater.spark import connections, range_reader
 from headwater.spark.options import SourceOptions, parse_options
@@ -46,7 +47,7 @@ def options_for(url: str, stream: str, **more: str) -> SourceOptions:
 
 def whole(url: str, stream: str, start: int | None = None, end: int | None = None) -> Range:
     """The stream as it is now, or a part of it."""
-    client = BlockingClient.connect([url])
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, stream)
     client.close()
     return Range(stream, state.created, start or state.first, end or state.end)
@@ -80,7 +81,7 @@ def test_an_empty_range_asks_nobody() -> None:
 
 def test_consumers_are_gone_after_reading(filled: Server) -> None:
     read(whole(filled.url, "FILLED"), options_for(filled.url, "FILLED"))
-    client = BlockingClient.connect([filled.url])
+    client = BlockingClient.connect(ClientOptions(servers=[filled.url]))
     deadline = time.monotonic() + 10
     while client.api("CONSUMER.NAMES.FILLED").get("consumers"):
         assert time.monotonic() < deadline
@@ -186,13 +187,13 @@ def test_a_server_that_comes_back_is_read_on_from(tmp_path: Path) -> None:
 
 
 def test_connections_are_kept_for_the_next_range(filled: Server) -> None:
-    options = options_for(filled.url, "FILLED", readTimeout="19")
+    options = options_for(filled.url, "FILLED", user="nobody-else")
     wanted = whole(filled.url, "FILLED")
     read(wanted, options)
-    first = connections.take(options)
-    connections.give_back(options, first)
+    first = connections.take(options.server, 20)
+    connections.give_back(options.server, first)
     read(wanted, options)
-    again = connections.take(options)
+    again = connections.take(options.server, 20)
     assert again is first
     again.close()
 

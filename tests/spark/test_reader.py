@@ -2,10 +2,11 @@
 
 import json
 import pickle
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer
 from support.stream_filling import delete_stream, fill, numbered, purge
@@ -66,6 +67,40 @@ def next_of(offset: dict[str, Any], stream: str) -> int:
 def test_a_batch_is_what_lies_between_two_positions(filled: Server, options: dict[str, str], expected: range) -> None:
     reader = batch_reader(filled, "READ", **options)
     assert sequences(reader, reader.partitions()) == list(expected)
+
+
+def test_a_time_leads_to_the_first_message_stored_since(server: Server) -> None:
+    fill(server.url, "TIMES", ["times.*"], numbered("times", 5))
+    between = datetime.now(UTC)
+    fill(server.url, "TIMES", ["times.*"], numbered("times", 5, 5))
+    later = datetime.now(UTC) + timedelta(hours=1)
+    expected = {
+        ("startingTimestamp", between): [6, 7, 8, 9, 10],
+        ("endingTimestamp", between): [1, 2, 3, 4, 5],
+        ("startingTimestamp", later): [],
+        ("endingTimestamp", later): list(range(1, 11)),
+    }
+    for (name, moment), wanted in expected.items():
+        reader = batch_reader(server, "TIMES", **{name: moment.isoformat()})
+        assert sequences(reader, reader.partitions()) == wanted, (name, moment)
+    stream = stream_reader(server, "TIMES", startingTimestamp=str(int(between.timestamp() * 1000) + 1))
+    assert next_of(stream.initialOffset(), "TIMES") in (6, 7, 8, 9, 10, 11)  # milliseconds are coarse
+    stream.stop()
+
+
+def test_micro_batches_respect_a_limit_in_bytes(server: Server) -> None:
+    fill(server.url, "BYTES", ["bytes.*"], [("bytes.x", None, b"x" * 1000)] * 20)
+    reader = stream_reader(server, "BYTES", startingOffsets="earliest", maxBytesPerTrigger="6k")
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxBytes(6 << 10)
+    start = reader.initialOffset()
+    end = next_of(reader.latestOffset(start, limit), "BYTES")
+    assert 4 <= end - 1 <= 6
+    assert next_of(reader.latestOffset(start, ReadAllAvailable()), "BYTES") == 21
+    reader.stop()
+    both = stream_reader(server, "BYTES", startingOffsets="earliest", maxBytesPerTrigger="6k", maxOffsetsPerTrigger="2")
+    assert next_of(both.latestOffset(both.initialOffset(), both.getDefaultReadLimit()), "BYTES") == 3
+    both.stop()
 
 
 def test_a_batch_is_split_as_asked(filled: Server) -> None:

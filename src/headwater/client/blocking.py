@@ -11,17 +11,18 @@ While a subscription is being fed, its deliveries go to the caller's parser; a `
 the wire and drop them. So ask first, then pull. Nothing reconnects here: a lost connection raises TransportError, and
 the owner, who knows how far it had come, connects anew.
 
-Answers PING wherever it reads. One thread at a time.
+Who we are, whom we trust and how we travel is said by the same `ClientOptions` as for the asyncio client; WebSocket is not
+spoken here. Answers PING wherever it reads. One thread at a time.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from headwater.client.server_url import ServerAddress, parse_server_urls
 from headwater.errors import (
     AuthorizationError,
     ConfigError,
@@ -34,12 +35,14 @@ from headwater.errors import (
     TransportError,
 )
 from headwater.net.blocking import BlockingConnection, deadline_after
-from headwater.wire.handshake import ConnectOptions, ServerInfo, decode_info
+from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.publish import OpWriter
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
-DEFAULT_PORT: int = 4222
+if TYPE_CHECKING:
+    from headwater.client.options import ClientOptions
+
 MAILBOX_SID: int = 1
 AUTHORIZATION_TEXTS = (
     "authorization violation",
@@ -47,49 +50,6 @@ AUTHORIZATION_TEXTS = (
     "authentication expired",
     "permissions violation",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who we are. Never shown: the secrets are left out of `repr`."""
-
-    user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-
-    def options(self, name: str) -> ConnectOptions:
-        """CONNECT with these credentials."""
-        unset = msgspec.UNSET
-        return ConnectOptions(
-            verbose=False,
-            pedantic=False,
-            headers=True,
-            no_responders=True,
-            protocol=1,
-            name=name,
-            lang="python-headwater",
-            version="0.1.0",
-            user=self.user or unset,
-            password=self.password or unset,
-            auth_token=self.token or unset,
-        )
-
-
-def server_address(url: str) -> tuple[str, int]:
-    """Host and port of `nats://host:port` or `host:port`. Raises ConfigError, without quoting any secret."""
-    text = url.strip()
-    parts = urlsplit(text if "://" in text else f"nats://{text}")
-    if parts.username or parts.password or "@" in parts.netloc:
-        raise ConfigError("a server URL must not hold credentials here", hint="give user, password or token apart")
-    if parts.scheme == "tls":
-        raise ConfigError("TLS is not supported by the blocking client yet", value=url)
-    try:
-        port = parts.port
-    except ValueError as error:
-        raise ConfigError(f"{url!r} has a port that is no port number", value=url) from error
-    if parts.scheme != "nats" or not parts.hostname or parts.path.strip("/"):
-        raise ConfigError(f"{url!r} is no server URL", value=url, hint="for example nats://127.0.0.1:4222")
-    return parts.hostname, DEFAULT_PORT if port is None else port
 
 
 class _Mailbox(ServerOpHandler):
@@ -158,31 +118,24 @@ class BlockingClient:
         self.requests = 0  # how many questions were asked, of the broker or of JetStream
 
     @classmethod
-    def connect(
-        cls,
-        servers: Sequence[str],
-        *,
-        credentials: Credentials | None = None,
-        name: str = "headwater",
-        timeout: float = 5.0,
-    ) -> Self:
-        """Connect to the first of `servers` that answers within `timeout` seconds.
+    def connect(cls, options: "ClientOptions") -> Self:
+        """Connect to the first of `options.servers` that answers within `options.connect_timeout` seconds.
 
-        Raises ConfigError for a URL that is none, AuthorizationError when a server refuses the credentials, and
-        TransportError with the last failure when no server can be reached.
+        Raises ConfigError for a URL that is none or a file that cannot be used, AuthorizationError when a server refuses
+        the credentials, and TransportError with the last failure when no server can be reached.
         """
-        addresses = [server_address(url) for url in servers]
-        if not addresses:
-            raise ConfigError("no server to connect to", hint="for example nats://127.0.0.1:4222")
         failure: TransportError | None = None
-        for host, port in addresses:
+        for address in parse_server_urls(tuple(options.servers)):
+            if address.is_websocket:
+                raise ConfigError(f"{address.url}: WebSocket is for the asyncio client", value=address.url)
+            timeout = options.connect_timeout
             try:
-                client = cls(BlockingConnection.dial(host, port, deadline_after(timeout)), timeout)
+                client = cls(BlockingConnection.dial(address.host, address.port, deadline_after(timeout)), timeout)
             except TransportError as error:
                 failure = error
                 continue
             try:
-                client._handshake((credentials or Credentials()).options(name))
+                client._handshake(options, address)
             except TransportError as error:
                 client.close()
                 failure = error
@@ -194,21 +147,23 @@ class BlockingClient:
         assert failure is not None
         raise failure
 
-    def _handshake(self, options: ConnectOptions) -> None:
+    def _handshake(self, options: "ClientOptions", address: ServerAddress) -> None:
         deadline = deadline_after(self._timeout)
         mailbox = self._mailbox
+        if options.tls_first:
+            self._secure(options, address, deadline)
         while not mailbox.info:
             self._read(deadline, "INFO")
         self.info = decode_info(mailbox.info)
-        if self.info.tls_required:
-            raise EnvironmentProblem(
-                f"{self._connection.address} demands TLS, which the blocking client does not speak yet",
-                value=self._connection.address,
-            )
-        self._writer.connect(options)
+        if not options.tls_first and (self.info.tls_required or address.is_secure or options.wants_tls):
+            if not self.info.tls_required and not self.info.tls_available:
+                raise EnvironmentProblem(f"{address.where} does not speak TLS", value=address.where)
+            self._secure(options, address, deadline)
+        introduction = options.credentials.fill(options.introduction(), address, self.info.nonce)
+        self._writer.connect(introduction)
         self._writer.subscribe(f"{self._inbox}.*", "", MAILBOX_SID)
         self._writer.ping()
-        self._flush()
+        self.flush()
         try:
             while not mailbox.pongs:
                 self._read(deadline, "PONG")
@@ -217,10 +172,20 @@ class BlockingClient:
             self._check()
             raise
 
+    def _secure(self, options: "ClientOptions", address: ServerAddress, deadline: float) -> None:
+        """TLS from here on. The context is the program's own, or made of its files."""
+        from headwater.net.tls import client_context
+
+        context = options.tls
+        if isinstance(context, bool):
+            names = (options.tls_ca, options.tls_cert, options.tls_key)
+            context = client_context(*(Path(name) if name else None for name in names))
+        self._connection.secure(context, options.tls_hostname or address.verify_as or address.host, deadline)
+
     def publish(self, subject: str, payload: bytes = b"", reply: str = "") -> None:
         """Send one message without headers. Raises TransportError, and SubjectError for a subject that is none."""
         self._writer.publish(subject, reply, b"", payload)
-        self._flush()
+        self.flush()
 
     def request(self, subject: str, payload: bytes = b"", *, timeout: float | None = None) -> tuple[bytes, bytes]:
         """Ask and wait for the first answer: its header block and its payload.
@@ -276,13 +241,13 @@ class BlockingClient:
         self._last_sid += 1
         inbox = f"_INBOX.{secrets.token_hex(11)}"
         self._writer.subscribe(inbox, "", self._last_sid)
-        self._flush()
+        self.flush()
         return self._last_sid, inbox
 
     def unsubscribe(self, sid: int) -> None:
         """End deliveries; those already on their way come under a sid that nobody knows any more."""
         self._writer.unsubscribe(sid)
-        self._flush()
+        self.flush()
 
     def pull(self, stream: str, consumer: str, inbox: str, batch: int, expires: float, max_bytes: int = 0) -> None:
         """Ask a pull consumer for `batch` messages to `inbox`, of `max_bytes` together if that is not 0.
@@ -303,7 +268,7 @@ class BlockingClient:
         """Answer `count` PINGs that the caller's parser saw."""
         for _ in range(count):
             self._writer.pong()
-        self._flush()
+        self.flush()
 
     def feed(self, parser: ServerOpParser, deadline: float) -> bool:
         """Let `parser` have what has arrived, or what arrives until the deadline; False when nothing did.
@@ -322,6 +287,21 @@ class BlockingClient:
         received.consume(parser.parse(received.data, 0, received.filled))
         return True
 
+    @property
+    def output(self) -> OutputBuffer:
+        """Where ops may be appended, for the next `flush` to send."""
+        return self._output
+
+    def flush(self) -> None:
+        """Send what waits in `output`. Raises TransportError when the server does not take it in time."""
+        if self._output.size:
+            self._connection.send(self._output.take(), deadline_after(self._timeout))
+
+    def ping(self) -> None:
+        """Send PING, behind all that waits; the PONG is for whoever reads."""
+        self._writer.ping()
+        self.flush()
+
     def close(self) -> None:
         """Close the connection; nothing is flushed, for nothing waits."""
         self._connection.close()
@@ -329,10 +309,6 @@ class BlockingClient:
     @property
     def closed(self) -> bool:
         return self._connection.closed
-
-    def _flush(self) -> None:
-        if self._output.size:
-            self._connection.send(self._output.take(), deadline_after(self._timeout))
 
     def _read(self, deadline: float, awaited: str) -> None:
         """Read once for the mailbox. Raises what came in place of what was awaited."""

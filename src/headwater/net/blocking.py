@@ -4,16 +4,20 @@ Deadlines are points on the `time.monotonic` clock, not durations, so that one d
 many reads it takes. A deadline that passes while reading is an answer (`False`), for a caller may want to wait on; one
 that passes while connecting or writing is a `TransportError`, for a connection with half an op sent is of no more use.
 
-Used where asyncio has no place: Spark's executors and its planner. No threads, no TLS yet.
+Used where asyncio has no place: Spark's executors and its planner. No threads. TLS is the standard library's, around the
+socket; what it has decrypted and not handed out yet is asked for before the socket is waited on.
 """
 
 import socket
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from headwater.errors import ConnectionClosed, TransportError
 from headwater.wire.receive import ReceiveBuffer
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 RECEIVE_SIZE: int = 1 << 20  # bytes asked of one recv; a replay fills it, and fewer calls leave more CPU to decoding
 
@@ -31,6 +35,8 @@ class BlockingConnection:
         self.address = address
         self.received = ReceiveBuffer(RECEIVE_SIZE)
         self.closed = False
+        # what says that nothing came in time; a TLS socket has a word of its own for it
+        self._not_yet: tuple[type[OSError], ...] = (TimeoutError, BlockingIOError)
 
     @classmethod
     def dial(cls, host: str, port: int, deadline: float) -> Self:
@@ -42,6 +48,19 @@ class BlockingConnection:
             raise TransportError(f"cannot connect to {address}: {error}", value=address) from error
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(peer, address)
+
+    def secure(self, context: "SSLContext", name: str, deadline: float) -> None:
+        """TLS from here on, with a server whose certificate is for `name`. Raises TransportError; it is closed then."""
+        import ssl
+
+        self._check_open()
+        self._not_yet = (TimeoutError, BlockingIOError, ssl.SSLWantReadError)
+        try:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._socket = context.wrap_socket(self._socket, server_hostname=name)
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            self.close()
+            raise TransportError(f"no TLS with {self.address}: {error}", value=self.address) from error
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data`. Raises TransportError; the connection is closed then."""
@@ -63,7 +82,7 @@ class BlockingConnection:
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0))
             count = self._socket.recv_into(self.received.writable())
-        except (TimeoutError, BlockingIOError):
+        except self._not_yet:
             return False
         except OSError as error:
             self.close()

@@ -9,32 +9,32 @@ import atexit
 import os
 
 from headwater.client.blocking import BlockingClient
-from headwater.spark.options import SourceOptions
+from headwater.spark.server_options import ServerOptions
 
 CONNECT_TIMEOUT = 5.0  # seconds per server
 KEPT = 4  # idle connections per key
 
-_Key = tuple[int, tuple[str, ...], str, str, str]
+_Key = tuple[int, ServerOptions]
 _idle: dict[_Key, list[BlockingClient]] = {}
 
 
-def take(options: SourceOptions, *, fresh: bool = False) -> BlockingClient:
-    """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises."""
-    idle = _idle.get(_key(options), [])
+def take(server: ServerOptions, patience: float, *, fresh: bool = False) -> BlockingClient:
+    """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises.
+
+    `patience` is how many seconds a caller would wait at most; a server gets no more than `CONNECT_TIMEOUT` of them.
+    """
+    idle = _idle.get(_key(server), [])
     while idle:
         client = idle.pop()
         if not fresh and not client.closed:
             return client
         client.close()
-    timeout = min(CONNECT_TIMEOUT, options.read_timeout)
-    return BlockingClient.connect(
-        options.servers, credentials=options.credentials(), name="headwater-spark", timeout=timeout
-    )
+    return BlockingClient.connect(server.client_options("headwater-spark", min(CONNECT_TIMEOUT, patience)))
 
 
-def give_back(options: SourceOptions, client: BlockingClient) -> None:
+def give_back(server: ServerOptions, client: BlockingClient) -> None:
     """Keep a client whose last exchange ended in order; close one too many."""
-    idle = _idle.setdefault(_key(options), [])
+    idle = _idle.setdefault(_key(server), [])
     if client.closed or len(idle) >= KEPT:
         client.close()
     else:
@@ -49,5 +49,5 @@ def close_idle() -> None:
             idle.pop().close()
 
 
-def _key(options: SourceOptions) -> _Key:
-    return os.getpid(), options.servers, options.user, options.password, options.token
+def _key(server: ServerOptions) -> _Key:
+    return os.getpid(), server

@@ -56,6 +56,8 @@ class StreamState:
     first: int
     end: int
     retention: str
+    messages: int = 0
+    bytes: int = 0
 
     @classmethod
     def from_info(cls, info: Mapping[str, Any]) -> Self:
@@ -67,9 +69,14 @@ class StreamState:
             first = int(state["first_seq"]) or end
             config = info["config"]
             retention = str(config.get("retention", "limits"))
-            return cls(str(config["name"]), str(info["created"]), first, end, retention)
+            held = int(state.get("messages", 0)), int(state.get("bytes", 0))
+            return cls(str(config["name"]), str(info["created"]), first, end, retention, *held)
         except (KeyError, TypeError, ValueError) as error:
             raise RemoteProtocolError(f"STREAM.INFO was answered without {error}", value=dict(info)) from error
+
+    def messages_in(self, size: int) -> int:
+        """About how many messages of this stream have `size` bytes together, by its mean; at least one."""
+        return max(1, size * self.messages // self.bytes) if self.bytes else 1
 
     def at(self, sequence: int) -> StreamOffset:
         return StreamOffset(self.stream, sequence, self.created)

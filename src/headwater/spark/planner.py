@@ -12,6 +12,7 @@ no longer than `WAIT_SECONDS`.
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from headwater.client.blocking import BlockingClient
@@ -32,6 +33,7 @@ T = TypeVar("T")
 WAIT_SECONDS = 0.25
 REFRESH_SECONDS = 5.0  # a stream that is deleted while nothing comes is noticed this late
 RETRY_PAUSE = 0.2
+FIRST_SECONDS = 5.0  # for the one message that a time is looked up by
 
 
 class StreamPlanner:
@@ -58,6 +60,10 @@ class StreamPlanner:
         check_readable(state)
         self._refreshed = time.monotonic()
         return state
+
+    def sequence_at(self, moment: datetime) -> int:
+        """The sequence of the first message that was stored at `moment` or later; the end of the stream if none was."""
+        return self._persistently(lambda client: first_since(client, self._options.stream, moment)) or self.state().end
 
     def wait_beyond(self, end: int) -> StreamState | None:
         """Wait a little for a message at sequence `end` or later; the state then, or None when none came."""
@@ -89,7 +95,7 @@ class StreamPlanner:
         while True:
             try:
                 if self._client is None:
-                    self._client = connections.take(self._options, fresh=True)
+                    self._client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
                 return ask(self._client)
             except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
                 self.close()
@@ -103,6 +109,28 @@ class StreamPlanner:
                 raise
 
 
+def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:
+    """The first sequence stored at `moment` or later, found by a consumer that starts there; 0 when there is none."""
+    consumer, pending = create_consumer(client, stream, moment, headers_only=True)
+    decoder = ColumnDecoder(0, 1, 1 << 62, with_map=False, with_raw=False)
+    if pending:
+        sid, inbox = client.subscribe()
+        decoder.resubscribe(sid)
+        parser = ServerOpParser(decoder)
+        deadline = deadline_after(FIRST_SECONDS)
+        client.pull(stream, consumer, inbox, 1, FIRST_SECONDS)
+        while not decoder.received and not decoder.statuses and time.monotonic() < deadline:
+            client.feed(parser, deadline)
+            client.pong(decoder.answered_pings())
+            if decoder.errors or decoder.violation:
+                raise TransportError(f"looking for a time in {stream} failed: {decoder.errors or decoder.violation}")
+        client.unsubscribe(sid)
+        if not decoder.received:
+            raise RequestTimeout(f"{stream} did not send its first message since {moment}", value=stream)
+    client.forget_consumer(stream, consumer)
+    return decoder.position
+
+
 class _Sentinel:
     """A consumer that stands at the end of the stream and delivers what comes first there."""
 
@@ -110,7 +138,7 @@ class _Sentinel:
         self._client = client
         self._stream = options.stream
         self._end = end
-        self._consumer, pending = create_consumer(client, options.stream, end, options, headers_only=True)
+        self._consumer, pending = create_consumer(client, options.stream, end, options.subjects, headers_only=True)
         self._sid, self._inbox = client.subscribe()
         self._decoder = ColumnDecoder(self._sid, end, end + 1, with_map=False, with_raw=False)
         self._parser = ServerOpParser(self._decoder)

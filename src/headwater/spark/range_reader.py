@@ -19,7 +19,8 @@ read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from headwater.client.blocking import BlockingClient
@@ -92,7 +93,7 @@ def read_range(wanted: Range, options: SourceOptions) -> Iterator[Columns]:
 
 def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, fresh: bool) -> Iterator[Columns]:
     """Read on from the decoder's position, until the range is complete or something breaks."""
-    client = connections.take(options, fresh=fresh)
+    client = connections.take(options.server, options.read_timeout, fresh=fresh)
     try:
         _refuse_loss(stream_state(client, wanted.stream), wanted, decoder.position + 1, options)
         yield from _Replay(client, decoder, wanted, options).run()
@@ -102,7 +103,7 @@ def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, f
         # In mid-exchange: what is still to come on this connection would meet the wrong reader.
         client.close()
         raise
-    connections.give_back(options, client)
+    connections.give_back(options.server, client)
 
 
 class _Replay:
@@ -121,7 +122,7 @@ class _Replay:
     def run(self) -> Iterator[Columns]:
         """Columns whenever enough rows have come; what is left at the end stays in the decoder."""
         client, decoder, stream = self.client, self.decoder, self.wanted.stream
-        consumer, pending = create_consumer(client, stream, decoder.position + 1, self.options)
+        consumer, pending = create_consumer(client, stream, decoder.position + 1, self.options.subjects)
         if pending == 0:
             decoder.finish()
         else:
@@ -218,12 +219,15 @@ def stream_state(client: BlockingClient, stream: str) -> StreamState:
 
 
 def create_consumer(
-    client: BlockingClient, stream: str, start: int, options: SourceOptions, *, headers_only: bool = False
+    client: BlockingClient,
+    stream: str,
+    start: int | datetime,
+    subjects: Sequence[str] = (),
+    *,
+    headers_only: bool = False,
 ) -> tuple[str, int]:
-    """An ephemeral pull consumer from sequence `start` on: its name, and how many messages it has."""
+    """An ephemeral pull consumer from a sequence or a time on: its name, and how many messages it has."""
     config: dict[str, Any] = {
-        "deliver_policy": "by_start_sequence",
-        "opt_start_seq": start,
         "ack_policy": "none",
         "replay_policy": "instant",
         "max_deliver": -1,
@@ -231,12 +235,16 @@ def create_consumer(
         "num_replicas": 1,
         "mem_storage": True,
     }
+    if isinstance(start, int):
+        config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
+    else:
+        config |= {"deliver_policy": "by_start_time", "opt_start_time": start.isoformat().replace("+00:00", "Z")}
     if headers_only:
         config["headers_only"] = True
-    if len(options.subjects) == 1:
-        config["filter_subject"] = options.subjects[0]
-    elif options.subjects:
-        config["filter_subjects"] = list(options.subjects)
+    if len(subjects) == 1:
+        config["filter_subject"] = subjects[0]
+    elif subjects:
+        config["filter_subjects"] = list(subjects)
     created = client.api(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
     try:
         return str(created["name"]), int(created.get("num_pending", 0))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headwater.errors import ConfigError, DataLossError
 from headwater.spark.offsets import StreamOffset, StreamState
-from headwater.spark.options import Position
+from headwater.spark.options import Edge
 
 # A task costs about 100 ms when cold, as much as decoding 50,000 rows: smaller pieces are slower, not faster.
 ROWS_WORTH_A_PARTITION = 100_000
@@ -30,7 +30,7 @@ class Range:
         return self.end - self.start
 
 
-def resolve(position: Position, state: StreamState) -> int:
+def resolve(position: Edge | int, state: StreamState) -> int:
     """The sequence that a position means now. A number before the first message stays as it is: `check` judges it."""
     match position:
         case "earliest":

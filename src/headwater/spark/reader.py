@@ -9,11 +9,18 @@ a restart, must mean the same rows. They do, because a range is sequences of a s
 
 import logging
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, record_batch
@@ -60,9 +67,18 @@ def accept_start(start: StreamOffset, state: StreamState, options: SourceOptions
     return resumed(start, state)
 
 
-def starting_offset(position: Position, state: StreamState, options: SourceOptions) -> StreamOffset:
+def sequence_of(position: Position, state: StreamState, planner: StreamPlanner) -> int:
+    """The sequence that a position means now; of a time, the first one since then that is still there."""
+    if isinstance(position, datetime):
+        return planner.sequence_at(position)
+    return resolve(position, state)
+
+
+def starting_offset(
+    position: Position, state: StreamState, planner: StreamPlanner, options: SourceOptions
+) -> StreamOffset:
     """Where a read begins that has no checkpoint. A sequence beyond the end is a place to wait at, not a loss."""
-    first = state.at(resolve(position, state))
+    first = state.at(sequence_of(position, state, planner))
     return first if first.next >= state.end else accept_start(first, state, options)
 
 
@@ -78,10 +94,10 @@ class JetStreamBatchReader(DataSourceReader):
         planner = StreamPlanner(options)
         try:
             state = planner.state()
+            start = starting_offset(options.starting or "earliest", state, planner, options).next
+            end = max(start, min(sequence_of(options.ending, state, planner), state.end))
         finally:
             planner.close()
-        start = starting_offset(options.starting or "earliest", state, options).next
-        end = max(start, min(resolve(options.ending, state), state.end))
         ranges = split(Range(state.stream, state.created, start, end), options.min_partitions)
         # Spark puts a partition without a range in place of an empty list.
         return [RangePartition(piece) for piece in ranges or [Range(state.stream, state.created, start, start)]]
@@ -105,12 +121,15 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def initialOffset(self) -> dict[str, Any]:
         # Asked twice before the first batch: "latest" must not move in between.
         if self._initial is None:
-            self._initial = starting_offset(self._options.starting or "latest", self._observe(), self._options)
+            position = self._options.starting or "latest"
+            self._initial = starting_offset(position, self._observe(), self._planner, self._options)
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._options.max_offsets_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
+        if rows is not None:  # the engine knows no limit of both; the other one is laid over it in latestOffset
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._observe().end
@@ -122,8 +141,18 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             state = self._observe_beyond(begin)
         begin = accept_start(begin, state, self._options)
         available = state.end if self._target is None else min(state.end, self._target)
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        most = self._most(limit, state)
         return state.at(bounded(begin.next, available, most)).to_json()
+
+    def _most(self, limit: ReadLimit, state: StreamState) -> int | None:
+        """Sequences that the next batch may have; None for any number, which the engine may ask for at any time."""
+        if isinstance(limit, ReadAllAvailable):
+            return None
+        limits = [limit.max_rows] if isinstance(limit, ReadMaxRows) else []
+        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes_per_trigger
+        if size is not None:
+            limits.append(state.messages_in(size))
+        return min(limits, default=None)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return None if self._seen is None else self._seen.at(self._seen.end).to_json()

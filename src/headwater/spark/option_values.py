@@ -1,0 +1,98 @@
+"""From Spark's strings to checked values: what the options of source and sink have in common.
+
+Spark hands over strings with lower-cased names and ignores what it does not know. So an unknown option is an error that
+names its nearest neighbour, and a wrong value one that names its option. Nobody's secret is a value here, only
+references to them (`headwater.spark.server_options`).
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from headwater.errors import ConfigError, HeadwaterError
+
+T = TypeVar("T")
+
+
+def lowered(given: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The options by their lower-cased names. Raises ConfigError for one that is none of `names`."""
+    options = {name.lower(): value for name, value in given.items()}
+    known = {name.lower(): name for name in names}
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"known are {', '.join(names)}"
+            raise ConfigError(f"unknown option {name!r}", value=name, hint=hint)
+    return options
+
+
+def parsed(options: Mapping[str, str], name: str, parse: Callable[[str], T], default: T) -> T:
+    """The option through `parse`, with the option's name in front of whatever that refuses."""
+    text = options.get(name.lower())
+    if text is None:
+        return default
+    try:
+        return parse(text.strip())
+    except (HeadwaterError, ValueError) as error:
+        raise ConfigError(f"option {name}: {error}", value=text) from error
+
+
+def listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise ValueError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    value = float(text.removesuffix("s"))
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{text!r} is no time in seconds above 0")
+    return value
+
+
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def size(text: str) -> int:
+    """Bytes, as Spark writes sizes: 1048576, 512k, 64m, 1g."""
+    number = text.lower().rstrip("kmgb")
+    unit = text.lower()[len(number) :]
+    unit = unit if len(unit) < 2 else unit.removesuffix("b")
+    if unit not in _UNITS:
+        raise ValueError(f"{text!r} is no size in bytes, such as 64m")
+    return count(number) * _UNITS[unit]
+
+
+def truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """A parser that takes one of some words, whatever their case."""
+
+    def choose(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(f"{text!r} is none of {', '.join(choices)}")
+        return text.lower()
+
+    return choose
+
+
+def instant(text: str) -> datetime:
+    """A time: ISO 8601 with a zone, or milliseconds since 1970, as Spark's Kafka source takes them."""
+    if text.isascii() and text.isdigit():
+        return datetime.fromtimestamp(int(text) / 1000, UTC)
+    try:
+        value = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time such as 2026-11-21T03:49:36Z, nor milliseconds since 1970") from None
+    if value.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return value.astimezone(UTC)

@@ -1,0 +1,145 @@
+"""Whom to connect to, and as whom: the options that source and sink share, with the client's meaning.
+
+Spark writes options into plans, event logs and checkpoints. So a secret is never an option but a reference to one
+(`env:NAME` or `file:PATH`), or the path of a file (`creds`, `tlsKey`), or the name of a NATS context; all of them are
+resolved in the process that connects, and must be there on every machine that runs a worker. Half a secret is still a
+secret: no message of this module quotes the value of `password`, `token` or `nkey`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.client.server_url import parse_server_url
+from headwater.errors import ConfigError
+from headwater.spark.option_values import listed, parsed, truth
+
+if TYPE_CHECKING:
+    from headwater.client.options import ClientOptions
+
+DEFAULT_SERVERS: tuple[str, ...] = ("nats://127.0.0.1:4222",)
+NAMES = (
+    "servers",
+    "context",
+    "user",
+    "password",
+    "token",
+    "nkey",
+    "creds",
+    "tls",
+    "tlsCa",
+    "tlsCert",
+    "tlsKey",
+    "tlsFirst",
+    "tlsHostname",
+)
+SECRETS = ("password", "token", "nkey")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """As the options say; `password`, `token` and `nkey` are references, `creds` and the TLS files are paths."""
+
+    servers: tuple[str, ...] = DEFAULT_SERVERS
+    context: str = ""
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    nkey: str = ""
+    creds: str = ""
+    tls: bool = False
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_first: bool = False
+    tls_hostname: str = ""
+
+    def client_options(self, name: str, timeout: float) -> "ClientOptions":
+        """The client's options, secrets included: not to be shown. Raises ConfigError for a reference that leads nowhere."""
+        from headwater.client.contexts import find_options
+        from headwater.client.options import ConnectArguments
+
+        said = {
+            "context": self.context,
+            "user": self.user,
+            "password": resolve(self.password, "password"),
+            "token": resolve(self.token, "token"),
+            "nkey_seed": resolve(self.nkey, "nkey"),
+            "creds": self.creds,
+            "tls": self.tls,
+            "tls_ca": self.tls_ca,
+            "tls_cert": self.tls_cert,
+            "tls_key": self.tls_key,
+            "tls_first": self.tls_first,
+            "tls_hostname": self.tls_hostname,
+        }
+        arguments = ConnectArguments(name=name, connect_timeout=timeout)
+        arguments.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
+        return find_options(self.servers or None, arguments)
+
+
+def parse_server_options(options: Mapping[str, str]) -> ServerOptions:
+    """From lower-cased options. Raises ConfigError, naming the option."""
+    context = options.get("context", "").strip()
+    default: tuple[str, ...] = () if context else DEFAULT_SERVERS
+    servers = parsed(options, "servers", _servers, default)
+    for secret in SECRETS:
+        _check_reference(options.get(secret, ""), secret)
+    if bool(options.get("tlscert")) != bool(options.get("tlskey")):
+        raise ConfigError("a client certificate needs both options, tlsCert and tlsKey")
+    return ServerOptions(
+        servers=servers,
+        context=context,
+        user=options.get("user", ""),
+        password=options.get("password", ""),
+        token=options.get("token", ""),
+        nkey=options.get("nkey", ""),
+        creds=options.get("creds", ""),
+        tls=parsed(options, "tls", truth, False),
+        tls_ca=options.get("tlsca", ""),
+        tls_cert=options.get("tlscert", ""),
+        tls_key=options.get("tlskey", ""),
+        tls_first=parsed(options, "tlsFirst", truth, False),
+        tls_hostname=options.get("tlshostname", ""),
+    )
+
+
+def resolve(reference: str, name: str) -> str:
+    """The secret behind `env:NAME` or `file:PATH`; empty for no reference. Raises ConfigError, without the secret."""
+    kind, _, target = reference.partition(":")
+    if kind == "env":
+        if target not in os.environ:
+            raise ConfigError(f"option {name}: no environment variable {target!r} in this process", value=target)
+        return os.environ[target]
+    if kind == "file":
+        try:
+            return Path(target).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"option {name}: cannot read {target!r} in this process: {error}", value=target
+            ) from error
+    return ""
+
+
+def _servers(text: str) -> tuple[str, ...]:
+    urls = listed(text)
+    for url in urls:
+        address = parse_server_url(url)
+        if address.user or address.password or address.token:
+            raise ConfigError("a server URL must not hold credentials here", hint="give user, password or token apart")
+        if address.is_websocket:
+            raise ConfigError(f"{address.url}: WebSocket is not for Spark", value=address.url)
+    if not urls:
+        raise ConfigError("no server is named", hint="for example nats://127.0.0.1:4222")
+    return urls
+
+
+def _check_reference(reference: str, name: str) -> None:
+    kind, _, target = reference.partition(":")
+    if reference and (kind not in ("env", "file") or not target):
+        raise ConfigError(
+            f"option {name} must say where the secret is, not what it is: Spark writes options into checkpoints",
+            hint="env:NAME or file:PATH",
+        )

@@ -1,0 +1,91 @@
+"""Whom to connect to and as whom: as the client has it, and no secret shows."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from headwater.errors import ConfigError
+from headwater.spark.option_values import lowered
+from headwater.spark.server_options import NAMES, ServerOptions, parse_server_options
+
+
+def parsed(**options: str) -> ServerOptions:
+    return parse_server_options(lowered(options, NAMES))
+
+
+def test_every_option_reaches_the_client(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sesame\n")
+    given = {
+        "servers": "nats://a:1, b:2",
+        "user": "u",
+        "password": f"file:{secret}",
+        "token": f"file:{secret}",
+        "nkey": f"file:{secret}",
+        "creds": "/c",
+        "tls": "true",
+        "tlsCa": "/ca",
+        "tlsCert": "/cert",
+        "tlsKey": "/key",
+        "tlsFirst": "true",
+        "tlsHostname": "h",
+    }
+    assert set(given) == set(NAMES) - {"context"}
+    options = parsed(**given).client_options("name", 3.0)
+    assert options.servers == ("nats://a:1", "b:2")
+    assert (options.name, options.connect_timeout) == ("name", 3.0)
+    assert (options.user, options.password, options.token, options.nkey_seed) == ("u", "sesame", "sesame", "sesame")
+    assert (options.creds, options.tls, options.tls_first, options.tls_hostname) == ("/c", True, True, "h")
+    assert (options.tls_ca, options.tls_cert, options.tls_key) == ("/ca", "/cert", "/key")
+
+
+def test_without_options_the_server_is_the_local_one_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NATS_URL", "nats://elsewhere:1")
+    assert parsed().client_options("n", 1.0).servers == ("nats://127.0.0.1:4222",)
+
+
+def test_a_context_brings_servers_and_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "nats" / "context").mkdir(parents=True)
+    context = {"url": "nats://a:1", "user": "u", "password": "p"}
+    (tmp_path / "nats" / "context" / "shop.json").write_bytes(msgspec.json.encode(context))
+    options = parsed(context="shop").client_options("n", 1.0)
+    assert (options.servers, options.user, options.password) == (("nats://a:1",), "u", "p")
+
+
+@pytest.mark.parametrize("name", ["password", "token", "nkey"])
+@pytest.mark.parametrize("value", ["hunter2", "env:", "file", "plain:hunter2"])
+def test_a_secret_itself_is_refused_and_not_quoted(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed(**{name: value})
+    assert "hunter2" not in f"{refused.value} {refused.value.value} {refused.value.__cause__}"
+
+
+@pytest.mark.parametrize("url", ["nats://me:hunter2@h", "nats://hunter2@h", "ws://h", "http://h", ","])
+def test_a_url_is_a_place_and_nothing_else(url: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed(servers=url)
+    assert "hunter2" not in f"{refused.value} {refused.value.value} {refused.value.__cause__}".replace(url, "")
+
+
+def test_a_certificate_needs_its_key() -> None:
+    with pytest.raises(ConfigError, match="tlsKey"):
+        parsed(tlsCert="/c")
+
+
+def test_references_are_resolved_where_they_are_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("sesame\n")
+    options = parsed(user="me", password="env:HW_TEST_PASSWORD", token=f"file:{secret}")
+    with pytest.raises(ConfigError, match="HW_TEST_PASSWORD"):
+        options.client_options("n", 1.0)
+    monkeypatch.setenv("HW_TEST_PASSWORD", "hunter2")
+    found = options.client_options("n", 1.0)
+    assert (found.user, found.password, found.token) == ("me", "hunter2", "sesame")
+    assert "hunter2" not in f"{options!r} {found!r}"
+    secret.unlink()
+    with pytest.raises(ConfigError, match="cannot read"):
+        options.client_options("n", 1.0)
