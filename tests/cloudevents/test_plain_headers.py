@@ -123,8 +123,11 @@ def test_any_bytes_are_read_as_the_long_way_reads_them_or_not_at_all(text: bytes
 def test_block_is_written_when_every_value_stands_for_itself(event: CloudEvent) -> None:
     block = write_plain(event, b"N: 1\r\n")
     values: list[Any] = list(event.attributes.values())
-    if all(isinstance(value, str) and encode_header_value(value) == value for value in values):
+    plain = all(isinstance(value, str) and encode_header_value(value) == value for value in values)
+    if plain and event.kind is not DataKind.TEXT:
         lines = [f"ce-{name}: {value!s}\r\n" for name, value in event.attributes.items()]
+        if event.kind is DataKind.JSON and event.datacontenttype is None:
+            lines.append("ce-datacontenttype: application/json\r\n")
         assert block == ("NATS/1.0\r\n" + "".join(lines) + "N: 1\r\n\r\n").encode()
     else:
         assert block is None

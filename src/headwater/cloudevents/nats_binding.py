@@ -55,7 +55,6 @@ ContentMode = Literal["binary", "structured"]
 Pairs = Iterable[tuple[str, str]]
 
 _ATTRIBUTE_OF: Final = {PREFIX + name: name for name in rules.CORE}
-_IMPLIED_LINE: Final = f"{PREFIX}datacontenttype: {JSON_CONTENT_TYPE}\r\n".encode()
 
 
 class NATSMessage(NamedTuple):
@@ -86,22 +85,17 @@ def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
     The content type that JSON data implies is made explicit. Raises CloudEventError for text that its declared charset
     cannot hold.
     """
-    kind = event.kind
-    payload = _in_charset(event) if kind is DataKind.TEXT else event.payload
-    implied = kind is DataKind.JSON and event.datacontenttype is None
-    more = _IMPLIED_LINE if implied else b""
-    if msg_id:
-        more += f"{NatsHeader.MSG_ID.value}: {message_id(event)}\r\n".encode("ascii")
+    more = f"{NatsHeader.MSG_ID.value}: {message_id(event)}\r\n".encode("ascii") if msg_id else b""
     block = write_plain(event, more)
     if block is not None:
-        return _message((Headers.of_plain(block), payload))
+        return _message((Headers.of_plain(block), event.payload))
     attributes = event.attributes
     pairs = [(PREFIX + name, encode_header_value(canonical_string(name, value))) for name, value in attributes.items()]
-    if implied:
+    if event.kind is DataKind.JSON and event.datacontenttype is None:
         pairs.append((PREFIX + "datacontenttype", JSON_CONTENT_TYPE))
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
-    return NATSMessage(Headers.of_checked(pairs), payload)
+    return NATSMessage(Headers.of_checked(pairs), _in_charset(event) if event.kind is DataKind.TEXT else event.payload)
 
 
 def to_structured(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:

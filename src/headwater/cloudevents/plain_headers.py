@@ -28,10 +28,12 @@ COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
 _ABSENT = DataKind.ABSENT
 _BINARY = DataKind.BINARY
 _JSON = DataKind.JSON
+_TEXT = DataKind.TEXT
 Attributes = dict[str, Any]  # as a name, because Cython reads the two brackets otherwise than the .pxd
 Characters = bytes  # compiled, a pointer to them: bytes end with a NUL, so one look behind the end is in bounds
 Writable = bytearray  # compiled, a pointer into bytes that nobody has seen yet
 
+_IMPLIED_LINE = b"ce-datacontenttype: application/json\r\n"
 _FIRST_LINE = b"NATS/1.0\r\n"
 
 
@@ -118,9 +120,14 @@ def _concerns_events(name: bytes) -> bool:
 def write_plain(event: CloudEvent, more: bytes) -> bytes | None:
     """The header block of an event whose attributes are Strings that stand for themselves, else None.
 
+    None for text too, whose charset may have to be changed. The content type that JSON data implies is made explicit.
     `more`: further lines, each with its CRLF, which go to the end.
     """
     attributes = event._attributes
+    if event._kind is _TEXT:
+        return None
+    if event._kind is _JSON and "datacontenttype" not in attributes:
+        more = _IMPLIED_LINE + more
     if not cython.compiled:
         return _write_interpreted(attributes, more)
     size: cython.Py_ssize_t = 12 + len(more)
