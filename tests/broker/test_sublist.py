@@ -2,9 +2,11 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fake_link import FakeLink
 
-from headwater.broker.sublist import CACHE_SIZE, Sublist, Subscription
+from headwater.broker.sublist import CACHE_SIZE, Outlet, Sublist, Subscription
 from headwater.model.subject import is_valid_subject, matches
+from headwater.wire.memory import OutputBuffer
 
 tokens = st.sampled_from([b"a", b"b", b"*", b">", b"a*"])
 subjects = st.lists(tokens, min_size=1, max_size=4).map(b".".join)
@@ -68,15 +70,48 @@ def test_a_queue_group_is_one_group_across_literal_and_wildcard_subscriptions() 
 
 def test_a_match_is_reused_until_interest_changes() -> None:
     sublist = Sublist()
-    first = sublist.match(b"a")
-    assert sublist.match(b"a") is first
+    sublist.insert(Subscription(b"a.>", b"", b"0"))
+    first = sublist.match(b"a.b")
+    assert sublist.match(b"a.b") is first
+    assert sublist.match(b"a.c") is first, "whoever reaches the same subscriptions shares them"
     sublist.insert(Subscription(b"z", b"", b"1"))
-    assert sublist.match(b"a") is not first
+    assert sublist.match(b"a.b") is not first
 
 
-def test_a_flood_of_one_time_subjects_does_not_grow_the_cache() -> None:
+def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:
     sublist = Sublist()
-    kept = sublist.match(b"first")
-    for number in range(CACHE_SIZE):
+    sublist.insert(Subscription(b"once.*", b"", b"0"))
+    for number in range(3 * CACHE_SIZE):
+        if number % 4 == 0:
+            sublist.insert(Subscription(b"once.%d" % number, b"", b"1"))
+        expected = 2 if number % 4 == 0 else 1
+        assert len(sublist.match(b"once.%d" % number).plain) == expected
+
+
+def test_so_many_different_answers_are_not_all_kept() -> None:
+    sublist = Sublist()
+    for number in range(CACHE_SIZE + 2):
+        sublist.insert(Subscription(b"once.%d" % number, b"", b"1"))
+    first = sublist.match(b"once.0")
+    for number in range(1, CACHE_SIZE + 2):
         sublist.match(b"once.%d" % number)
-    assert sublist.match(b"first") is not kept
+    assert sublist.match(b"once.0").plain == first.plain
+
+
+def test_only_clients_that_get_one_message_each_are_separate() -> None:
+    link, output = FakeLink(), OutputBuffer()
+    one, other = Outlet(link, output), Outlet(link, output)
+    sublist = Sublist()
+    sublist.insert(Subscription(b"a", b"", b"1", one))
+    sublist.insert(Subscription(b"a", b"", b"1", other))
+    sublist.insert(Subscription(b"b", b"q", b"2", one))
+    sublist.insert(Subscription(b"c.*", b"", b"3", one))
+    sublist.insert(Subscription(b"c.>", b"", b"4", one))
+    sublist.insert(Subscription(b"d", b"", b"", None, lambda *_: None))
+    assert [sublist.match(subject).separate for subject in (b"a", b"b", b"c.x", b"d", b"e")] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]

@@ -25,6 +25,7 @@ OPS = 120
 LISTENERS = [b">", b"*.*", b"a.>", b"*.b.c", b"a.b", b"b"]
 TOKENS = [b"a", b"b", b"c", b"a", b"b", b"*", b">", b"d\xff", b"E"]
 QUEUE = b"crew"
+ROTATIONS = [bytes.maketrans(b"abcxyz012", bytes(98 + shift for _ in range(9))) for shift in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +60,19 @@ def draw_publish(rng: random.Random, limit: int) -> bytes:
     return gap.join([b"HPUB", *head, *sizes]) + b"\r\n" + block + payload + b"\r\n"
 
 
+def draw_run(rng: random.Random, limit: int) -> bytes:
+    """Messages with one control line and different payloads: ours hands them to the router together."""
+    line, _, payload = draw_publish(rng, limit).partition(b"\n")
+    return b"".join(line + b"\n" + payload.translate(rotation) for rotation in ROTATIONS[: rng.randint(2, 6)])
+
+
 def draw_op(rng: random.Random, limit: int) -> bytes:
     kind = rng.random()
     sid = b"%d" % rng.randint(1, 12)
-    if kind < 0.60:
+    if kind < 0.50:
         return draw_publish(rng, limit)
+    if kind < 0.60:
+        return draw_run(rng, limit)
     if kind < 0.80:
         queue = [QUEUE + sid] if rng.random() < 0.2 else []  # a group for each sid: its choice of member is no choice
         return b" ".join([b"SUB", draw_subject(rng, 0.6), *queue, sid]) + b"\r\n"

@@ -86,6 +86,7 @@ def publish(subject: bytes, payload: bytes, tail: bytes, reply: bytes = b"", hea
     return ("publish", subject, reply, headers, payload, tail)
 
 
+PIECES = [b" ", b" ", b"a", b"a.b", b"1", b"12", b"012", b"0", b"9999999999", b"-", b"\t", b"\r", b"\x01", b"\xff"]
 BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
 
 
@@ -237,11 +238,19 @@ def valid_ops(draw: st.DrawFn) -> bytes:
     return {"ping": b"PING", "pong": b"PONG", "ok": b"+OK", "connect": b"CONNECT {}"}[kind] + end
 
 
+@st.composite
+def valid_runs(draw: st.DrawFn) -> list[bytes]:
+    """Ops with one control line: the parser may hand them over together."""
+    op = draw(valid_ops())
+    return [op] * draw(st.integers(1, 5))
+
+
 cuts = st.lists(st.integers(min_value=0, max_value=2000), max_size=30).map(tuple)
 
 
-@given(st.lists(valid_ops(), max_size=8), cuts)
-def test_any_cut_of_valid_ops_gives_the_same_calls(ops: list[bytes], cut: tuple[int, ...]) -> None:
+@given(st.lists(valid_runs(), max_size=8), cuts)
+def test_any_cut_of_valid_ops_gives_the_same_calls(runs: list[list[bytes]], cut: tuple[int, ...]) -> None:
+    ops = [op for run in runs for op in run]
     data = b"".join(ops)
     whole = parse(data, line=256)
     assert parse(data, cuts=tuple(c for c in cut if c <= len(data)), line=256) == whole
@@ -252,3 +261,51 @@ def test_any_cut_of_valid_ops_gives_the_same_calls(ops: list[bytes], cut: tuple[
 def test_any_cut_of_any_bytes_gives_the_same_calls_and_no_exception(parts: list[bytes], cut: tuple[int, ...]) -> None:
     data = b"".join(parts)
     assert parse(data, cuts=tuple(c for c in cut if c <= len(data))) == parse(data)
+
+
+def test_ops_with_one_control_line_are_handed_over_together() -> None:
+    counts: list[int] = []
+
+    class Counting(Recorder):
+        def on_publish_run(
+            self,
+            buffer: bytearray,
+            subject: int,
+            subject_end: int,
+            reply: int,
+            reply_end: int,
+            tail: int,
+            headers: int,
+            payload: int,
+            end: int,
+            stride: int,
+            count: int,
+        ) -> int:
+            counts.append(count)
+            return ClientOpHandler.on_publish_run(
+                self, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end, stride, count
+            )
+
+    recorder = Counting()
+    data = bytearray(b"PUB a r 1\r\nx\r\nPUB a r 1\r\ny\r\nPUB a r 2\r\nzz\r\nPUB a r 2\r\nzz\r\nPUB a r 2\r\nzz")
+    parser = ClientOpParser(recorder, 64, 100)
+    assert parser.parse(data, 0, len(data)) == len(data) - len(b"PUB a r 2\r\nzz")
+    assert counts == [2, 2]
+    assert [call[4] for call in recorder.calls] == [b"x", b"y", b"zz", b"zz"]
+
+
+def test_a_run_stops_where_the_handler_stops() -> None:
+    recorder = Recorder()
+    recorder.answer = 1
+    parser = ClientOpParser(recorder, 64, 100)
+    data = bytearray(b"PUB a 1\r\nx\r\n" * 3)
+    assert parser.parse(data, 0, len(data)) == len(data)
+    assert len(recorder.calls) == 1
+
+
+@given(st.sampled_from([b"PUB ", b"HPUB ", b"pub "]), st.lists(st.sampled_from(PIECES), max_size=8))
+def test_the_common_form_means_what_the_general_way_says(verb: bytes, pieces: list[bytes]) -> None:
+    """A tab for a space, or a verb in small letters, keeps the common form's own way out; nothing else may change."""
+    line, body = b"".join(pieces), b"x" * 12 + b"\r\n"
+    common = parse(verb + line + b"\r\n" + body)
+    assert common == parse(verb.lower() + line + b"\r\n" + body)

@@ -3,7 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.wire.memory import KEEP, OutputBuffer, drop_front, equals, find_byte, slice_bytes
+from headwater.wire.memory import (
+    KEEP,
+    OutputBuffer,
+    count_run,
+    drop_front,
+    ends_line,
+    equals,
+    find_byte,
+    has_empty_token,
+    hash_slice,
+    slice_bytes,
+)
 
 
 @st.composite
@@ -56,3 +67,62 @@ def test_an_output_buffer_gives_a_burst_back() -> None:
     buffer.append(bytes(4 * KEEP))
     buffer.take()
     assert len(buffer.data) <= KEEP
+
+
+@given(st.lists(st.sampled_from([b"a", b"", b"bc"]), min_size=1, max_size=5), st.binary(max_size=3))
+def test_an_empty_token_is_found_wherever_it_stands(tokens: list[bytes], around: bytes) -> None:
+    subject = b".".join(tokens)
+    buffer = bytearray(around + subject + around)
+    assert has_empty_token(buffer, len(around), len(around) + len(subject)) == (b"" in tokens)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=9), st.binary(max_size=9))
+def test_a_hash_depends_on_the_slice_alone(text: bytes, before: bytes, after: bytes) -> None:
+    one, other = bytearray(text), bytearray(before + text + after)
+    assert hash_slice(one, 0, len(text)) == hash_slice(other, len(before), len(before) + len(text)) >= 0
+
+
+def test_hashes_spread_subjects_that_differ_in_any_byte() -> None:
+    for size in range(1, 30):
+        for position in range(size):
+            texts = [bytearray(b"x" * size) for _ in range(256)]
+            for value, text in enumerate(texts):
+                text[position] = value
+            slots = {hash_slice(text, 0, size) & 8191 for text in texts}
+            assert len(slots) > 200, (size, position)
+
+
+@given(
+    st.integers(1, 6), st.integers(0, 4), st.integers(0, 12), st.binary(max_size=3), st.sampled_from([b"\r\n", b"\n\n"])
+)
+def test_a_run_is_counted_up_to_the_first_op_that_differs_or_is_not_whole(
+    size: int, same: int, cut: int, before: bytes, ending: bytes
+) -> None:
+    op, other = b"A" * size + b"x\r\n", b"A" * size + b"x" + ending
+    data = before + op * (1 + same) + other + b"B" * len(op)
+    filled = max(len(before) + len(op), len(data) - cut)
+    stride, start = len(op), len(before)
+    ops = [data[at : at + stride] for at in range(start, filled - stride + 1, stride)]
+    expected = next((count for count, found in enumerate(ops) if found != op), len(ops))
+    assert count_run(bytearray(data), start, filled, size, stride) == expected
+
+
+@given(ranges(), st.binary(max_size=5), st.integers(1, 4), st.integers(0, 3))
+def test_pairs_and_runs_are_pieces_and_slices_in_turn(
+    where: tuple[bytearray, int, int], piece: bytes, count: int, stride: int
+) -> None:
+    data, start, end = where
+    source = data + bytes(count * stride)
+    buffer = OutputBuffer()
+    buffer.append_pair(piece, source, start, end)
+    buffer.append_run(piece, source, start, end, stride, count) if stride else None
+    expected = piece + source[start:end]
+    if stride:
+        expected += b"".join(piece + source[start + at : end + at] for at in range(0, count * stride, stride))
+    assert buffer.take() == expected
+
+
+@given(st.binary(min_size=2, max_size=6), st.data())
+def test_ends_line_sees_cr_lf_and_nothing_else(data: bytes, draw: st.DataObject) -> None:
+    at = draw.draw(st.integers(0, len(data) - 2))
+    assert ends_line(bytearray(data), at) == (data[at : at + 2] == b"\r\n")

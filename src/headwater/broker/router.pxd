@@ -42,6 +42,37 @@ cdef class Router:
         Py_ssize_t payload,
         Py_ssize_t end,
     ) except? -1
+    cpdef int route_run(
+        self,
+        Outlet publisher,
+        Match match,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+    cdef bint _deliver_run(
+        self,
+        Subscription subscription,
+        Outlet outlet,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
     cdef unsigned int _next_random(self) noexcept
+    cdef int _mark(self, Outlet outlet) except? -1
     cpdef mark_dirty(self, Outlet outlet)
     cpdef unsubscribe(self, Subscription subscription)

@@ -108,8 +108,8 @@ class Router:
         headers: cython.Py_ssize_t = len(head) + len(sizes)
         body: cython.Py_ssize_t = headers + len(header_block)
         reply_end: cython.Py_ssize_t = tail + len(reply)
-        match: Match = self.sublist.match(inbox)
         same: cython.bint = inbox is subject
+        match: Match = self.sublist.find(buffer, 0, tail - 1) if same else self.sublist.match(inbox)
         return self.route(
             None, match, same, buffer, 0, tail - 1, tail, reply_end, tail, headers, body, body + len(payload)
         )
@@ -226,27 +226,104 @@ class Router:
             return False
         output: OutputBuffer = outlet.output
         strip: cython.bint = headers != payload and not outlet.headers
-        if own_subject and subscription.msg:
-            output.append(subscription.msg if headers == payload or strip else subscription.hmsg)
+        if own_subject and subscription.msg and not strip:
+            output.append_pair(subscription.msg if headers == payload else subscription.hmsg, buffer, tail, end + 2)
+        elif not strip:
+            output.append_pair(b"MSG " if headers == payload else b"HMSG ", buffer, subject, subject_end)
+            output.append_pair(subscription.after_subject, buffer, tail, end + 2)
         else:
-            output.append(b"MSG " if headers == payload or strip else b"HMSG ")
-            output.append_slice(buffer, subject, subject_end)
+            output.append_pair(b"MSG ", buffer, subject, subject_end)
             output.append(subscription.after_subject)
-        if strip:
             if reply != reply_end:
                 output.append_slice(buffer, reply, reply_end)
                 output.append(b" ")
-            output.append(b"%d\r\n" % (end - payload))
-            output.append_slice(buffer, payload, end + 2)
-        else:
-            output.append_slice(buffer, tail, end + 2)
+            output.append_pair(b"%d\r\n" % (end - payload), buffer, payload, end + 2)
         outlet.out_messages += 1
         outlet.out_bytes += end - headers
         if not outlet.dirty:
-            self.mark_dirty(outlet)
+            self._mark(outlet)
         subscription.delivered += 1
         if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
             self.unsubscribe(subscription)
+        return True
+
+    def route_run(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`route` for `count` messages on one subject, each `stride` bytes behind the one before; `match.separate` holds.
+
+        One receiver gets all of them before the next gets any. Returns how many receivers got messages.
+        """
+        receivers: cython.int = 0
+        subscription: Subscription
+        outlet: Outlet
+        at: cython.Py_ssize_t
+        for subscription in match.plain:
+            outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: there is one
+            if subscription.closed or (outlet is publisher and not outlet.echo):
+                continue
+            receivers += 1
+            if subscription.maximum == 0 and outlet.guard is None and (headers == payload or outlet.headers):
+                self._deliver_run(
+                    subscription, outlet, buffer, subject, subject_end, tail, headers, payload, end, stride, count
+                )
+                continue
+            for at in range(0, count * stride, stride):
+                self._deliver_to(
+                    subscription,
+                    publisher,
+                    True,
+                    buffer,
+                    subject + at,
+                    subject_end + at,
+                    reply + at,
+                    reply_end + at,
+                    tail + at,
+                    headers + at,
+                    payload + at,
+                    end + at,
+                )
+        return receivers
+
+    def _deliver_run(
+        self,
+        subscription: Subscription,
+        outlet: Outlet,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.bint:
+        """All messages of a run to one client that takes them as they are."""
+        head: bytes = subscription.msg if headers == payload else subscription.hmsg
+        output: OutputBuffer = outlet.output
+        if not head:
+            head = b"MSG " if headers == payload else b"HMSG "
+            head += slice_bytes(buffer, subject, subject_end) + subscription.after_subject
+        output.append_run(head, buffer, tail, end + 2, stride, count)
+        outlet.out_messages += count
+        outlet.out_bytes += count * (end - headers)
+        subscription.delivered += count
+        if not outlet.dirty:
+            self._mark(outlet)
         return True
 
     def _call(
@@ -272,12 +349,15 @@ class Router:
 
     def mark_dirty(self, outlet: Outlet) -> None:
         """`outlet` has output: have it flushed in this loop iteration."""
-        if outlet.dirty:
-            return
+        if not outlet.dirty:
+            self._mark(outlet)
+
+    def _mark(self, outlet: Outlet) -> cython.int:
         outlet.dirty = True
         if not self._dirty:
             self._schedule(self.flush)
         self._dirty.append(outlet)
+        return 0
 
     def flush(self) -> None:
         """Write what waits, and cut off whoever is too far behind."""

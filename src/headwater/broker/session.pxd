@@ -1,6 +1,6 @@
 cimport cython
 from headwater.broker.router cimport Router
-from headwater.broker.sublist cimport Match, Outlet
+from headwater.broker.sublist cimport Outlet
 from headwater.wire.client_ops cimport ClientOpHandler, ClientOpParser
 
 
@@ -33,8 +33,6 @@ cdef class Session(ClientOpHandler):
     cdef public Py_ssize_t in_messages
     cdef public Py_ssize_t in_bytes
     cdef public bint stall
-    cdef bytes _last_subject
-    cdef Match _last_match
 
     cdef bint _may_publish(
         self,

@@ -7,8 +7,8 @@ The session holds the rules of one conversation (verbose, pedantic, echo, limits
 decided in `auth`, who gets a message is the router's business, when bytes are written the link's. Nothing here awaits:
 a verdict that takes long (a bcrypt password) suspends the parser until it comes.
 
-The hot path is `on_publish`: it remembers what the last subject matched, and makes no Python object when the next message
-has the same one.
+The hot path is `on_publish` and, for messages that follow each other with the same control line, `on_publish_run`:
+neither makes a Python object for a message.
 
 Source: client protocol document; exact texts and consequences as nats-server 2.15 has them.
 """
@@ -19,12 +19,12 @@ if cython.compiled:
     from cython.cimports.headwater.broker.router import Router
     from cython.cimports.headwater.broker.sublist import Match, Outlet, Subscription
     from cython.cimports.headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from cython.cimports.headwater.wire.memory import equals, slice_bytes
+    from cython.cimports.headwater.wire.memory import slice_bytes
 else:
     from headwater.broker.router import Router
     from headwater.broker.sublist import Match, Outlet, Subscription
     from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
-    from headwater.wire.memory import equals, slice_bytes
+    from headwater.wire.memory import slice_bytes
 
 import json as json_documents
 import logging
@@ -101,8 +101,6 @@ class Session(ClientOpHandler):
         self.stall = False
         self.parser = ClientOpParser(self, sessions.options.max_control_line, sessions.options.max_payload)
         self.parser.headers = False
-        self._last_subject = b""
-        self._last_match = Match(-1)
 
     # ── the link's owner ──
 
@@ -157,17 +155,12 @@ class Session(ClientOpHandler):
         payload: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
-        match: Match = self._last_match
         router: Router = self.router
-        if match.generation != router.sublist.generation or not equals(
-            buffer, subject, subject_end, self._last_subject
-        ):
-            self._last_subject = slice_bytes(buffer, subject, subject_end)
-            self._last_match = match = router.sublist.match(self._last_subject)
+        match: Match = router.sublist.find(buffer, subject, subject_end)
         self.in_messages += 1
         self.in_bytes += end - headers
         if self.pedantic:
-            self._check_publish(self._last_subject)
+            self._check_publish(slice_bytes(buffer, subject, subject_end))
         if self.guard is not None or buffer[subject] == 95 or buffer[subject] == 36 or reply != reply_end:  # _ $
             if not self._may_publish(buffer, subject, subject_end, reply, reply_end):
                 return 0
@@ -178,8 +171,58 @@ class Session(ClientOpHandler):
         )
         if deliveries == 0:
             if self.no_responders and reply != reply_end:
-                self._no_responders(self._last_subject, slice_bytes(buffer, reply, reply_end))
+                self._no_responders(slice_bytes(buffer, subject, subject_end), slice_bytes(buffer, reply, reply_end))
         elif router.congested:
+            self.stall = True
+        return 0
+
+    def on_publish_run(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        router: Router = self.router
+        match: Match = router.sublist.find(buffer, subject, subject_end)
+        if (
+            self.verbose
+            or self.pedantic
+            or self.guard is not None
+            or reply != reply_end
+            or buffer[subject] == 95
+            or buffer[subject] == 36
+            or not match.separate
+        ):
+            # Each message has an answer or a choice of its own.
+            return ClientOpHandler.on_publish_run(
+                self, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end, stride, count
+            )
+        self.in_messages += count
+        self.in_bytes += count * (end - headers)
+        receivers: cython.int = router.route_run(
+            self.outlet,
+            match,
+            buffer,
+            subject,
+            subject_end,
+            reply,
+            reply_end,
+            tail,
+            headers,
+            payload,
+            end,
+            stride,
+            count,
+        )
+        if receivers != 0 and router.congested:
             self.stall = True
         return 0
 
@@ -326,7 +369,6 @@ class Session(ClientOpHandler):
         account.connections += 1
         self.account = account
         self.router = account.router
-        self._last_match = Match(-1)
         self.identity = identity
         self.guard = Guard(identity.rules, self.sessions.clock) if identity.rules is not None else None
         self.outlet.guard = self.guard if self.guard is not None and self.guard.watches_deliveries else None

@@ -31,19 +31,51 @@ cdef class Subscription:
     cdef public bint closed
 
 
+cdef class Node
+
+
 @cython.final
 cdef class Match:
-    cdef public list plain
-    cdef public list groups
-    cdef public Py_ssize_t generation
+    cdef readonly list plain
+    cdef readonly list groups
+    cdef readonly Py_ssize_t generation
+    cdef readonly bint separate
+    cdef list _queues
+    cdef dict _longer
+
+    cdef Match extend(self, Node node)
+
+
+@cython.final
+cdef class Node:
+    cdef dict literals
+    cdef Node one
+    cdef Node tail
+    cdef dict plain
+    cdef dict groups
+
+    cdef Node child(self, bytes token)
+    cdef set_child(self, bytes token, Node node)
+    cdef bint is_empty(self) except? -1
+
+
+@cython.final
+cdef class Known:
+    cdef bytes subject
+    cdef Match match
 
 
 @cython.final
 cdef class Sublist:
     cdef public Py_ssize_t generation
     cdef public Py_ssize_t count
-    cdef object _root
-    cdef dict _cache
+    cdef Node _root
+    cdef Match _nobody
+    cdef Py_ssize_t _made
+    cdef Py_ssize_t _mask
+    cdef list _cache
 
     cpdef Match match(self, bytes subject)
-    cdef Match _walk(self, bytes subject)
+    cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _grown(self, Match match, Node node)

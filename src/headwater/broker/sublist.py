@@ -6,8 +6,12 @@
 
 `match(subject)` returns a `Match`: the plain subscriptions, and per queue group its members (a group is one group
 across literal and wildcard subscriptions). A Match is a snapshot and is never changed; `generation` goes up with every
-change of interest, and a Match of another generation is stale. The cache keeps at most `CACHE_SIZE` subjects and is
-emptied when full: a flood of one-time subjects must not grow it.
+change of interest, and a Match of another generation is stale.
+
+Two things make it cheap. Subjects that end at the same trie nodes share one Match, made once per generation: a walk over
+a subject that nobody has seen before makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, each in the
+one slot that its hash names, spares the walk; newer entries displace older ones, so a flood of one-time subjects does
+not grow it.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they reach nobody).
 """
@@ -15,16 +19,24 @@ Sources: client protocol document ("SUB", wildcards); nats-server for subjects w
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.memory import (
+        OutputBuffer,
+        equals,
+        find_byte,
+        has_empty_token,
+        hash_slice,
+        slice_bytes,
+    )
 else:
-    from headwater.wire.memory import OutputBuffer
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
 
 from collections.abc import Callable
 from typing import Protocol
 
 from headwater.model.subject import is_literal
 
-CACHE_SIZE: int = 8192  # subjects
+# Subjects, a power of two; and as many Matches at most are kept for one generation of interest.
+CACHE_SIZE: int = 1 << 13
 
 Callback = Callable[[bytes, bytes, bytes, bytes], None]
 """subject, reply, header block, payload; b"" for what is absent"""
@@ -94,27 +106,76 @@ class Subscription:
         self.closed = False
 
 
+class Node:
+    """A position in the trie: subscriptions that end here, and where further tokens lead."""
+
+    def __init__(self) -> None:
+        self.literals: dict[bytes, Node] = {}
+        self.one: Node | None = None
+        self.tail: Node | None = None
+        self.plain: dict[Subscription, None] = {}
+        self.groups: dict[bytes, dict[Subscription, None]] = {}
+
+    def child(self, token: bytes) -> "Node | None":
+        """Where `token` of a pattern leads."""
+        if token == b"*":
+            return self.one
+        if token == b">":
+            return self.tail
+        return self.literals.get(token)
+
+    def set_child(self, token: bytes, node: "Node | None") -> None:
+        """Let `token` of a pattern lead to `node`, or nowhere."""
+        if token == b"*":
+            self.one = node
+        elif token == b">":
+            self.tail = node
+        elif node is None:
+            del self.literals[token]
+        else:
+            self.literals[token] = node
+
+    def is_empty(self) -> cython.bint:
+        return not (self.literals or self.plain or self.groups or self.one is not None or self.tail is not None)
+
+
 class Match:
-    """Who gets a message: every one of `plain`, and one of each list in `groups`."""
+    """Who gets a message: every one of `plain`, and one of each list in `groups`.
+
+    `separate`: each of them is the only one of its client and no queue group or callback is among them, so that several
+    messages may be written to one after the other has had its own.
+    """
 
     def __init__(self, generation: cython.Py_ssize_t) -> None:
         self.plain: list[Subscription] = []
         self.groups: list[list[Subscription]] = []
         self.generation = generation
+        self.separate = True
+        self._queues: list[bytes] = []  # the names of `groups`
+        self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
+
+    def extend(self, node: Node) -> "Match":
+        """A Match of these and those who end at `node`."""
+        longer: Match = Match(self.generation)
+        longer.plain.extend(self.plain)
+        longer.plain.extend(node.plain)
+        groups = dict(zip(self._queues, self.groups, strict=True))
+        for queue, members in node.groups.items():
+            groups[queue] = groups.get(queue, []) + list(members)
+        longer.groups.extend(groups.values())
+        longer._queues.extend(groups)
+        outlets = {subscription.outlet for subscription in longer.plain}
+        longer.separate = not groups and None not in outlets and len(outlets) == len(longer.plain)
+        self._longer[node] = longer
+        return longer
 
 
-class Node:
-    """A position in the trie; subscriptions that end here, and where further tokens lead."""
+class Known:
+    """An entry of the cache: what `subject` matched."""
 
-    __slots__ = ("children", "groups", "plain")
-
-    def __init__(self) -> None:
-        self.children: dict[bytes, Node] = {}
-        self.plain: dict[Subscription, None] = {}
-        self.groups: dict[bytes, dict[Subscription, None]] = {}
-
-    def is_empty(self) -> bool:
-        return not (self.children or self.plain or self.groups)
+    def __init__(self, subject: bytes, match: Match) -> None:
+        self.subject = subject
+        self.match = match
 
 
 class Sublist:
@@ -124,13 +185,21 @@ class Sublist:
         self.generation = 0
         self.count = 0
         self._root = Node()
-        self._cache: dict[bytes, Match] = {}
+        self._nobody = Match(0)
+        self._made = 0
+        self._mask = CACHE_SIZE - 1
+        self._cache: list[Known | None] = [None] * CACHE_SIZE
 
     def insert(self, subscription: Subscription) -> None:
         """Add interest. The subject must be valid (model.subject.is_valid_subject)."""
-        node = self._root
+        node: Node = self._root
+        following: Node | None
         for token in subscription.subject.split(b"."):
-            node = node.children.setdefault(token, Node())
+            following = node.child(token)
+            if following is None:
+                following = Node()
+                node.set_child(token, following)
+            node = following
         if subscription.queue:
             node.groups.setdefault(subscription.queue, {})[subscription] = None
         else:
@@ -140,36 +209,44 @@ class Sublist:
 
     def remove(self, subscription: Subscription) -> None:
         """Take interest back; unknown subscriptions are ignored."""
-        path = [self._root]
+        node: Node = self._root
+        following: Node | None
+        path = [node]
         tokens = subscription.subject.split(b".")
         for token in tokens:
-            following = path[len(path) - 1].children.get(token)
+            following = node.child(token)
             if following is None:
                 return
-            path.append(following)
-        node = path[len(path) - 1]
+            node = following
+            path.append(node)
         members = node.groups.get(subscription.queue, {}) if subscription.queue else node.plain
         if subscription not in members:
             return
         del members[subscription]
         if subscription.queue and not members:
             del node.groups[subscription.queue]
-        for depth in range(len(tokens) - 1, -1, -1):
-            if not path[depth + 1].is_empty():
+        path.pop()
+        for token in reversed(tokens):
+            if not node.is_empty():
                 break
-            del path[depth].children[tokens[depth]]
+            node = path.pop()
+            node.set_child(token, None)
         self.count -= 1
         self.generation += 1
 
     def match(self, subject: bytes) -> Match:
         """Who is interested in a message on `subject`; wildcards in it are literal tokens."""
-        cached = self._cache.get(subject)
-        if cached is not None and cached.generation == self.generation:
-            return cached
-        found = self._walk(subject)
-        if len(self._cache) >= CACHE_SIZE:
-            self._cache.clear()
-        self._cache[subject] = found
+        return self.find(bytearray(subject), 0, len(subject))
+
+    def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
+        """The same for the subject `buffer[start:end]`."""
+        slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
+        known: Known | None = self._cache[slot]
+        if known is not None and known.match.generation == self.generation:
+            if equals(buffer, start, end, known.subject):
+                return known.match
+        found: Match = self._walk(buffer, start, end)
+        self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
         return found
 
     def has_interest(self, subject: bytes) -> bool:
@@ -177,35 +254,48 @@ class Sublist:
         match = self.match(subject)
         return bool(match.plain or match.groups)
 
-    def _walk(self, subject: bytes) -> Match:
-        match = Match(self.generation)
-        tokens = subject.split(b".")
-        if b"" in tokens:
-            return match
-        groups: dict[bytes, list[Subscription]] = {}
-        # All trie positions that the tokens so far can lead to; at most 2 per token survive a literal trie.
-        positions = [self._root]
-        for token in tokens:
-            following: list[Node] = []
+    def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
+        found: Match = self._nobody
+        if found.generation != self.generation or self._made > self._mask:
+            self._nobody = found = Match(self.generation)
+            self._made = 0
+        if has_empty_token(buffer, start, end):
+            return found
+        # All trie positions that the tokens so far can lead to; mostly one.
+        positions: list[Node] = [self._root]
+        following: list[Node]
+        node: Node
+        token: bytes | None
+        stop: cython.Py_ssize_t
+        while positions and start <= end:
+            stop = find_byte(buffer, 46, start, end)
+            if stop < 0:
+                stop = end
+            token = None
+            following = []
             for node in positions:
-                tail = node.children.get(b">")
-                if tail is not None:
-                    _collect(tail, match.plain, groups)
-                one = node.children.get(b"*")
-                if one is not None:
-                    following.append(one)
-                if token != b"*" and token != b">":
-                    literal = node.children.get(token)
+                if node.tail is not None:
+                    found = self._grown(found, node.tail)
+                if node.one is not None:
+                    following.append(node.one)
+                if node.literals:
+                    if token is None:
+                        token = slice_bytes(buffer, start, stop)
+                    literal = node.literals.get(token)
                     if literal is not None:
                         following.append(literal)
             positions = following
+            start = stop + 1
         for node in positions:
-            _collect(node, match.plain, groups)
-        match.groups = list(groups.values())
-        return match
+            found = self._grown(found, node)
+        return found
 
-
-def _collect(node: Node, plain: list[Subscription], groups: dict[bytes, list[Subscription]]) -> None:
-    plain.extend(node.plain)
-    for queue, members in node.groups.items():
-        groups.setdefault(queue, []).extend(members)
+    def _grown(self, match: Match, node: Node) -> Match:
+        """`match` and those who end at `node`. Made once per generation, so that a subject never seen costs no new list."""
+        if not node.plain and not node.groups:
+            return match
+        longer = match._longer.get(node)
+        if longer is None:
+            self._made += 1
+            longer = match.extend(node)
+        return longer

@@ -1,4 +1,5 @@
 cimport cython
+from headwater.wire.scan cimport PublishLine
 
 
 cdef class ClientOpHandler:
@@ -13,6 +14,20 @@ cdef class ClientOpHandler:
         Py_ssize_t headers,
         Py_ssize_t payload,
         Py_ssize_t end,
+    ) except? -1
+    cpdef int on_publish_run(
+        self,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+        Py_ssize_t stride,
+        Py_ssize_t count,
     ) except? -1
     cpdef int on_torn_publish(self, bytes subject) except? -1
     cpdef int on_subscribe(self, bytes subject, bytes queue, bytes sid) except? -1
@@ -35,9 +50,11 @@ cdef class ClientOpParser:
     cdef public bint stopped
     cdef public bint suspended
     cdef bytearray _rewritten
+    cdef PublishLine _line
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
     cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
+    cdef Py_ssize_t _publish_exact(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
     cdef Py_ssize_t _parse_publish(
         self,
         bytearray buffer,

@@ -13,6 +13,11 @@ Everything after the subject is what a subscriber gets after its sid, so the han
 then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced its arguments in another way, or ended the
 line with LF alone, the op is rewritten into `_rewritten` first, and the handler sees that.
 
+Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So that form has
+a way of its own, `_publish_exact`, and ops that follow each other with the same control line are handed over together,
+as a run: what a handler decides by subject, reply and sizes it decides once. Everything else goes the general way, and
+both ways must agree about the common form.
+
 Which verbs exist is `verbs.LAW`. Leniencies are nats-server's: verbs in any case, blanks and tabs, LF for CRLF at the end
 of a control line (never at the end of a payload), anything behind PING and PONG. One is not: a PING line is held to
 `max_control_line` as every other line is, where nats-server would read on for ever.
@@ -23,11 +28,11 @@ import cython
 from headwater.wire.verbs import Phase, Sender, Verb, verbs_of
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
-    from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
+    from cython.cimports.headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 else:
-    from headwater.wire.memory import find_byte, slice_bytes
-    from headwater.wire.scan import parse_size, skip_blanks, token_end
+    from headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
+    from headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 
 # What a violation is. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence.
 UNKNOWN_OPERATION: int = 1
@@ -68,6 +73,42 @@ class ClientOpHandler:
         `buffer[tail : end + 2]` is `[reply ]sizes␍␊headers payload␍␊`, in exactly that spacing.
         """
         return 0
+
+    def on_publish_run(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`count` ops with the same control line; the positions are those of the first, each next `stride` bytes on.
+
+        It means `on_publish` for each of them in turn, and unless overridden it is just that.
+        """
+        result: cython.int = 0
+        at: cython.Py_ssize_t = 0
+        while count > 0 and result == 0:
+            result = self.on_publish(
+                buffer,
+                subject + at,
+                subject_end + at,
+                reply + at,
+                reply_end + at,
+                tail + at,
+                headers + at,
+                payload + at,
+                end + at,
+            )
+            at += stride
+            count -= 1
+        return result
 
     def on_torn_publish(self, subject: bytes) -> cython.int:
         """A PUB or HPUB whose payload does not end where its size says; a violation follows."""
@@ -118,6 +159,7 @@ class ClientOpParser:
         self.stopped = False
         self.suspended = False
         self._rewritten = bytearray()
+        self._line = PublishLine()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse `buffer[start:filled]`; returns the position up to which it is done with.
@@ -139,6 +181,11 @@ class ClientOpParser:
         first: cython.int = buffer[start] | 32  # lower case, for letters
         if self.awaiting_connect and first != 99:  # c
             return self._violation(NOT_CONNECTED)
+        used: cython.Py_ssize_t
+        if first == 112 or first == 104:  # p, h
+            used = self._publish_exact(buffer, start, filled)
+            if used > 0:
+                return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         blank: cython.int
         if newline >= 0:
@@ -157,6 +204,45 @@ class ClientOpParser:
                 if blank == 32 or blank == 9:
                     return self._parse_publish(buffer, start, start + 5, newline, filled, True)
         return self._parse_other(buffer, start, newline, filled)
+
+    def _publish_exact(
+        self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """PUB or HPUB in the common form, whole and within the limits, and all that repeat it: their length together.
+
+        0 when anything is otherwise; nothing was done then, and the general way says what it means.
+        """
+        line: PublishLine = self._line
+        if not line.read(buffer, start, filled):
+            return 0
+        body: cython.Py_ssize_t = line.body
+        end: cython.Py_ssize_t = body + line.size
+        stride: cython.Py_ssize_t = end + 2 - start
+        if start + stride > filled or line.size > self.max_payload or body - 2 - line.subject > self.max_control_line:
+            return 0
+        if line.with_headers and (not self.headers or line.header_size == 0 or line.header_size > line.size):
+            return 0
+        if not ends_line(buffer, end):
+            return 0
+        tail: cython.Py_ssize_t = line.subject_end + 1
+        reply_end: cython.Py_ssize_t = max(line.reply_end, tail)
+        payload: cython.Py_ssize_t = body + line.header_size
+        count: cython.Py_ssize_t = 1
+        if start + 2 * stride <= filled:
+            count = count_run(buffer, start, filled, body - start, stride)
+        if count == 1:
+            self._stop_if(
+                self.handler.on_publish(
+                    buffer, line.subject, line.subject_end, tail, reply_end, tail, body, payload, end
+                )
+            )
+        else:
+            self._stop_if(
+                self.handler.on_publish_run(
+                    buffer, line.subject, line.subject_end, tail, reply_end, tail, body, payload, end, stride, count
+                )
+            )
+        return stride * count
 
     def _parse_publish(
         self,

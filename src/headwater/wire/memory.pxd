@@ -3,6 +3,12 @@ cimport cython
 cpdef Py_ssize_t find_byte(bytearray buffer, int byte, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef bint equals(bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes other) noexcept
 cpdef bytes slice_bytes(bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+cpdef bint ends_line(bytearray buffer, Py_ssize_t at) noexcept
+cpdef bint has_empty_token(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef Py_ssize_t hash_slice(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef Py_ssize_t count_run(
+    bytearray buffer, Py_ssize_t start, Py_ssize_t filled, Py_ssize_t line, Py_ssize_t stride
+) noexcept
 cpdef Py_ssize_t drop_front(bytearray buffer, Py_ssize_t used, Py_ssize_t filled) except? -1
 
 @cython.final
@@ -12,3 +18,7 @@ cdef class OutputBuffer:
     cdef int reserve(self, Py_ssize_t extra) except? -1
     cpdef int append(self, bytes piece) except? -1
     cpdef int append_slice(self, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
+    cpdef int append_pair(self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
+    cpdef int append_run(
+        self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1

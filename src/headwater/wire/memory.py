@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """The few primitives that are memchr, memcmp and memcpy when compiled, and bytes methods when not.
 
-This is the only module of the product that touches pointers. Everything above it walks buffers by index, which reads
-the same interpreted and compiled. Bounds are the caller's duty here (each function says which); callers take them from
-sizes that they have checked against the buffer before.
+This module and `scan` are the only ones of the product that touch pointers. Everything above them walks buffers by index,
+which reads the same interpreted and compiled. Bounds are the caller's duty here (each function says which); callers take
+them from sizes that they have checked against the buffer before.
 """
 
 import cython
@@ -45,6 +45,81 @@ def slice_bytes(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssiz
         made: bytes = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + start, end - start)
         return made
     return bytes(memoryview(buffer)[start:end])
+
+
+def ends_line(buffer: bytearray, at: cython.Py_ssize_t) -> cython.bint:
+    """Whether CR LF stands at `buffer[at]`. Needs 0 <= at and at + 2 <= len(buffer)."""
+    return buffer[at] == 13 and buffer[at + 1] == 10
+
+
+def has_empty_token(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether nothing stands before, behind or between the dots of `buffer[start:end]`. Needs it within the buffer."""
+    if cython.compiled:
+        base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        after_dot: cython.bint = True
+        while start < end:
+            if base[start] != 46:
+                after_dot = False
+            elif after_dot:
+                return True
+            else:
+                after_dot = True
+            start += 1
+        return after_dot
+    return b"" in buffer[start:end].split(b".")
+
+
+def hash_slice(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """A number that is not negative and spreads `buffer[start:end]`. Needs 0 <= start <= end <= len(buffer).
+
+    For a table of fixed size whose entries displace each other: whoever finds two texts with one hash wins nothing.
+    """
+    if cython.compiled:
+        base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        at: cython.Py_ssize_t = start
+        word: cython.ulonglong = 0
+        mixed: cython.ulonglong = end - start
+        while at + 8 <= end:
+            memcpy(cython.address(word), base + at, 8)
+            mixed = (mixed ^ word) * 0x7FEB352D  # fits an int: a longer literal would be a Python object
+            mixed ^= mixed >> 29
+            at += 8
+        if at < end:
+            word = 0
+            memcpy(cython.address(word), base + at, end - at)
+            mixed = (mixed ^ word) * 0x7FEB352D
+            mixed ^= mixed >> 29
+        mixed = (mixed ^ (mixed >> 32)) * 0x7FEB352D
+        return cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 31)) & 0x7FFFFFFF)  # type: ignore[no-any-return]
+    return hash(bytes(memoryview(buffer)[start:end])) & 0x7FFFFFFF
+
+
+def count_run(
+    buffer: bytearray,
+    start: cython.Py_ssize_t,
+    filled: cython.Py_ssize_t,
+    line: cython.Py_ssize_t,
+    stride: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """How many whole ops of `stride` bytes begin at `start`, each with the same `line` bytes and with CR LF at its end.
+
+    The first is taken for granted. Needs 0 <= start, 0 < line <= stride - 2 and start + stride <= filled <= len(buffer).
+    """
+    count: cython.Py_ssize_t = 1
+    at: cython.Py_ssize_t = start + stride
+    if cython.compiled:
+        base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        while at + stride <= filled and memcmp(base + at, base + start, line) == 0:
+            if base[at + stride - 2] != 13 or base[at + stride - 1] != 10:
+                break
+            count += 1
+            at += stride
+        return count
+    first = bytes(memoryview(buffer)[start : start + line])
+    while at + stride <= filled and buffer.startswith(first, at) and buffer.startswith(b"\r\n", at + stride - 2):
+        count += 1
+        at += stride
+    return count
 
 
 class OutputBuffer:
@@ -95,6 +170,55 @@ class OutputBuffer:
             self.data[self.size : self.size + length] = memoryview(source)[start:end]
         self.size += length
         return 0
+
+    def append_pair(
+        self, piece: bytes, source: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.int:
+        """Append `piece` and `source[start:end]`; needs what `append_slice` needs."""
+        if cython.compiled:
+            head: cython.Py_ssize_t = PyBytes_GET_SIZE(piece)
+            length: cython.Py_ssize_t = end - start
+            self.reserve(head + length)
+            target: cython.p_char = PyByteArray_AS_STRING(self.data) + self.size
+            memcpy(target, PyBytes_AS_STRING(piece), head)
+            memcpy(target + head, PyByteArray_AS_STRING(source) + start, length)
+            self.size += head + length
+            return 0
+        self.append(piece)
+        return self.append_slice(source, start, end)
+
+    def append_run(
+        self,
+        piece: bytes,
+        source: bytearray,
+        start: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Append `piece` and `source[start:end]`, then the same with both positions `stride` further on: `count` times.
+
+        Needs 0 <= start <= end, end + (count - 1) * stride <= len(source), and another `source` than this buffer's own.
+        """
+        if cython.compiled:
+            head: cython.Py_ssize_t = PyBytes_GET_SIZE(piece)
+            length: cython.Py_ssize_t = end - start
+            self.reserve(count * (head + length))
+            target: cython.p_char = PyByteArray_AS_STRING(self.data) + self.size
+            origin: cython.p_char = PyByteArray_AS_STRING(source) + start
+            prefix: cython.p_char = PyBytes_AS_STRING(piece)
+            self.size += count * (head + length)
+            while count > 0:
+                memcpy(target, prefix, head)
+                memcpy(target + head, origin, length)
+                target += head + length
+                origin += stride
+                count -= 1
+            return 0
+        width = end - start
+        view = memoryview(source)
+        tails = [view[at : at + width] for at in range(start, start + count * stride, stride)]
+        return self.append(piece + piece.join(tails))
 
     def take(self) -> bytes:
         """All waiting bytes as one object; the buffer is empty afterwards."""

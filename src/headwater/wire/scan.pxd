@@ -1,3 +1,18 @@
+cimport cython
+
 cpdef Py_ssize_t skip_blanks(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef Py_ssize_t token_end(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef Py_ssize_t parse_size(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+
+
+@cython.final
+cdef class PublishLine:
+    cdef readonly Py_ssize_t subject
+    cdef readonly Py_ssize_t subject_end
+    cdef readonly Py_ssize_t reply_end
+    cdef readonly Py_ssize_t header_size
+    cdef readonly Py_ssize_t size
+    cdef readonly Py_ssize_t body
+    cdef readonly bint with_headers
+
+    cpdef bint read(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) noexcept

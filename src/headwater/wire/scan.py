@@ -1,14 +1,23 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Walking a control line: blanks, tokens, numbers. Shared by the parsers of both directions.
 
 Blanks are SP and HTAB, nothing else: Python's own notion of whitespace has VT, FF and more, and its `int()` takes
 signs, underscores and digits of other scripts.
+
+`PublishLine` recognises the one form in which nearly every client writes PUB and HPUB, in one pass; whatever else the
+protocol allows is left to the general parser, which must come to the same result for this form too.
 """
 
 import re
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+
 _BLANK = re.compile(rb"[ \t]")
+_PUB = re.compile(rb"PUB ([^\0- ]+) (?:([^\0- ]+) )?([0-9]{1,9})\r\n")
+_HPUB = re.compile(rb"HPUB ([^\0- ]+) (?:([^\0- ]+) )?([0-9]{1,9}) ([0-9]{1,9})\r\n")
 MAX_DIGITS: int = 9  # nats-server's bound on sizes and counts: 999,999,999
 
 
@@ -39,7 +48,7 @@ def token_end(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_
 
 def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """The number written in ASCII digits in `buffer[start:end]`, or -1 when it is none or has over 9 digits."""
-    if start >= end or end - start > MAX_DIGITS:
+    if start >= end or end - start > 9:  # MAX_DIGITS; its name would be a Python object here
         return -1
     value: cython.Py_ssize_t = 0
     byte: cython.int
@@ -50,3 +59,94 @@ def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize
         value = value * 10 + (byte - 48)
         start += 1
     return value
+
+
+class PublishLine:
+    """`PUB <subject> [reply] <size>␍␊` or `HPUB <subject> [reply] <header size> <size>␍␊`, in capitals and single spaces.
+
+    After `read` said yes: the subject is `buffer[subject:subject_end]`, the reply, when there is one,
+    `buffer[subject_end + 1 : reply_end]` (none when `reply_end` is no greater), the payload begins at `body`. No relation
+    between the sizes is checked here.
+    """
+
+    def __init__(self) -> None:
+        self.subject = 0
+        self.subject_end = 0
+        self.reply_end = 0
+        self.header_size = 0
+        self.size = 0
+        self.body = 0
+        self.with_headers = False
+
+    def read(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """Whether such a line stands at `buffer[start:filled]`, complete. Needs 0 <= start <= filled <= len(buffer)."""
+        if cython.compiled:
+            base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+            at: cython.Py_ssize_t = start + 4
+            token: cython.Py_ssize_t
+            tokens: cython.int = 0
+            digit: cython.uint
+            value: cython.Py_ssize_t = 0
+            numbers: cython.int = 0  # how many of the last tokens are numbers, one after the other
+            if filled - start < 8:
+                return False
+            self.with_headers = base[start] == 72
+            if self.with_headers:
+                start += 1
+                at += 1
+            if base[start] != 80 or base[start + 1] != 85 or base[start + 2] != 66 or base[start + 3] != 32:
+                return False
+            self.subject = at
+            while at < filled and base[at] > 32:
+                at += 1
+            if at == filled or at == self.subject or base[at] != 32:
+                return False
+            self.subject_end = at
+            self.reply_end = at
+            while at < filled and base[at] == 32 and tokens < 3:
+                at += 1
+                token = at
+                self.header_size = value
+                value = 0
+                numbers += 1
+                while at < filled and base[at] > 32:
+                    digit = base[at] - 48
+                    if digit > 9:
+                        numbers = 0
+                    else:
+                        value = value * 10 + digit
+                    at += 1
+                    if at - token > 9:
+                        numbers = 0
+                        value = 0
+                if at == token:
+                    return False
+                tokens += 1
+                if tokens == 1:
+                    self.reply_end = at
+            if at + 2 > filled or base[at] != 13 or base[at + 1] != 10:
+                return False
+            self.size = value
+            self.body = at + 2
+            tokens -= 2 if self.with_headers else 1
+            if tokens == 0:
+                self.reply_end = self.subject_end
+            if not self.with_headers:
+                self.header_size = 0
+            return (tokens == 0 or tokens == 1) and numbers >= (2 if self.with_headers else 1)
+        return self._read_spans(buffer, start, filled)
+
+    def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:
+        with_headers = buffer.startswith(b"H", start, filled)
+        found = (_HPUB if with_headers else _PUB).match(buffer, start, filled)
+        if found is None:
+            return False
+        self.with_headers = with_headers
+        self.subject, self.subject_end = found.span(1)
+        self.reply_end = max(self.subject_end, found.end(2))
+        if with_headers:
+            self.header_size, self.size = int(found[3]), int(found[4])
+        else:
+            self.header_size, self.size = 0, int(found[3])
+        self.body = found.end()
+        return True
