@@ -10,7 +10,8 @@ Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: two different ids
 n²/2¹²⁹. The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because
 digests are stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
 
-The window is not durable: after a restart it is built again from the newest records of the log (`rebuild`).
+The window is not durable: after a restart it is built again from the newest records of the log (`rebuild`), or from what
+a clean stop left (`dump` and `load`).
 """
 
 from collections import deque
@@ -79,6 +80,21 @@ class DuplicateWindow:
                 window.remember(message_id, offset, min(timestamp_ns, now_ns))
         window._expire(now_ns)
         return window
+
+    def dump(self) -> list[tuple[bytes, int, int]]:
+        """(key, offset, time) of what is remembered, in the order of storing; a key is an id or its digest."""
+        remembered = zip(self._order, self._stored, self._times, strict=True)
+        return [(key, offset, time) for key, offset, time in remembered if self._offsets.get(key) == offset]
+
+    def load(self, dumped: Iterable[tuple[bytes, int, int]], now_ns: int) -> None:
+        """Take up what `dump` gave, before anything else is remembered."""
+        for key, offset, time in dumped:
+            self._offsets[key] = offset
+            self._order.append(key)
+            self._stored.append(offset)
+            self._times.append(time)
+            self._now = max(self._now, time)
+        self._expire(now_ns)
 
     def _expire(self, now_ns: int) -> None:
         if now_ns > self._now:

@@ -55,7 +55,7 @@ from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
 from headwater.streams.writer import LogWriter, StagedBatch
 
-__all__ = ["Log", "LogOptions", "StagedBatch", "StoredBatch", "StoredRecord", "Upkeep"]
+__all__ = ["Log", "LogOptions", "Span", "StagedBatch", "StoredBatch", "StoredRecord", "Upkeep"]
 
 USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
@@ -70,6 +70,15 @@ class StoredBatch(NamedTuple):
 
     def cursor(self) -> RecordCursor:
         return RecordCursor(self.body, 0, len(self.body), self.header.base_offset)
+
+
+class Span(NamedTuple):
+    """One segment as limits see it: offsets `[start, end)`, bytes, the time stamp of its last record (None: empty)."""
+
+    start: int
+    end: int
+    size: int
+    last_timestamp_ns: int | None
 
 
 class Log:
@@ -155,6 +164,14 @@ class Log:
     def size_bytes(self) -> int:
         """Published bytes in all segments, head pages included."""
         return sum(segment.end_position for segment in self._segments)
+
+    @property
+    def spans(self) -> list[Span]:
+        """The segments, oldest first; the last one is still written to."""
+        return [
+            Span(segment.base_offset, segment.end_offset, segment.end_position, segment.last_timestamp_ns)
+            for segment in self._segments
+        ]
 
     @property
     def first_timestamp_ns(self) -> int | None:

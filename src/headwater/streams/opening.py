@@ -64,16 +64,16 @@ class OpenedLog(NamedTuple):
     document: bytes | None
 
 
-def open_directory(files: Files, directory: str, now_ns: int) -> OpenedLog:
-    """Recover the log in `directory`, or make one. Raises StorageError when another process has it, when the disk
-    fails, or when it was written by a newer version."""
+def open_directory(files: Files, directory: str, now_ns: int, first_offset: int = 0) -> OpenedLog:
+    """Recover the log in `directory`, or make one that starts at `first_offset`. Raises StorageError when another process
+    has it, when the disk fails, or when it was written by a newer version."""
     try:
         files.mkdir(directory)
         lock = _take_lock(files, directory)
     except OSError as error:
         raise storage_error(f"open the log {directory}", error) from error
     try:
-        return _recover(files, directory, lock, now_ns)
+        return _recover(files, directory, lock, now_ns, first_offset)
     except OSError as error:
         lock.close()
         raise storage_error(f"open the log {directory}", error) from error
@@ -91,7 +91,7 @@ def _take_lock(files: Files, directory: str) -> File:
         ) from error
 
 
-def _recover(files: Files, directory: str, lock: File, now_ns: int) -> OpenedLog:
+def _recover(files: Files, directory: str, lock: File, now_ns: int, first_offset: int) -> OpenedLog:
     notes: list[str] = []
     document = meta.load(files, f"{directory}/{STATE_DOCUMENT}", notes)
     state = LogState.decode(document) if document is not None else None
@@ -105,9 +105,11 @@ def _recover(files: Files, directory: str, lock: File, now_ns: int) -> OpenedLog
         notes.append(f"{directory}/{STATE_DOCUMENT} is lost; made again from the segments")
     if state is None:
         identity = _claimed_identity(files, directory, bases) or files.entropy(IDENTITY_SIZE)
-        first = bases[0] if bases else 0
+        first = bases[0] if bases else first_offset
         facts = _examine_all(files, directory, bases, identity, MAX_OFFSET)
         decision = decide(facts, None)
+        if not bases:
+            decision = decision._replace(next_offset=first)
         state = LogState(identity, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
         meta.save(files, f"{directory}/{STATE_DOCUMENT}", state.encode())
         return _carry_out(files, directory, lock, now_ns, state, Found(facts, None, notes), decision)

@@ -10,15 +10,13 @@ Anything else changes nothing. With a reply subject, the client is told by an em
 (not after +NXT, where the reply subject is the inbox for the next message).
 """
 
-import re
 from typing import Literal, NamedTuple
 
 import msgspec
 
-AckKind = Literal["ack", "nak", "term", "progress", "next", "unknown"]
+from headwater.broker.jetstream.timestamps import parse_duration
 
-_UNITS = {b"ns": 1, b"us": 10**3, "µs".encode(): 10**3, b"ms": 10**6, b"s": 10**9, b"m": 60 * 10**9, b"h": 3600 * 10**9}
-_DURATION_PART = re.compile("([0-9]{1,9}(?:\\.[0-9]{1,9})?)(ns|us|µs|ms|s|m|h)".encode())
+AckKind = Literal["ack", "nak", "term", "progress", "next", "unknown"]
 
 
 class Ack(NamedTuple):
@@ -74,7 +72,4 @@ def _delay(text: bytes) -> int:
             return msgspec.json.decode(text, type=_NakOptions).delay
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return 0
-    parts = _DURATION_PART.findall(text)
-    if not parts or b"".join(number + unit for number, unit in parts) != text:
-        return 0
-    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts)
+    return parse_duration(text) or 0

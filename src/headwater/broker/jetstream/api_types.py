@@ -62,6 +62,12 @@ class ConsumerLimits(_Document, kw_only=True):
     max_ack_pending: Int64 = 0
 
 
+class Republish(_Document, kw_only=True):
+    src: str = ""
+    dest: str = always("")
+    headers_only: bool = False
+
+
 class StreamConfig(_Document, kw_only=True):
     """What a stream is to be. The settings that are mere objects here are refused, whatever is in them."""
 
@@ -85,7 +91,7 @@ class StreamConfig(_Document, kw_only=True):
     sources: list[dict[str, object]] | None = None
     compression: Compression = always("none")
     subject_transform: dict[str, object] | None = None
-    republish: dict[str, object] | None = None
+    republish: Republish | None = None
     first_seq: Uint64 = 0
     allow_direct: bool = always(False)
     mirror_direct: bool = always(False)
@@ -109,6 +115,13 @@ class StreamConfigRequest(StreamConfig, kw_only=True):
     pedantic: bool = False
 
 
+class LostData(_Document, kw_only=True):
+    """Sequences that were acknowledged and cannot be read any more, and the bytes that were damaged."""
+
+    msgs: list[int] = always([])
+    bytes: int = always(0)
+
+
 class StreamState(_Document, kw_only=True):
     messages: int = always(0)
     bytes: int = always(0)
@@ -117,8 +130,10 @@ class StreamState(_Document, kw_only=True):
     last_seq: int = always(0)
     last_ts: str = always(ZERO)
     num_subjects: int = 0
-    num_deleted: int = 0
     subjects: dict[str, int] = {}
+    num_deleted: int = 0
+    deleted: list[int] = []
+    lost: LostData | None = None
     consumer_count: int = always(0)
 
 
@@ -146,6 +161,34 @@ class ListRequest(_Document, kw_only=True):
 
 
 class MessageGetRequest(_Document, kw_only=True):
+    seq: Uint64 = 0
+    last_by_subj: str = ""
+    next_by_subj: str = ""
+    batch: Int64 = 0
+    max_bytes: Int64 = 0
+    start_time: str = ""
+    multi_last: list[str] = []
+    up_to_seq: Uint64 = 0
+    up_to_time: str = ""
+    no_hdr: bool = False
+
+
+class PurgeRequest(_Document, kw_only=True):
+    """`filter`: a subject. Purge below `seq`, or all but the last `keep`."""
+
+    filter: str = ""
+    seq: Uint64 = 0
+    keep: Uint64 = 0
+
+
+class MessageDeleteRequest(_Document, kw_only=True):
+    seq: Uint64 = 0
+    no_erase: bool = False
+
+
+class DirectGetRequest(Struct, kw_only=True, omit_defaults=True):
+    """As `MessageGetRequest`, but unknown fields are passed over, as nats-server does here."""
+
     seq: Uint64 = 0
     last_by_subj: str = ""
     next_by_subj: str = ""
@@ -208,6 +251,14 @@ class ConsumerConfig(_Document, kw_only=True):
     priority_timeout: Int64 = 0
 
 
+class PauseRequest(_Document, kw_only=True):
+    pause_until: str = ""
+
+
+class ResetRequest(Struct, kw_only=True):
+    seq: Uint64 = 0
+
+
 class CreateConsumerRequest(_Document, kw_only=True):
     stream_name: str = ""
     config: ConsumerConfig = msgspec.field(default_factory=ConsumerConfig)
@@ -232,6 +283,9 @@ class ConsumerInfo(_Document, kw_only=True):
     num_redelivered: int
     num_waiting: int
     num_pending: int
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining: int = 0
     ts: str
 
 
@@ -314,16 +368,21 @@ class ConsumerAnswer(Answer, kw_only=True):
     num_redelivered: int | UnsetType = UNSET
     num_waiting: int | UnsetType = UNSET
     num_pending: int | UnsetType = UNSET
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining: int = 0
     ts: str = ""
+    reset_seq: int = 0
 
 
 class PauseAnswer(Answer, kw_only=True):
     paused: bool = always(False)
     pause_until: str = always(ZERO)
+    pause_remaining: int = 0
 
 
 class AccountLimits(_Document, kw_only=True):
-    """-1: no limit; ours has none yet."""
+    """-1: no limit."""
 
     max_memory: int = always(-1)
     max_storage: int = always(-1)

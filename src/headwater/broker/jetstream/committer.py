@@ -11,26 +11,40 @@ At most one write of a log is in progress, so `Log`'s rule of one writing thread
 With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
 fdatasync. Nothing waits to make a batch larger.
 
+Deletions wait for the next write, which carries their tombstones: when none comes, one of their own follows after
+DELETION_DELAY. Upkeep of the log (dropping and compacting segments) takes its turn between two writes.
+
 An item may come without a record (the answer to a duplicate whose original is not durable yet): it keeps its place.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import NamedTuple
 
 from headwater.errors import StorageError, WriteFailed
-from headwater.streams.log import Log, StagedBatch
+from headwater.streams.log import Log, StagedBatch, Upkeep
 
 logger = logging.getLogger(__name__)
 
+DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
 MAX_STAGED_BYTES = 128 << 20  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
+
+
+class Particulars(NamedTuple):
+    """What has to be done about a message once it is durable, beyond acknowledging it. `rollup`: b"sub", b"all" or b""."""
+
+    rollup: bytes
+    header_block: bytes
+    payload: bytes
+    timestamp_ns: int
 
 
 class Item(NamedTuple):
     """One publish on its way to the disk. `subject` is b"" for the answer to a duplicate; then `sequence` is that of
-    the original. `reply` is b"" when nobody wants the ack."""
+    the original. `reply` is b"" when nobody wants the ack. `particulars`: None for a message like any other."""
 
     reply: bytes
     ack: bytes
@@ -38,15 +52,17 @@ class Item(NamedTuple):
     sequence: int
     size: int
     message_id: bytes
+    particulars: Particulars | None = None
 
 
 class Committer:
-    """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop."""
+    """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop. Without an
+    executor it writes in the loop: for logs in memory."""
 
     def __init__(
         self,
         log: Log,
-        executor: Executor,
+        executor: Executor | None,
         on_durable: Callable[[list[Item]], None],
         on_failed: Callable[[list[Item], StorageError], None],
     ) -> None:
@@ -62,6 +78,11 @@ class Committer:
         self.writing: list[Item] = []
         self._writing = False
         self._waiting_bytes = 0
+        self._barriers: list[asyncio.Future[None]] = []  # of whoever waits for the next write
+        self._reached: list[asyncio.Future[None]] = []  # of whoever waits for the present one
+        self._delayed: asyncio.TimerHandle | None = None
+        self._erase: deque[int] = deque()
+        self._upkeep_wanted = False
 
     @property
     def busy(self) -> bool:
@@ -82,7 +103,40 @@ class Committer:
 
     async def flush(self) -> None:
         """Wait until everything staged so far is durable, or has failed."""
+        if self._delayed is not None:
+            self._delayed.cancel()
+            self._delayed = None
         await self._idle.wait()
+
+    async def barrier(self) -> None:
+        """Wait until everything staged and deleted so far is durable. Raises StorageError when it could not be made so."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._barriers.append(future)
+        if not self._scheduled and not self._writing:
+            self._schedule()
+        await future
+
+    def note_deletions(self) -> None:
+        """There may be deletions to write, and room to give back."""
+        self._upkeep_wanted = True
+        if self._delayed is None:
+            self._delayed = self._loop.call_later(DELETION_DELAY, self._write_deletions)
+
+    def erase(self, offset: int) -> None:
+        """A deleted record is to leave the disk soon."""
+        self._erase.append(offset)
+        self.note_deletions()
+
+    def close(self) -> None:
+        """Nothing is written of its own accord any more."""
+        if self._delayed is not None:
+            self._delayed.cancel()
+            self._delayed = None
+
+    def _write_deletions(self) -> None:
+        self._delayed = None
+        if not self._scheduled and not self._writing:
+            self._schedule()
 
     def _schedule(self) -> None:
         self._scheduled = True
@@ -94,15 +148,28 @@ class Committer:
         self._writing = True
         batch = self._log.seal()
         self.writing, self.waiting = self.waiting, []
+        self._reached, self._barriers = self._barriers, []
         self._waiting_bytes = 0
         if batch is None:
             self._finish(None, None)
             return
+        if self._executor is None:
+            self._write_here(batch)
+            return
         future = self._loop.run_in_executor(self._executor, self._log.write, batch)
         future.add_done_callback(lambda done: self._finish(batch, done.exception()))
 
+    def _write_here(self, batch: StagedBatch) -> None:
+        try:
+            self._log.write(batch)
+        except StorageError as error:
+            self._finish(batch, error)
+        else:
+            self._finish(batch, None)
+
     def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
         items, self.writing = self.writing, []
+        reached, self._reached = self._reached, []
         try:
             if error is not None:
                 assert batch is not None
@@ -113,12 +180,57 @@ class Committer:
                     self._log.publish(batch)
                 self._on_durable(items)
         finally:
-            # Only now: an ack may be published to a subject of this very stream, which calls `add` from here.
-            self._writing = False
-            if self.waiting:
-                self._schedule()
-            else:
-                self._idle.set()
+            for future in reached:
+                if not future.done():
+                    future.set_exception(_storage_error(error)) if error is not None else future.set_result(None)
+            if not self._start_upkeep():
+                self._go_on()
+
+    def _go_on(self) -> None:
+        # Only now: an ack may be published to a subject of this very stream, which calls `add` from here.
+        self._writing = False
+        if self.waiting or self._barriers:
+            self._schedule()
+        else:
+            self._idle.set()
+
+    # ── upkeep ──
+
+    def _start_upkeep(self) -> bool:
+        """Give room back before the next write, if that is worth doing; at most one piece of it."""
+        if not self._upkeep_wanted or self._log.has_deletions:
+            return False
+        erase = self._erase[0] if self._erase else None
+        upkeep = self._log.plan_upkeep(erase)
+        if upkeep is None:
+            if self._erase:
+                self._erase.popleft()
+            self._upkeep_wanted = bool(self._erase)
+            return self._start_upkeep() if self._erase else False
+        if self._executor is None:
+            error: BaseException | None = None
+            try:
+                self._log.maintain(upkeep)
+            except StorageError as failure:
+                error = failure
+            self._finish_upkeep(upkeep, error)
+            return True
+        future = self._loop.run_in_executor(self._executor, self._log.maintain, upkeep)
+        future.add_done_callback(lambda done: self._finish_upkeep(upkeep, done.exception()))
+        return True
+
+    def _finish_upkeep(self, upkeep: Upkeep, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                self._log.settle(upkeep)
+        except StorageError as failure:
+            error = failure
+        if error is not None:
+            logger.error("log_upkeep_failed reason=%s", _storage_error(error))
+            self._upkeep_wanted = False
+            self._erase.clear()
+        if self.waiting or self._barriers or not self._start_upkeep():
+            self._go_on()
 
 
 def _storage_error(error: BaseException) -> StorageError:

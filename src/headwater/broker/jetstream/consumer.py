@@ -143,6 +143,32 @@ class Consumer:
         self._settle(sequence)
         self._move_floor_past_settled()
 
+    def purged(self, first: int) -> None:
+        """Everything below `first` has left the stream."""
+        self.position = max(self.position, first)
+        self.selected = deque(sequence for sequence in self.selected if sequence >= first)
+        self.delivered_stream = max(self.delivered_stream, first - 1)
+        if self.floor_stream < first - 1:
+            self.floor_stream = first - 1
+            for sequence in [sequence for sequence in self.unacked if sequence < first]:
+                entry = self._settle(sequence)
+                if entry is not None:
+                    self.floor_consumer = max(self.floor_consumer, entry[0])
+            self._move_floor_past_settled()
+
+    def reset(self, position: int) -> None:
+        """Begin anew at `position`."""
+        self.position = position
+        self.selected.clear()
+        self.delivered_consumer = self.floor_consumer = 0
+        self.delivered_stream = self.floor_stream = position - 1
+        self.unacked.clear()
+        self.attempts.clear()
+        self._redeliveries.clear()
+        self._due.clear()
+        self._deadlines.clear()
+        self._in_order.clear()
+
     # ── what the client says ──
 
     def ack(self, sequence: int, consumer_sequence: int) -> None:

@@ -22,16 +22,20 @@ from headwater.broker.jetstream.api_types import (
     CreateConsumerRequest,
     ListRequest,
     PauseAnswer,
+    PauseRequest,
+    ResetRequest,
     SuccessAnswer,
     decode_request,
 )
 from headwater.broker.jetstream.consumer import Consumer
-from headwater.broker.jetstream.consumer_config import check_name, checked, filters_of, updated
-from headwater.broker.jetstream.pull import PullConsumer
+from headwater.broker.jetstream.consumer_config import check_beside, check_name, checked, filters_of, updated
+from headwater.broker.jetstream.contents import SCAN_BYTES, SCAN_RECORDS
+from headwater.broker.jetstream.delivering import DeliveringConsumer
 from headwater.broker.jetstream.sequence import offset_of
-from headwater.broker.jetstream.stream import SCAN_BYTES, SCAN_RECORDS, Stream
+from headwater.broker.jetstream.stream import Stream
+from headwater.broker.jetstream.stream_config import stored_metadata
 from headwater.broker.jetstream.subject_table import SubjectFilter
-from headwater.broker.jetstream.timestamps import parse_time
+from headwater.broker.jetstream.timestamps import ZERO, format_time, parse_time
 
 if TYPE_CHECKING:
     from headwater.broker.jetstream.service import JetStream
@@ -113,13 +117,32 @@ class ConsumerApi:
             consumers=[consumer.info(full=False) for consumer in page],
         )
 
-    def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
-        self._consumer(names)
-        raise api_error("consumer_create", reason="pausing a consumer is not supported by this server yet")
+    async def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
+        stream, consumer = self._service.stream(names[0]), self._consumer(names)
+        request = decode_request(payload, PauseRequest)
+        config = msgspec.structs.replace(consumer.config, pause_until=_pause_time(request.pause_until))
+        if config.pause_until:
+            config.metadata = stored_metadata(config.metadata, 1)
+        consumer.reconfigure(config)
+        await self._service.save_consumer(stream, consumer)
+        answer = PauseAnswer(type=_TYPE + "consumer_pause_response", pause_until=config.pause_until or ZERO)
+        remaining = consumer.pause_remaining
+        if remaining:
+            answer.paused, answer.pause_remaining = True, remaining
+        return answer
 
-    def reset(self, names: list[str], payload: bytes) -> ConsumerAnswer:
-        self._consumer(names)
-        raise api_error("consumer_create", reason="resetting a consumer is not supported by this server yet")
+    async def reset(self, names: list[str], payload: bytes) -> ConsumerAnswer:
+        stream, consumer = self._service.stream(names[0]), self._consumer(names)
+        try:
+            request = msgspec.json.decode(payload or b"{}", type=ResetRequest)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise api_error("invalid_json", reason=str(error)) from error
+        sequence = consumer.reset(request.seq)
+        consumer.state.num_pending = await count_pending(stream, sequence, consumer.filter)
+        await self._service.save_consumer(stream, consumer)
+        answer = _answer(consumer.info(), "consumer_reset_response")
+        answer.reset_seq = sequence
+        return answer
 
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
         raise api_error("cluster_required")
@@ -133,12 +156,18 @@ class ConsumerApi:
         if existing is not None:
             if request.action == "create" and config != existing.config:
                 raise api_error("consumer_exists")
+            if existing.is_bound and config.deliver_subject != existing.config.deliver_subject:
+                raise api_error("consumer_name_in_use")
             await self._update(stream, existing, updated(existing.config, config))
             return _answer(existing.info(), "consumer_create_response")
         if request.action == "update":
             raise api_error("consumer_does_not_exist")
         if 0 < stream.config.max_consumers <= len(stream.consumers):
             raise api_error("maximum_consumers")
+        if 0 <= self._service.limits.max_consumers <= sum(len(s.consumers) for s in self._service.streams.values()):
+            raise api_error("maximum_consumers")
+        if stream.config.retention == "workqueue":
+            check_beside(config, [other.config for other in stream.consumers.values()])
         if not name:
             name = _ephemeral_name(stream)
         else:
@@ -148,7 +177,7 @@ class ConsumerApi:
         consumer = await self._service.add_consumer(stream, name, state)
         return _answer(consumer.info(), "consumer_create_response")
 
-    async def _update(self, stream: Stream, consumer: PullConsumer, config: ConsumerConfig) -> None:
+    async def _update(self, stream: Stream, consumer: DeliveringConsumer, config: ConsumerConfig) -> None:
         old = consumer.config
         if config == old:
             return
@@ -162,13 +191,15 @@ class ConsumerApi:
         consumer.reconfigure(config)
         await self._service.save_consumer(stream, consumer)
 
-    def _consumer(self, names: list[str]) -> PullConsumer:
+    def _consumer(self, names: list[str]) -> DeliveringConsumer:
         consumer = self._service.stream(names[0]).consumers.get(names[1])
         if consumer is None:
             raise api_error("consumer_not_found")
         return consumer
 
-    def _page(self, stream: str, payload: bytes, size: int) -> tuple[list[PullConsumer], int, list[PullConsumer]]:
+    def _page(
+        self, stream: str, payload: bytes, size: int
+    ) -> tuple[list[DeliveringConsumer], int, list[DeliveringConsumer]]:
         request = decode_request(payload, ListRequest)
         found = [consumer for _, consumer in sorted(self._service.stream(stream).consumers.items())]
         offset = min(max(request.offset, 0), len(found))
@@ -180,7 +211,7 @@ async def count_pending(stream: Stream, position: int, wanted: SubjectFilter | N
 
     Costs a read of the log from there when the subject table cannot tell, in turns with the broker's other work.
     """
-    known = stream.count_from(position, wanted)
+    known = stream.contents.count_from(position, wanted)
     if known is not None:
         return known
     count, offset = 0, offset_of(position)
@@ -192,10 +223,10 @@ async def count_pending(stream: Stream, position: int, wanted: SubjectFilter | N
 
 
 def _count_now(stream: Stream, position: int, wanted: SubjectFilter | None) -> int:
-    known = stream.count_from(position, wanted)
+    known = stream.contents.count_from(position, wanted)
     if known is not None:
         return known
-    return sum(1 for r in stream.scan(offset_of(position)) if wanted is None or wanted.matches(r.subject))
+    return sum(1 for r in stream.contents.scan(offset_of(position)) if wanted is None or wanted.matches(r.subject))
 
 
 def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
@@ -217,12 +248,22 @@ def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
         case "by_start_sequence":
             return Consumer(config, max(config.opt_start_seq, first))
         case "by_start_time":
-            return Consumer(config, stream.sequence_at_time(parse_time(config.opt_start_time)))
+            return Consumer(config, stream.contents.sequence_at_time(parse_time(config.opt_start_time)))
 
 
 def _filter(config: ConsumerConfig) -> SubjectFilter | None:
     patterns = filters_of(config)
     return SubjectFilter(patterns) if patterns else None
+
+
+def _pause_time(text: str) -> str:
+    """The time as it is kept, "" for none. Raises JetStreamError."""
+    if text in ("", ZERO):
+        return ""
+    try:
+        return format_time(parse_time(text))
+    except ValueError as error:
+        raise api_error("invalid_json", reason=str(error)) from error
 
 
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:

@@ -1,6 +1,6 @@
 """What the headers of a publish demand before it may be stored, in nats-server's order and words.
 
-    1. features that are off in this stream: Nats-TTL, Nats-Batch-Id, Nats-Incr, Nats-Schedule
+    1. features that are off in this stream: Nats-TTL (unless it is on), Nats-Batch-Id, Nats-Incr, Nats-Schedule
     2. Nats-Expected-Stream, Nats-Expected-Last-Sequence, Nats-Expected-Last-Subject-Sequence
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`stream.py` does that)
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.broker.jetstream.api_errors import api_error
+from headwater.broker.jetstream.timestamps import SECOND, parse_duration
 from headwater.model.header_block import lookup
 
 MAX_HEADER_BLOCK = 65_535  # bytes
@@ -21,7 +22,6 @@ _LINE = b"\r\nNats-"
 _ID_LINE = b"\r\nNats-Msg-Id:"
 
 _OFF = (
-    (b"Nats-TTL", "ttl_disabled"),
     (b"Nats-Batch-Id", "atomic_publish_disabled"),
     (b"Nats-Incr", "counter_disabled"),
     (b"Nats-Schedule", "schedules_disabled"),
@@ -39,22 +39,39 @@ def lone_message_id(block: bytes) -> bytes | None:
     return None
 
 
+class Allowed(NamedTuple):
+    """What the stream's configuration allows a header to ask for."""
+
+    rollup: bool = False
+    ttl: bool = False
+
+
 class Demands(NamedTuple):
-    """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group."""
+    """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group. `rollup`:
+    b"sub", b"all", or b""."""
 
     message_id: bytes
     last_message_id: bytes | None = None
-    rollup: bool = False
+    rollup: bytes = b""
 
 
 def check_before_id(
-    block: bytes, subject: bytes, stream: str, last_sequence: int, last_of_subject: Callable[[bytes], int]
+    block: bytes,
+    subject: bytes,
+    stream: str,
+    last_sequence: int,
+    last_of_subject: Callable[[bytes], int],
+    allowed: Allowed = Allowed(),  # noqa: B008  (a constant)
 ) -> Demands:
     """Groups 1 and 2; what is left to check afterwards.
 
     `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
+    if lookup(block, b"Nats-TTL"):
+        if not allowed.ttl:
+            raise api_error("ttl_disabled")
+        ttl_of(block)
     for name, error in _OFF:
         if lookup(block, name):
             raise api_error(error)
@@ -75,16 +92,45 @@ def check_before_id(
     return Demands(
         lookup(block, b"Nats-Msg-Id") or b"",
         lookup(block, b"Nats-Expected-Last-Msg-Id") or None,
-        bool(lookup(block, b"Nats-Rollup")),
+        lookup(block, b"Nats-Rollup") or b"",
     )
 
 
-def check_after_id(demands: Demands, last_message_id: bytes) -> None:
+def rollup_of(block: bytes) -> bytes:
+    """b"sub" or b"all" when the message asks for a roll-up, else b""."""
+    if b"Nats-Rollup" not in block:
+        return b""
+    kind = lookup(block, b"Nats-Rollup")
+    return kind if kind in (b"sub", b"all") else b""
+
+
+def ttl_of(block: bytes) -> int | None:
+    """Nanoseconds that the message is to live: None when it does not say, 0 for `never`. Raises JetStreamError 10165."""
+    if b"Nats-TTL" not in block:
+        return None
+    text = lookup(block, b"Nats-TTL")
+    if not text:
+        return None
+    if text == b"never":
+        return 0
+    if text.isdigit() and len(text) < 12:
+        ttl = int(text) * SECOND
+    else:
+        ttl = parse_duration(text) or 0
+    if ttl < SECOND:
+        raise api_error("ttl_invalid")
+    return ttl
+
+
+def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = Allowed()) -> None:  # noqa: B008
     """Group 4. `last_message_id`: of the last message that was given a sequence, b"" if it had none."""
     if demands.last_message_id is not None and demands.last_message_id != last_message_id:
         raise api_error("wrong_last_msg_id", id=last_message_id.decode("utf-8", "replace"))
-    if demands.rollup:
+    if demands.rollup and not allowed.rollup:
         raise api_error("rollup_failed", reason="rollup not permitted")
+    if demands.rollup not in (b"", b"sub", b"all"):
+        kind = demands.rollup.decode("utf-8", "replace")
+        raise api_error("rollup_failed", reason=f'rollup value invalid: "{kind}"')
 
 
 def _number(text: bytes) -> int:

@@ -19,6 +19,7 @@ NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"
 CONSUMER_DELETED = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
 SERVER_SHUTDOWN = b"NATS/1.0 409 Server Shutdown\r\n\r\n"
+PUSH_BASED = b"NATS/1.0 409 Consumer is push based\r\n\r\n"
 EXCEEDED_MAX_WAITING = b"NATS/1.0 409 Exceeded MaxWaiting\r\n\r\n"
 
 
@@ -191,7 +192,15 @@ def _bad_request(reason: str) -> bytes:
     return b"NATS/1.0 400 Bad Request - %s\r\n\r\n" % text.encode("utf-8", "replace")
 
 
-def idle_heartbeat(consumer_sequence: int, stream_sequence: int) -> bytes:
-    """The status that keeps a waiting requester patient: what was delivered last."""
+def idle_heartbeat(consumer_sequence: int, stream_sequence: int, stalled: bytes = b"") -> bytes:
+    """The status that keeps a listener patient: what was delivered last, and the flow-control subject on whose answer
+    deliveries wait."""
     last = b"Nats-Last-Consumer: %d\r\nNats-Last-Stream: %d" % (consumer_sequence, stream_sequence)
+    if stalled:
+        last += b"\r\nNats-Consumer-Stalled: " + stalled
     return b"NATS/1.0 100 Idle Heartbeat\r\n%s\r\n\r\n" % last
+
+
+def flow_control_request() -> bytes:
+    """The status that asks a push consumer's client how far it has come."""
+    return b"NATS/1.0 100 FlowControl Request\r\n\r\n"

@@ -1,7 +1,8 @@
 """JetStream: streams on disk, and the API under `$JS.API.>` by which clients make, read and ask about them.
 
     $JS.API.<verb>.<names>   ─▶ `_on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
-    $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py)
+    $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
+    $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it
     $JS.ACK.<stream>.<consumer>.…                  ─▶ the consumer
     a stream's subjects                            ─▶ the stream (stream.py)
 
@@ -17,6 +18,7 @@ none is skipped. Ephemeral consumers and waiting requests do not.
 
 import asyncio
 import logging
+import os
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from typing import NamedTuple, TypeVar, get_args
 from headwater.broker.jetstream.api_errors import api_error
 from headwater.broker.jetstream.api_types import (
     API_LEVEL,
+    AccountLimits,
     Answer,
     ConsumerListAnswer,
     ConsumerNamesAnswer,
@@ -41,8 +44,12 @@ from headwater.broker.jetstream.api_types import (
 )
 from headwater.broker.jetstream.consumer import Consumer
 from headwater.broker.jetstream.consumer_api import ConsumerApi, count_pending
+from headwater.broker.jetstream.delivering import DeliveringConsumer
+from headwater.broker.jetstream.direct_get import DirectGet
 from headwater.broker.jetstream.pull import PullConsumer
 from headwater.broker.jetstream.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
+from headwater.broker.jetstream.push import PushConsumer
+from headwater.broker.jetstream.sequence import offset_of
 from headwater.broker.jetstream.store import ConsumerRecord, Store, StreamDirectory, StreamRecord
 from headwater.broker.jetstream.stream import Stream
 from headwater.broker.jetstream.stream_api import StreamApi
@@ -52,6 +59,7 @@ from headwater.errors import ConfigError, JetStreamError, StorageError
 from headwater.model.header_block import lookup
 from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log
+from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions, SyncPolicy
 
 logger = logging.getLogger(__name__)
@@ -60,6 +68,9 @@ WRITERS = 4  # threads; each stream writes in one at a time
 STATE_INTERVAL = 0.5  # seconds between two saves of a durable consumer's state
 API_PREFIX = b"$JS.API."
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
+DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
+
+IN_MEMORY = LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0)
 
 _TYPE = "io.nats.jetstream.api.v1."
 
@@ -103,11 +114,13 @@ class JetStream:
         sync: SyncPolicy = "always",
         server_name: str = "headwater",
         files: Files | None = None,
+        limits: AccountLimits | None = None,
     ) -> None:
         if sync not in get_args(SyncPolicy):
             raise ConfigError(f"sync is {sync!r}", value=sync, limit=get_args(SyncPolicy))
         self.server_name = server_name
         self.streams: dict[str, Stream] = {}
+        self.limits = limits or AccountLimits()
         self.requests = 0
         self.refusals = 0
         self._router = router
@@ -124,7 +137,7 @@ class JetStream:
         self._routes = _routes(StreamApi(self), ConsumerApi(self))
         self._calls: deque[Call] = deque()
         self._serving: asyncio.Task[None] | None = None
-        self._changed: dict[PullConsumer, Stream] = {}
+        self._changed: dict[DeliveringConsumer, Stream] = {}
         self._saving: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -143,6 +156,7 @@ class JetStream:
             stream.attach(self._router, self._writers)
             for record in consumers:
                 await self._restore_consumer(stream, record)
+            stream.drop_unneeded()
         self._subscription = self._router.subscribe_internal(API_PREFIX + b">", self._on_api)
 
     async def stop(self) -> None:
@@ -163,7 +177,7 @@ class JetStream:
                 except OSError as error:
                     logger.error("consumer_not_saved consumer=%s reason=%s", consumer.name, error)
                 consumer.close(SERVER_SHUTDOWN)
-            await self._in_thread(partial(_close_log, stream.log))
+            await self._in_thread(partial(_close_stream, stream))
         self.streams.clear()
         self._release()
 
@@ -188,12 +202,17 @@ class JetStream:
         return recovered
 
     def _open(self, directory: StreamDirectory, record: StreamRecord) -> Stream:
-        log = Log.open(self._files, directory.log_path, self._log_options, self._clock_ns())
+        now = self._clock_ns()
+        log = Log.open(self._files, directory.log_path, self._log_options, now, _first_offset(record))
         stream = Stream(directory, record, log, self._clock_ns)
         stream.recover()
         for damage in log.damage:
             logger.warning("stream_damaged stream=%s %s", stream.name, damage)
         return stream
+
+    def problems(self) -> list[str]:
+        """What health checks should know: read-only streams, and what was lost."""
+        return [problem for stream in self.streams.values() for problem in stream.problems()]
 
     # ── what the handlers do to streams and consumers ──
 
@@ -212,15 +231,21 @@ class JetStream:
             assert self._store is not None
             return self._open(self._store.create(record), record)
 
-        stream = await self._in_thread(make)
-        stream.attach(self._router, self._writers)
+        stream = self._make_in_memory(record) if config.storage == "memory" else await self._in_thread(make)
+        stream.attach(self._router, None if config.storage == "memory" else self._writers)
         self.streams[config.name] = stream
         return stream
+
+    def _make_in_memory(self, record: StreamRecord) -> Stream:
+        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, self._clock_ns(), _first_offset(record))
+        return Stream(None, record, log, self._clock_ns)
 
     async def update_stream(self, stream: Stream, config: StreamConfig) -> None:
         """Durable before it holds."""
         record = StreamRecord(config, stream.created_ns)
-        await self._in_thread(lambda: stream.directory.save(record))
+        directory = stream.directory
+        if directory is not None:
+            await self._in_thread(lambda: directory.save(record))
         stream.reconfigure(config)
 
     async def delete_stream(self, stream: Stream) -> None:
@@ -232,35 +257,43 @@ class JetStream:
             consumer.close(CONSUMER_DELETED)
         stream.consumers.clear()
 
+        directory = stream.directory
+        if directory is None:
+            return
+
         def remove() -> None:
             assert self._store is not None
-            _close_log(stream.log)
-            self._store.remove(stream.directory)
+            _close_stream(stream)
+            self._store.remove(directory)
 
         await self._in_thread(remove)
 
-    async def add_consumer(self, stream: Stream, name: str, state: Consumer) -> PullConsumer:
+    async def add_consumer(self, stream: Stream, name: str, state: Consumer) -> DeliveringConsumer:
         """A consumer at work; durable, if it is to be, once this returns."""
         consumer = self._make_consumer(stream, name, self._clock_ns(), state)
         await self.save_consumer(stream, consumer)
         return consumer
 
-    async def save_consumer(self, stream: Stream, consumer: PullConsumer) -> None:
+    async def save_consumer(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Store configuration and state of a durable consumer; nothing for an ephemeral one."""
-        if consumer.durable:
+        directory = stream.directory
+        if consumer.durable and directory is not None:
             record = consumer.record()
-            await self._in_thread(lambda: stream.directory.save_consumer(record))
+            await self._in_thread(lambda: directory.save_consumer(record))
 
-    async def delete_consumer(self, stream: Stream, consumer: PullConsumer) -> None:
+    async def delete_consumer(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Gone once this returns; whoever waits on it is told."""
         stream.consumers.pop(consumer.name, None)
         self._changed.pop(consumer, None)
         consumer.close(CONSUMER_DELETED)
-        if consumer.durable:
-            await self._in_thread(lambda: stream.directory.remove_consumer(consumer.name))
+        directory = stream.directory
+        if consumer.durable and directory is not None:
+            await self._in_thread(lambda: directory.remove_consumer(consumer.name))
+        stream.drop_unneeded()
 
-    def _make_consumer(self, stream: Stream, name: str, created_ns: int, state: Consumer) -> PullConsumer:
-        consumer = PullConsumer(
+    def _make_consumer(self, stream: Stream, name: str, created_ns: int, state: Consumer) -> DeliveringConsumer:
+        kind = PushConsumer if state.config.deliver_subject else PullConsumer
+        consumer = kind(
             stream,
             self._router,
             name,
@@ -282,7 +315,7 @@ class JetStream:
 
     # ── state of durable consumers ──
 
-    def _note_change(self, stream: Stream, consumer: PullConsumer) -> None:
+    def _note_change(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         self._changed[consumer] = stream
         if self._saving is None:
             self._saving = asyncio.create_task(self._save_changed())
@@ -308,6 +341,9 @@ class JetStream:
         if subject.startswith(NEXT_PREFIX):
             self._on_next(subject, reply, payload)
             return
+        if subject.startswith(DIRECT_PREFIX):
+            self._on_direct_get(subject, reply, payload)
+            return
         try:
             tokens = subject[len(API_PREFIX) :].decode().split(".")
         except UnicodeDecodeError:
@@ -331,6 +367,19 @@ class JetStream:
         elif reply:
             # What a client hears of a subject without a subscriber: nats-server has one for each consumer, we have not.
             self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+
+    def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
+        name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
+        stream = self.streams.get(name.decode("utf-8", "replace"))
+        if not reply:
+            return
+        if stream is None or not stream.config.allow_direct:
+            self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+            return
+        task = DirectGet(stream, self._router).answer(reply, key, payload)
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def _serve(self, call: Call) -> None:
         """Serve a request at once, or in a task when its handler has to wait."""
@@ -423,8 +472,13 @@ def _check_api_level(header_block: bytes) -> None:
             raise api_error("api_level")
 
 
-def _close_log(log: Log) -> None:
+def _first_offset(record: StreamRecord) -> int:
+    """Where a new log of this stream begins (first_seq)."""
+    return offset_of(max(record.config.first_seq, 1))
+
+
+def _close_stream(stream: Stream) -> None:
     try:
-        log.close()
+        stream.log.close(stream.document())
     except StorageError as error:
-        logger.error("log_not_closed directory=%s reason=%s", log.directory, error)
+        logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)

@@ -2,18 +2,22 @@
 
 The way of a publish (`capture`, a callback of the router, so it must not block):
 
-    header checks ─▶ duplicate? ─▶ log.stage ─▶ committer ─▶ (durable) ─▶ PubAck, subject table, consumers
+    header checks ─▶ duplicate? ─▶ log.stage ─▶ committer ─▶ (durable) ─▶ PubAck, contents, limits, consumers
 
-What the client hears is decided here, what is written when is the committer's. A refusal is answered at once; an
-error of the disk as soon as it is known, to every publish of the batch: never silence. Sequences that a failed batch
-was given are not used again, so a stream may have gaps.
+What the client hears is decided here, what is written when is the committer's, what is kept is `contents.py`'s. A refusal
+is answered at once; an error of the disk as soon as it is known, to every publish of the batch: never silence. Sequences
+that a failed batch was given are not used again, so a stream may have gaps.
 
 A duplicate whose original is still being written gets its answer together with the original's fate, in its place
 among the acks: "duplicate" must not be said of a message that may yet be lost.
+
+Retention by interest: a message stays while a consumer needs it, that is, until all whose filter matches have settled it.
+One that nobody needs is given its sequence, acknowledged, and gone.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 
 import msgspec
@@ -22,25 +26,29 @@ from headwater.broker.jetstream.api_errors import api_error
 from headwater.broker.jetstream.api_types import (
     ApiError,
     ClusterInfo,
+    LostData,
     StreamConfig,
     StreamInfo,
     StreamState,
     error_document,
 )
-from headwater.broker.jetstream.committer import Committer, Item
+from headwater.broker.jetstream.committer import Committer, Item, Particulars
+from headwater.broker.jetstream.contents import Contents, ContentsDocument
+from headwater.broker.jetstream.delivering import DeliveringConsumer
 from headwater.broker.jetstream.publish_checks import (
     MAX_HEADER_BLOCK,
+    Allowed,
     Demands,
     check_after_id,
     check_before_id,
     lone_message_id,
 )
-from headwater.broker.jetstream.pull import PullConsumer
+from headwater.broker.jetstream.republish import Republisher
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.store import StreamDirectory, StreamRecord
 from headwater.broker.jetstream.stream_config import shown_metadata
-from headwater.broker.jetstream.subject_table import SubjectFilter, SubjectTable, stored_size
-from headwater.broker.jetstream.timestamps import format_time
+from headwater.broker.jetstream.subject_table import SubjectFilter, SubjectTable
+from headwater.broker.jetstream.timestamps import SECOND, format_time
 from headwater.broker.router import Router
 from headwater.broker.sublist import Subscription
 from headwater.errors import DiskFull, JetStreamError, StorageError
@@ -51,8 +59,9 @@ from headwater.streams.log import Log, StoredRecord
 
 logger = logging.getLogger(__name__)
 
-SCAN_RECORDS = 4096  # per look into the log
-SCAN_BYTES = 4 << 20
+MOST_DELETED_SHOWN = 100_000  # sequences in the answer to a STREAM.INFO with deleted_details
+SHORTEST_EXPIRY_TIMER = 0.01  # seconds
+LONGEST_EXPIRY_TIMER = 3600.0
 
 
 class PublishRefusal(msgspec.Struct):
@@ -63,65 +72,101 @@ class PublishRefusal(msgspec.Struct):
     seq: int = 0
 
 
+class StreamDocument(msgspec.Struct, array_like=True):
+    """What a clean stop keeps of a stream beside its log's index."""
+
+    contents: ContentsDocument
+    ids: list[tuple[bytes, int, int]]
+    last_id: bytes
+
+
 class Stream:
     """One stream, open. Made by `recover`, which reads the log; `attach` connects it to the router."""
 
-    def __init__(self, directory: StreamDirectory, record: StreamRecord, log: Log, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: StreamDirectory | None, record: StreamRecord, log: Log, clock_ns: Callable[[], int]
+    ) -> None:
+        """`directory` is None for a stream with memory storage."""
         self.directory = directory
         self.config = record.config
         self.created_ns = record.created_ns
         self.log = log
-        self.subjects = SubjectTable()
-        self.consumers: dict[str, PullConsumer] = {}
+        self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
+        self.consumers: dict[str, DeliveringConsumer] = {}
         self._clock_ns = clock_ns
         self._duplicates = DuplicateWindow(record.config.duplicate_window)
         self._last_message_id = b""
         self._router: Router | None = None
         self._committer: Committer | None = None
         self._subscriptions: list[Subscription] = []
+        self._in_flight = 0  # messages that were given a sequence and are not durable yet, and what they weigh
+        self._in_flight_bytes = 0
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry_at = 0
+        self._republisher = Republisher.of(record.config)
         self._ack_head = b'{"stream":%s,"seq":' % msgspec.json.encode(record.config.name)
 
     # ── life ──
 
     def recover(self) -> None:
-        """Blocking: read the log once, for what is known by subject and by message id.
+        """Blocking: learn what is known by subject and by message id, from what a clean stop left or from the log.
 
-        All of it, also for the ids: where the clock was set back, old and new time stamps are mixed.
+        All of the log, also for the ids: where the clock was set back, old and new time stamps are mixed.
         """
         now = self._clock_ns()
+        document = _decode_document(self.log.document)
+        if document is not None:
+            self.contents.restore(document.contents)
+            self._duplicates.load(document.ids, now)
+            self._last_message_id = document.last_id
+            return
         oldest = now - self.config.duplicate_window
-        last = None
-        for record in self.scan(0):
-            last = record
-            size = stored_size(record.subject, record.header_block, record.payload)
-            self.subjects.add(record.subject, sequence_of(record.offset), size)
+        last: list[StoredRecord] = []
+
+        def learn(record: StoredRecord) -> None:
+            last[:] = [record]
             if record.timestamp_ns > oldest and record.header_block:
                 message_id = lookup(record.header_block, b"Nats-Msg-Id")
                 if message_id:
                     self._duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now))
-        if last is not None and last.header_block:
-            self._last_message_id = lookup(last.header_block, b"Nats-Msg-Id") or b""
 
-    def attach(self, router: Router, executor: Executor) -> None:
-        """Start to capture."""
+        self.contents.recover(learn, now)
+        if last and last[0].header_block:
+            self._last_message_id = lookup(last[0].header_block, b"Nats-Msg-Id") or b""
+
+    def document(self) -> bytes:
+        """What `recover` will find if the log is closed cleanly now."""
+        contents = self.contents.document()
+        return msgspec.msgpack.encode(StreamDocument(contents, self._duplicates.dump(), self._last_message_id))
+
+    def attach(self, router: Router, executor: Executor | None) -> None:
+        """Start to capture. Without an executor, writes happen in the loop."""
         self._router = router
         self._committer = Committer(self.log, executor, self._on_durable, self._on_failed)
         self._subscribe()
+        self.enforce()
 
     async def detach(self) -> None:
         """Capture nothing more; what was staged is written and acknowledged."""
         self._unsubscribe()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
         if self._committer is not None:
             await self._committer.flush()
+            self._committer.close()
 
     def reconfigure(self, config: StreamConfig) -> None:
         """Take on a configuration that was checked and made durable."""
         self._duplicates.resize(config.duplicate_window, self._clock_ns())
         resubscribe = config.subjects != self.config.subjects
         self.config = config
+        self._republisher = Republisher.of(config)
         if resubscribe and self._router is not None:
             self._unsubscribe()
             self._subscribe()
+        self.contents.reconfigure(config, self._clock_ns())
+        self._after_removals()
 
     def _subscribe(self) -> None:
         assert self._router is not None
@@ -141,13 +186,18 @@ class Stream:
         return self.config.name
 
     @property
+    def subjects(self) -> SubjectTable:
+        """What is held of which subject."""
+        return self.contents.subjects
+
+    @property
     def last_sequence(self) -> int:
         """Of the last durable message."""
         return self.log.end_offset
 
     @property
     def first_sequence(self) -> int:
-        """Where the stream begins; 0 when it has never held a message."""
+        """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message."""
         return sequence_of(self.log.start_offset) if self.log.end_offset else 0
 
     @property
@@ -185,51 +235,26 @@ class Stream:
             num_deleted=self.log.end_offset - self.log.start_offset - messages,
             consumer_count=len(self.consumers),
         )
-        if first is not None and last is not None:
-            state.first_ts, state.last_ts = format_time(first), format_time(last)
+        if first is not None:
+            state.first_ts = format_time(first)
+        if last is not None:
+            state.last_ts = format_time(last)
+        lost = [damage for damage in self.log.damage if damage.certain and damage.end > self.log.start_offset]
+        if lost:
+            numbers = [sequence_of(o) for damage in lost for o in range(damage.start, damage.end)][:MOST_DELETED_SHOWN]
+            state.lost = LostData(msgs=numbers, bytes=sum(damage.size for damage in lost))
         return state
 
-    # ── reading ──
+    def deleted(self) -> list[int]:
+        """Sequences between the first and the last that no message has."""
+        log = self.log
+        absent = (offset for offset in range(log.start_offset, log.end_offset) if log.is_absent(offset))
+        return [sequence_of(offset) for _, offset in zip(range(MOST_DELETED_SHOWN), absent, strict=False)]
 
-    def load(self, sequence: int) -> StoredRecord | None:
-        """The message with this sequence, if it is there. Raises StorageError."""
-        offset = offset_of(sequence)
-        if not self.log.start_offset <= offset < self.log.end_offset:
-            return None
-        records = self.log.read(offset, 1, 1)
-        return records[0] if records and records[0].offset == offset else None
-
-    def scan(self, offset: int) -> Iterator[StoredRecord]:
-        """Every durable record from `offset` on."""
-        while records := self.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
-            yield from records
-            offset = records[-1].offset + 1
-
-    def sequence_at_time(self, time_ns: int) -> int:
-        """The first sequence whose message is not older than `time_ns`; one past the last when all are older.
-
-        A binary search: time stamps ascend, but for steps of the clock, between which any answer is as good.
-        """
-        low, high = self.log.start_offset, self.log.end_offset
-        while low < high:
-            middle = (low + high) // 2
-            records = self.log.read(middle, 1, 1)
-            if records and records[0].timestamp_ns < time_ns:
-                low = records[0].offset + 1
-            else:
-                high = middle
-        return sequence_of(low)
-
-    def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
-        """Messages from `sequence` on that match; None when only a look at each of them could tell."""
-        if sequence > self.last_sequence:
-            return 0
-        if sequence <= self.first_sequence:
-            return self.subjects.messages if wanted is None else self.subjects.count(wanted)
-        without_gaps = self.subjects.messages == self.log.end_offset - self.log.start_offset
-        if wanted is None and without_gaps:
-            return self.last_sequence - sequence + 1
-        return None
+    def problems(self) -> list[str]:
+        """What health checks should know: why the stream is read-only, what was lost."""
+        found = [f"stream {self.name} is read-only: {self.log.failure}"] if self.log.failure is not None else []
+        return found + [f"stream {self.name}: {damage}" for damage in self.log.damage if damage.certain]
 
     # ── capturing ──
 
@@ -237,15 +262,17 @@ class Stream:
         """A message on one of our subjects: store it, and answer when it is durable."""
         committer = self._committer
         assert committer is not None
-        if self.config.no_ack:
+        config = self.config
+        if config.no_ack:
             reply = b""
         now = self._clock_ns()
         message_id = b""
+        particulars = None
+        size = self.contents.size_of(subject, header_block, payload)
         try:
             if committer.full:
                 raise api_error("too_many_requests")
-            limit = self.config.max_msg_size
-            if 0 < limit < len(header_block) + len(payload):
+            if 0 < config.max_msg_size < len(header_block) + len(payload):
                 raise api_error("message_too_large")
             if header_block:
                 demands = None
@@ -259,7 +286,11 @@ class Stream:
                         self._answer_duplicate(reply, sequence_of(original))
                         return
                 if demands is not None:
-                    check_after_id(demands, self._last_message_id)
+                    check_after_id(demands, self._last_message_id, self._allowed)
+                    if demands.rollup or config.allow_msg_ttl:
+                        particulars = Particulars(demands.rollup, header_block, payload, now)
+            if config.discard == "new":
+                self._check_room(subject, size)
             offset = self.log.stage(subject, header_block, payload, now)
         except JetStreamError as error:
             self._refuse(reply, error)
@@ -268,17 +299,40 @@ class Stream:
             self._refuse(reply, _store_error(error))
             return
         sequence = sequence_of(offset)
+        self._in_flight += 1
+        self._in_flight_bytes += size
         self._last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, now)
         ack = b"%s%d}" % (self._ack_head, sequence) if reply else b""
-        committer.add(Item(reply, ack, subject, sequence, stored_size(subject, header_block, payload), message_id))
+        if particulars is None and self._republisher is not None:
+            particulars = Particulars(b"", header_block, payload, now)
+        committer.add(Item(reply, ack, subject, sequence, size, message_id, particulars))
+
+    @property
+    def _allowed(self) -> Allowed:
+        return Allowed(self.config.allow_rollup_hdrs, self.config.allow_msg_ttl)
 
     def _check(self, header_block: bytes, subject: bytes) -> Demands:
         if len(header_block) > MAX_HEADER_BLOCK:
             raise api_error("header_too_large")
         last = self._last_given_sequence
-        return check_before_id(header_block, subject, self.name, last, self._last_given_of_subject)
+        return check_before_id(header_block, subject, self.name, last, self._last_given_of_subject, self._allowed)
+
+    def _check_room(self, subject: bytes, size: int) -> None:
+        """Discard new: what is in flight counts, for it will be stored."""
+        if self.config.sealed:
+            raise api_error("sealed")
+        of_subject = 0
+        if self.config.max_msgs_per_subject > 0:
+            of_subject = sum(1 for item in self._unwritten() if item.subject == subject)
+        reason = self.contents.refusal(subject, size, self._in_flight, self._in_flight_bytes, of_subject)
+        if reason:
+            raise api_error("store_failed", reason=reason)
+
+    def _unwritten(self) -> list[Item]:
+        assert self._committer is not None
+        return [*self._committer.writing, *self._committer.waiting]
 
     def _answer_duplicate(self, reply: bytes, sequence: int) -> None:
         assert self._committer is not None and self._router is not None
@@ -290,12 +344,9 @@ class Stream:
             self._committer.add(Item(reply, ack, b"", sequence, 0, b""))
 
     def _last_given_of_subject(self, pattern: bytes) -> int:
-        committer = self._committer
-        assert committer is not None
-        for items in (committer.waiting, committer.writing):
-            for item in reversed(items):
-                if item.subject and (item.subject == pattern or matches(pattern, item.subject)):
-                    return item.sequence
+        for item in reversed(self._unwritten()):
+            if item.subject and (item.subject == pattern or matches(pattern, item.subject)):
+                return item.sequence
         return self.subjects.last(pattern)
 
     def _refuse(self, reply: bytes, error: JetStreamError) -> None:
@@ -309,27 +360,54 @@ class Stream:
     # ── what became of a batch ──
 
     def _on_durable(self, items: list[Item]) -> None:
-        router, subjects = self._router, self.subjects
+        router, contents = self._router, self.contents
         assert router is not None
         first = 0
         stored = 0
-        for reply, ack, subject, sequence, size, _ in items:
+        special: list[Item] = []
+        publish, added = router.publish, contents.added
+        for item in items:
+            reply, ack, subject, sequence, size, _, particulars = item
             if subject:
                 first = first or sequence
                 stored += 1
-                subjects.add(subject, sequence, size)
+                added(subject, sequence, size)
+                self._in_flight_bytes -= size
+                if particulars is not None:
+                    special.append(item)
             if reply:
-                router.publish(reply, b"", b"", ack)
+                publish(reply, b"", b"", ack)
+        self._in_flight -= stored
+        if special:
+            self._attend_to(special)
         if stored:
             for consumer in list(self.consumers.values()):
                 consumer.on_stored(first, stored, items)
+            if self.config.retention == "interest":
+                self._drop_unwanted(items)
+            self.enforce()
+
+    def _attend_to(self, items: list[Item]) -> None:
+        """Roll-ups, TTLs and republishing of what became durable."""
+        for item in items:
+            assert item.particulars is not None and self._router is not None
+            rollup, block, _, timestamp = item.particulars
+            if rollup:
+                self.contents.roll_up(rollup, item.subject, item.sequence)
+            if block and self.config.allow_msg_ttl:
+                self.contents.note_expiry(item.sequence, block, timestamp)
+            if self._republisher is not None:
+                last = self.contents.previous(item.subject, item.sequence)
+                self._republisher.republish(self._router, item, last)
 
     def _on_failed(self, items: list[Item], error: StorageError) -> None:
         logger.error("stream_write_refused stream=%s messages=%d reason=%s", self.name, len(items), error)
         assert self._committer is not None
         refusal = _store_error(error)
         lost = {item.sequence for item in items if item.subject}
+        self._in_flight -= len(lost)
         for item in items:
+            self._in_flight_bytes -= item.size
             if item.message_id:
                 self._duplicates.withdraw(item.message_id)
         for item in items:
@@ -346,6 +424,99 @@ class Stream:
         ]
         staged = (item.message_id for item in reversed(self._committer.waiting) if item.subject)
         self._last_message_id = next(staged, b"")
+
+    # ── what leaves ──
+
+    def enforce(self) -> None:
+        """Apply the limits now, and again when time makes the next message too old."""
+        self.contents.enforce(self._clock_ns())
+        self._after_removals()
+
+    async def delete_message(self, sequence: int, *, erase: bool) -> bool:
+        """Remove one message, durably once this returns; False when it is not there. `erase`: have it leave the disk
+        too, soon after. Raises StorageError."""
+        assert self._committer is not None
+        if not self.contents.remove(sequence):
+            return False
+        await self._committer.barrier()
+        if erase:
+            self._committer.erase(offset_of(sequence))
+        return True
+
+    async def purge(self, wanted: SubjectFilter | None, below: int, keep: int) -> int:
+        """Remove messages (see `Contents.purge`), durably once this returns; returns how many. Raises StorageError."""
+        assert self._committer is not None
+        count = self.contents.purge(wanted, below=below, keep=keep)
+        if count:
+            await self._committer.barrier()
+            self._committer.note_deletions()
+        return count
+
+    def on_settled(self, sequence: int, subject: bytes) -> None:
+        """A consumer has no more need of a message: with retention by interest or as a work queue it may go."""
+        retention = self.config.retention
+        if retention == "limits":
+            return
+        if retention == "interest" and any(c.needs(sequence, subject) for c in self.consumers.values()):
+            return
+        if self.contents.remove(sequence):
+            self._after_removals()
+
+    def drop_unneeded(self) -> None:
+        """With retention by interest: remove what no consumer needs, after one has gone or come back."""
+        if self.config.retention == "interest":
+            consumers = list(self.consumers.values())
+            for record in list(self.contents.scan(0)):
+                sequence = sequence_of(record.offset)
+                if not any(consumer.needs(sequence, record.subject) for consumer in consumers):
+                    self.contents.remove(sequence)
+            self._after_removals()
+
+    def _drop_unwanted(self, items: list[Item]) -> None:
+        consumers = list(self.consumers.values())
+        for item in items:
+            if item.subject and not any(consumer.needs(item.sequence, item.subject) for consumer in consumers):
+                self.contents.remove(item.sequence)
+
+    def _on_removed(self, sequence: int, subject: bytes) -> None:
+        for consumer in self.consumers.values():
+            consumer.on_removed(sequence, subject)
+
+    def _on_purged(self) -> None:
+        for consumer in list(self.consumers.values()):
+            consumer.on_purged()
+
+    def _after_removals(self) -> None:
+        if self.log.has_deletions and self._committer is not None:
+            self._committer.note_deletions()
+        at = self.contents.next_expiry()
+        if at == self._expiry_at and self._expiry is not None:
+            return
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        self._expiry_at = at
+        if at and self._committer is not None:
+            delay = (at - self._clock_ns()) / SECOND
+            delay = min(max(delay, SHORTEST_EXPIRY_TIMER), LONGEST_EXPIRY_TIMER)
+            self._expiry = asyncio.get_running_loop().call_later(delay, self._on_expiry)
+
+    def _on_expiry(self) -> None:
+        self._expiry = None
+        try:
+            self.enforce()
+        except StorageError as error:
+            logger.error("stream_cannot_expire stream=%s reason=%s", self.name, error)
+
+
+def _decode_document(document: bytes | None) -> StreamDocument | None:
+    """None when there is none, or none of ours."""
+    if not document:
+        return None
+    try:
+        return msgspec.msgpack.decode(document, type=StreamDocument)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _store_error(error: StorageError) -> JetStreamError:

@@ -5,6 +5,7 @@ JetStreamError to put into one. Handlers that touch the disk are coroutines; `se
 other.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.api_errors import api_error
@@ -12,8 +13,10 @@ from headwater.broker.jetstream.api_types import (
     AccountInfoAnswer,
     ApiStats,
     ListRequest,
+    MessageDeleteRequest,
     MessageGetAnswer,
     MessageGetRequest,
+    PurgeRequest,
     StoredMessage,
     StreamConfig,
     StreamConfigRequest,
@@ -22,6 +25,7 @@ from headwater.broker.jetstream.api_types import (
     StreamInfoRequest,
     StreamListAnswer,
     StreamNamesAnswer,
+    StreamPurgeAnswer,
     SuccessAnswer,
     decode_request,
 )
@@ -30,6 +34,7 @@ from headwater.broker.jetstream.stream import Stream
 from headwater.broker.jetstream.stream_config import checked, same, updated
 from headwater.broker.jetstream.subject_table import SubjectFilter
 from headwater.broker.jetstream.timestamps import format_time, parse_time
+from headwater.errors import StorageError
 from headwater.model.subject import is_valid_subject, patterns_overlap
 from headwater.streams.log import StoredRecord
 
@@ -53,9 +58,13 @@ class StreamApi:
         streams = self._service.streams.values()
         return AccountInfoAnswer(
             type=_TYPE + "account_info_response",
-            storage=sum(stream.subjects.bytes for stream in streams),
+            memory=sum(stream.subjects.bytes for stream in streams if stream.config.storage == "memory"),
+            storage=sum(stream.subjects.bytes for stream in streams if stream.config.storage == "file"),
+            reserved_memory=_reserved(streams, "memory"),
+            reserved_storage=_reserved(streams, "file"),
             streams=len(streams),
             consumers=sum(len(stream.consumers) for stream in streams),
+            limits=self._service.limits,
             api=ApiStats(total=self._service.requests - 1, errors=self._service.refusals),
         )
 
@@ -70,6 +79,7 @@ class StreamApi:
                 raise api_error("stream_name_in_use")
             return self._created(existing, "stream_create_response", did_create=True)
         self._check_overlap(config)
+        self._check_account(config, None)
         stream = await self._service.create_stream(config)
         return self._created(stream, "stream_create_response", did_create=True)
 
@@ -82,6 +92,7 @@ class StreamApi:
         stream = self._service.stream(names[0])
         config = updated(stream.config, request)
         self._check_overlap(config)
+        self._check_account(config, stream)
         await self._service.update_stream(stream, config)
         return self._created(stream, "stream_update_response")
 
@@ -97,6 +108,8 @@ class StreamApi:
             cluster=stream.cluster(self._service.server_name),
             ts=info.ts,
         )
+        if request.deleted_details:
+            info.state.deleted = stream.deleted()
         if request.subjects_filter:
             found = stream.subjects.counts(request.subjects_filter.encode())
             if found:
@@ -132,13 +145,42 @@ class StreamApi:
         await self._service.delete_stream(self._service.stream(names[0]))
         return SuccessAnswer(type=_TYPE + "stream_delete_response", success=True)
 
-    def purge(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        self._service.stream(names[0])
-        raise api_error("stream_config", reason="purging a stream is not supported by this server yet")
+    async def purge(self, names: list[str], payload: bytes) -> StreamPurgeAnswer:
+        stream = self._service.stream(names[0])
+        request = decode_request(payload, PurgeRequest)
+        if request.seq and request.keep:
+            raise api_error("bad_request")
+        if stream.config.sealed:
+            raise api_error("sealed")
+        if stream.config.deny_purge:
+            raise api_error("purge_failed", reason="stream purge not permitted")
+        wanted = SubjectFilter([request.filter.encode()]) if request.filter not in ("", ">") else None
+        try:
+            purged = await stream.purge(wanted, request.seq, request.keep)
+        except StorageError as error:
+            raise api_error("purge_failed", reason=str(error)) from error
+        return StreamPurgeAnswer(type=_TYPE + "stream_purge_response", success=True, purged=purged)
 
-    def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        self._service.stream(names[0])
-        raise api_error("stream_config", reason="deleting a message is not supported by this server yet")
+    async def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        stream = self._service.stream(names[0])
+        if not payload.strip():
+            raise api_error("bad_request")
+        request = decode_request(payload, MessageDeleteRequest)
+        if stream.config.sealed:
+            raise api_error("sealed")
+        if stream.config.deny_delete:
+            raise api_error("delete_failed", reason="message delete not permitted")
+        if not request.seq:
+            raise api_error("delete_failed", reason="no message found")
+        if request.seq > stream.last_sequence:
+            raise api_error("delete_failed", reason="stream store EOF")
+        try:
+            found = await stream.delete_message(request.seq, erase=not request.no_erase)
+        except StorageError as error:
+            raise api_error("delete_failed", reason=str(error)) from error
+        if not found:
+            raise api_error("sequence_not_found", sequence=request.seq)
+        return SuccessAnswer(type=_TYPE + "stream_msg_delete_response", success=True)
 
     def get_message(self, names: list[str], payload: bytes) -> MessageGetAnswer:
         request = decode_request(payload, MessageGetRequest)
@@ -182,6 +224,22 @@ class StreamApi:
             if any(patterns_overlap(left, right) for left in ours for right in theirs):
                 raise api_error("subjects_overlap")
 
+    def _check_account(self, config: StreamConfig, old: Stream | None) -> None:
+        """What the account may have of streams and room."""
+        limits, streams = self._service.limits, self._service.streams.values()
+        if old is None and 0 <= limits.max_streams <= len(streams):
+            raise api_error("maximum_streams")
+        in_memory = config.storage == "memory"
+        if limits.max_bytes_required and config.max_bytes <= 0:
+            raise api_error("max_bytes_required")
+        most = limits.memory_max_stream_bytes if in_memory else limits.storage_max_stream_bytes
+        if 0 < most < config.max_bytes:
+            raise api_error("max_stream_bytes")
+        room = limits.max_memory if in_memory else limits.max_storage
+        others = [stream for stream in streams if stream is not old]
+        if 0 <= room < _reserved(others, config.storage) + max(config.max_bytes, 0):
+            raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
+
     def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:
         request = decode_request(payload, ListRequest)
         found = [stream for _, stream in sorted(self._service.streams.items())]
@@ -194,19 +252,22 @@ class StreamApi:
         return found, offset, found[offset : offset + size]
 
 
+def _reserved(streams: Iterable[Stream], storage: str) -> int:
+    """Bytes that streams of this storage may fill, as far as they are bounded."""
+    return sum(max(0, stream.config.max_bytes) for stream in streams if stream.config.storage == storage)
+
+
 def _find(stream: Stream, request: MessageGetRequest) -> StoredRecord | None:
+    contents = stream.contents
     if request.last_by_subj:
-        last = stream.subjects.last(request.last_by_subj.encode())
-        return stream.load(last) if last else None
+        last = contents.subjects.last(request.last_by_subj.encode())
+        return contents.load(last) if last else None
     sequence = request.seq
     if request.start_time:
         try:
-            sequence = stream.sequence_at_time(parse_time(request.start_time))
+            sequence = contents.sequence_at_time(parse_time(request.start_time))
         except ValueError as error:
             raise api_error("invalid_json", reason=str(error)) from error
     if request.next_by_subj:
-        wanted = SubjectFilter([request.next_by_subj.encode()])
-        if not stream.subjects.count(wanted):
-            return None
-        return next((r for r in stream.scan(max(sequence, 1) - 1) if wanted.matches(r.subject)), None)
-    return stream.load(sequence)
+        return contents.next_matching(max(sequence, 1), SubjectFilter([request.next_by_subj.encode()]))
+    return contents.load(sequence)

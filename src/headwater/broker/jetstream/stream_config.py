@@ -11,7 +11,8 @@ as they are now.
 import msgspec
 
 from headwater.broker.jetstream.api_errors import api_error
-from headwater.broker.jetstream.api_types import API_LEVEL, StreamConfig
+from headwater.broker.jetstream.api_types import API_LEVEL, Republish, StreamConfig
+from headwater.broker.jetstream.subject_mapping import is_valid_mapping
 from headwater.broker.jetstream.timestamps import SECOND
 from headwater.model.subject import is_valid_subject, patterns_overlap
 
@@ -34,20 +35,9 @@ _NOT_BUILT: dict[str, object] = {
     "mirror": None,
     "sources": None,
     "subject_transform": None,
-    "republish": None,
     "placement": None,
-    "retention": "limits",
-    "storage": "file",
-    "max_msgs": -1,
-    "max_bytes": -1,
-    "max_age": 0,
-    "max_msgs_per_subject": -1,
-    "discard_new_per_subject": False,
     "compression": "none",
-    "first_seq": 0,
-    "allow_direct": False,
-    "allow_rollup_hdrs": False,
-    "allow_msg_ttl": False,
+    "mirror_direct": False,
     "subject_delete_marker_ttl": 0,
     "allow_msg_counter": False,
     "allow_atomic": False,
@@ -57,7 +47,7 @@ _NOT_BUILT: dict[str, object] = {
 }
 
 
-def checked(config: StreamConfig) -> StreamConfig:
+def checked(config: StreamConfig, *, sealing: bool = False) -> StreamConfig:
     """`config` with defaults filled in. Raises JetStreamError with nats-server's number and text."""
     _check_name(config.name)
     if len(config.description.encode()) > MAX_DESCRIPTION:
@@ -77,29 +67,38 @@ def checked(config: StreamConfig) -> StreamConfig:
     )
     _check_replicas(complete.num_replicas)
     complete.duplicate_window = _check_times(complete)
-    if complete.sealed:
+    if complete.sealed and not sealing:
         raise _refused("stream configuration for create can not be sealed")
     _check_permissions(complete)
     _check_subjects(complete)
     for name, harmless in _NOT_BUILT.items():
         if getattr(complete, name) != harmless:
             raise _refused(f"{name} is not supported by this server yet")
-    if complete.consumer_limits.inactive_threshold or complete.consumer_limits.max_ack_pending:
-        raise _refused("consumer_limits is not supported by this server yet")
+    if complete.allow_msg_ttl:
+        complete.metadata[REQUIRED_LEVEL_KEY] = "1"
     return complete
 
 
 def updated(old: StreamConfig, request: StreamConfig) -> StreamConfig:
     """The configuration after STREAM.UPDATE. Raises JetStreamError for what must not change."""
-    if request.storage != old.storage:
+    new = checked(request, sealing=True)
+    if new.storage != old.storage:
         raise _refused("stream configuration update can not change storage type")
-    if request.retention != old.retention:
+    if new.retention != old.retention and "workqueue" in (new.retention, old.retention):
         raise _refused("stream configuration update can not change retention policy to/from workqueue")
-    new = checked(request)
+    if old.sealed and not new.sealed:
+        raise _refused("stream configuration update can not unseal a sealed stream")
     if old.deny_delete and not new.deny_delete:
         raise _refused("stream configuration update can not cancel deny message deletes")
     if old.deny_purge and not new.deny_purge:
         raise _refused("stream configuration update can not cancel deny purge")
+    if old.allow_msg_ttl and not new.allow_msg_ttl:
+        raise _refused("message TTL status can not be disabled")
+    if new.sealed:
+        new.max_age, new.discard = 0, "new"
+        new.deny_delete = new.deny_purge = True
+        new.allow_rollup_hdrs = False
+    new.first_seq = old.first_seq
     return new
 
 
@@ -169,10 +168,22 @@ def _check_permissions(config: StreamConfig) -> None:
         raise _refused("roll-ups require the purge permission")
     if config.discard_new_per_subject and config.discard != "new":
         raise _refused("discard new per subject requires discard new policy to be set")
+    if config.discard_new_per_subject and config.max_msgs_per_subject <= 0:
+        raise _refused("discard new per subject requires max msgs per subject > 0")
+    if config.republish is not None:
+        _check_republish(config, config.republish)
     if config.mirror is not None and config.subjects:
         raise api_error("mirror_with_subjects")
     if config.mirror is None and config.mirror_direct:
         raise _refused("stream has no mirror but does have mirror direct")
+
+
+def _check_republish(config: StreamConfig, setting: Republish) -> None:
+    if not is_valid_mapping(setting.src, setting.dest):
+        raise _refused("stream configuration for republish with transform is invalid")
+    target = ".".join("*" if "{{" in token or "$" in token else token for token in setting.dest.split("."))
+    if any(patterns_overlap(subject.encode(), target.encode()) for subject in config.subjects):
+        raise _refused("stream configuration for republish destination forms a cycle")
 
 
 def _check_subjects(config: StreamConfig) -> None:

@@ -12,6 +12,8 @@ ZERO = "0001-01-01T00:00:00Z"
 
 SECOND = 1_000_000_000  # ns
 
+_UNITS = {b"ns": 1, b"us": 10**3, "µs".encode(): 10**3, b"ms": 10**6, b"s": 10**9, b"m": 60 * 10**9, b"h": 3600 * 10**9}
+_DURATION_PART = re.compile("([0-9]{1,9}(?:\\.[0-9]{1,9})?)(ns|us|µs|ms|s|m|h)".encode())
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
@@ -54,6 +56,14 @@ def format_duration(ns: int) -> str:
     if hours:
         return f"{sign}{hours}h{minutes}m{text}"
     return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
+
+
+def parse_duration(text: bytes) -> int | None:
+    """Nanoseconds of a Go duration such as `1m30s`; None for what is none."""
+    parts = _DURATION_PART.findall(text)
+    if not parts or b"".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts)
 
 
 def _decimal(value: int, size: int) -> str:

@@ -1,0 +1,309 @@
+"""What a stream holds: its log, the table of its subjects, and the rules by which messages leave.
+
+Messages leave by a limit (count, bytes, age, count per subject), by their own TTL, by a roll-up, by a purge, by a
+deletion, or because all who wanted them have them (that is decided in stream.py). Whatever the reason, it goes through
+`_remove`: out of the log for every reader, out of the table, and the consumers are told. The log writes the tombstone with
+its next batch; the caller decides when that must be.
+
+After a crash the limits, TTLs and roll-ups are applied again to what the log still holds, so those need not be durable at
+once; deletions and purges are made durable before they are answered.
+
+No asyncio, no clock: `now` comes with the call.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+
+import msgspec
+
+from headwater.broker.jetstream.api_types import StreamConfig
+from headwater.broker.jetstream.publish_checks import rollup_of, ttl_of
+from headwater.broker.jetstream.sequence import offset_of, sequence_of
+from headwater.broker.jetstream.subject_table import (
+    SubjectFilter,
+    SubjectRow,
+    SubjectTable,
+    memory_size,
+    stored_size,
+)
+from headwater.errors import JetStreamError
+from headwater.streams.log import Log, StoredRecord
+from headwater.streams.retention import Limits, Weighed, refusal, surplus
+
+SCAN_RECORDS = 4096  # per look into the log
+SCAN_BYTES = 4 << 20
+FRONT_RECORDS = 256  # oldest records that are kept at hand while limits remove them one by one
+
+
+class ContentsDocument(msgspec.Struct, array_like=True):
+    """What a clean stop keeps beside the log's index."""
+
+    messages: int
+    bytes: int
+    subjects: list[SubjectRow]
+    expiries: list[tuple[int, int]]
+
+
+class Contents:
+    """See the head of this module. `on_removed(sequence, subject)` is called for each message that leaves, `on_purged()`
+    when many have left at once."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: StreamConfig,
+        on_removed: Callable[[int, bytes], None],
+        on_purged: Callable[[], None],
+    ) -> None:
+        self.log = log
+        self.config = config
+        self.size_of = memory_size if config.storage == "memory" else stored_size
+        self.subjects = self._new_table(config)
+        self._limits = limits_of(config)
+        self._on_removed = on_removed
+        self._on_purged = on_purged
+        self._front: deque[StoredRecord] = deque()
+        self._expiries: list[tuple[int, int]] = []  # (time, sequence) of messages with a TTL of their own
+
+    def _new_table(self, config: StreamConfig) -> SubjectTable:
+        return SubjectTable(with_history=config.max_msgs_per_subject > 0, find_before=self._find_before)
+
+    # ── over a restart ──
+
+    def recover(self, each: Callable[[StoredRecord], None], now: int) -> None:
+        """Blocking: read the log once, and apply again what a crash may have undone. `each` sees every record that was
+        there."""
+        rollups = []
+        for record in self.scan(0):
+            each(record)
+            block = record.header_block
+            self.added(record.subject, sequence_of(record.offset), self._size(record), block, record.timestamp_ns)
+            if block and self.config.allow_rollup_hdrs and (kind := rollup_of(block)):
+                rollups.append((kind, record.subject, sequence_of(record.offset)))
+        for kind, subject, sequence in rollups:
+            self.roll_up(kind, subject, sequence)
+        self.enforce(now)
+
+    def document(self) -> ContentsDocument:
+        """All that `recover` would find out."""
+        return ContentsDocument(self.subjects.messages, self.subjects.bytes, self.subjects.rows(), self._expiries)
+
+    def restore(self, document: ContentsDocument) -> None:
+        """Take up what `document` gave; the log was closed cleanly since."""
+        self.subjects.restore(document.subjects, document.messages, document.bytes)
+        self._expiries = sorted(document.expiries)
+
+    def reconfigure(self, config: StreamConfig, now: int) -> None:
+        """Take on other limits, and apply them."""
+        per_subject = config.max_msgs_per_subject
+        self.config = config
+        self._limits = limits_of(config)
+        if (per_subject > 0) != self.subjects.with_history:
+            old, self.subjects = self.subjects, self._new_table(config)
+            if per_subject > 0:
+                for record in self.scan(0):
+                    self.added(record.subject, sequence_of(record.offset), self._size(record))
+            else:
+                self.subjects.restore(old.rows(), old.messages, old.bytes)
+        elif per_subject > 0:
+            for row in self.subjects.rows():
+                for sequence, size in row.history[: max(0, row.count - per_subject)]:
+                    self._remove(row.subject, sequence, size)
+        self.enforce(now)
+
+    # ── what comes in ──
+
+    def refusal(self, subject: bytes, size: int, in_flight: int, in_flight_bytes: int, of_subject: int) -> str:
+        """Why "discard new" refuses one more message; "" when it does not. `of_subject`: in flight to this subject."""
+        config = self.config
+        per_subject = config.max_msgs_per_subject
+        replaces = 0 < per_subject <= self.subjects.total(subject) + of_subject
+        if replaces and config.discard_new_per_subject:
+            return "maximum messages per subject exceeded"
+        if replaces:
+            return ""
+        return refusal(self._limits, self.subjects.messages + in_flight, self.subjects.bytes + in_flight_bytes, size)
+
+    def added(self, subject: bytes, sequence: int, size: int, block: bytes = b"", timestamp_ns: int = 0) -> None:
+        """A message became durable. The limit per subject is applied at once, the others by `enforce`."""
+        entry = self.subjects.add(subject, sequence, size)
+        history = entry.history
+        if history is not None:
+            while entry.count > self.config.max_msgs_per_subject:
+                self._remove(subject, *history[0])
+        if block and self.config.allow_msg_ttl:
+            self.note_expiry(sequence, block, timestamp_ns)
+
+    def note_expiry(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
+        """The message may have a TTL of its own."""
+        try:
+            ttl = ttl_of(block)
+        except JetStreamError:
+            return  # stored while the setting was off, and never looked at
+        if ttl:
+            heappush(self._expiries, (timestamp_ns + ttl, sequence))
+
+    def previous(self, subject: bytes, sequence: int) -> int:
+        """The message of this subject before the one at `sequence`; 0 when there is none."""
+        return self._find_before(subject, sequence) if self.subjects.total(subject) > 1 else 0
+
+    # ── what leaves ──
+
+    def enforce(self, now: int) -> None:
+        """Remove what the limits of the whole stream leave no room for, and what is too old."""
+        limits = self._limits
+        if limits.any and self.subjects.messages:
+            over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.bytes
+            if over or limits.max_age_ns > 0:
+                self._remove_oldest(limits, now)
+        while self._expiries and self._expiries[0][0] <= now:
+            self.remove(heappop(self._expiries)[1])
+
+    def next_expiry(self) -> int:
+        """When `enforce` has something to do because of time; 0: never."""
+        times = [self._expiries[0][0]] if self._expiries else []
+        if self._limits.max_age_ns > 0 and (first := self.log.first_timestamp_ns) is not None:
+            times.append(first + self._limits.max_age_ns)
+        return min(times, default=0)
+
+    def remove(self, sequence: int) -> bool:
+        """Remove one message; False when it is not there. Raises StorageError."""
+        record = self.load(sequence)
+        if record is None:
+            return False
+        self._remove(record.subject, sequence, self._size(record))
+        return True
+
+    def roll_up(self, kind: bytes, subject: bytes, sequence: int) -> None:
+        """The message at `sequence` stands for all before it, of its subject or of the stream."""
+        if kind == b"all":
+            if self.log.start_offset < offset_of(sequence):
+                self.purge(below=sequence)
+        elif self.subjects.total(subject) > 1:
+            self.purge(SubjectFilter([subject]), below=sequence)
+
+    def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
+        """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how
+        many. Raises StorageError."""
+        log, subjects = self.log, self.subjects
+        if wanted is None and not below and not keep:
+            count = subjects.messages
+            subjects.clear()
+            self._front.clear()
+            self._expiries.clear()
+            log.discard_range(log.start_offset, log.end_offset)
+            self._on_purged()
+            return count
+        total = subjects.messages if wanted is None else subjects.count(wanted)
+        most = total - keep if keep else total
+        end = offset_of(below) if below else log.end_offset
+        gone = 0
+        for record in self.scan(0):
+            if gone >= most or record.offset >= end:
+                break
+            if wanted is None or wanted.matches(record.subject):
+                subjects.remove(record.subject, sequence_of(record.offset), self._size(record))
+                log.discard(record.offset)
+                gone += 1
+        if gone:
+            self._on_purged()
+        return gone
+
+    def _remove(self, subject: bytes, sequence: int, size: int) -> None:
+        if self.log.discard(offset_of(sequence)):
+            self.subjects.remove(subject, sequence, size)
+            self._on_removed(sequence, subject)
+
+    def _remove_oldest(self, limits: Limits, now: int) -> None:
+        while True:
+            oldest = list(self._oldest())
+            weighed = (Weighed(self._size(record), record.timestamp_ns) for record in oldest)
+            count = surplus(limits, self.subjects.messages, self.subjects.bytes, weighed, now)
+            for record in oldest[:count]:
+                self._remove(record.subject, sequence_of(record.offset), self._size(record))
+            if count < len(oldest) or not oldest:
+                return
+
+    def _oldest(self) -> Iterator[StoredRecord]:
+        """The oldest records that are at hand, as far as they are still there."""
+        front, log = self._front, self.log
+        while front and log.is_absent(front[0].offset):
+            front.popleft()
+        if not front or front[0].offset != log.start_offset:
+            front.clear()
+            front.extend(log.read(log.start_offset, FRONT_RECORDS, SCAN_BYTES))
+        return (record for record in front if not log.is_absent(record.offset))
+
+    # ── reading ──
+
+    def load(self, sequence: int) -> StoredRecord | None:
+        """The message with this sequence, if it is there. Raises StorageError."""
+        offset = offset_of(sequence)
+        if not self.log.start_offset <= offset < self.log.end_offset or self.log.is_absent(offset):
+            return None
+        records = self.log.read(offset, 1, 1)
+        return records[0] if records and records[0].offset == offset else None
+
+    def scan(self, offset: int) -> Iterator[StoredRecord]:
+        """Every durable record from `offset` on."""
+        while records := self.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
+            yield from records
+            offset = records[-1].offset + 1
+
+    def next_matching(self, sequence: int, wanted: SubjectFilter) -> StoredRecord | None:
+        """The first message at or above `sequence` that matches."""
+        if not self.subjects.count(wanted):
+            return None
+        return next((r for r in self.scan(max(offset_of(sequence), 0)) if wanted.matches(r.subject)), None)
+
+    def last_matching(self, wanted: SubjectFilter, up_to: int) -> dict[bytes, int]:
+        """The last message of each matching subject at or below a sequence; a scan, when that is not the end."""
+        if up_to >= self.log.end_offset:
+            found = ((sequence, self.load(sequence)) for sequence in self.subjects.lasts(wanted))
+            return {record.subject: sequence for sequence, record in found if record is not None}
+        lasts: dict[bytes, int] = {}
+        for record in self.scan(0):
+            if sequence_of(record.offset) > up_to:
+                break
+            if wanted.matches(record.subject):
+                lasts[record.subject] = sequence_of(record.offset)
+        return lasts
+
+    def sequence_at_time(self, time_ns: int) -> int:
+        """The first sequence whose message is not older than `time_ns`; one past the last when all are older."""
+        return sequence_of(self.log.offset_at(time_ns))
+
+    def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
+        """Messages from `sequence` on that match; None when only a look at each of them could tell."""
+        if sequence > self.log.end_offset:
+            return 0
+        if wanted is None:
+            return self.log.count(max(offset_of(sequence), 0), self.log.end_offset)
+        if sequence <= sequence_of(self.log.start_offset):
+            return self.subjects.count(wanted)
+        return None
+
+    def _size(self, record: StoredRecord) -> int:
+        return self.size_of(record.subject, record.header_block, record.payload)
+
+    def _find_before(self, subject: bytes, sequence: int) -> int:
+        """The last message of a subject below `sequence`, searched backwards; 0 when there is none."""
+        end = offset_of(sequence)
+        while end > self.log.start_offset:
+            start = max(self.log.start_offset, end - SCAN_RECORDS)
+            found, offset = 0, start
+            while offset < end and (records := self.log.read(offset, SCAN_RECORDS, SCAN_BYTES)):
+                for record in records:
+                    if record.offset < end and record.subject == subject:
+                        found = sequence_of(record.offset)
+                offset = records[-1].offset + 1
+            if found:
+                return found
+            end = start
+        return 0
+
+
+def limits_of(config: StreamConfig) -> Limits:
+    """The limits of the whole stream."""
+    return Limits(config.max_msgs, config.max_bytes, config.max_age)
