@@ -1,0 +1,1 @@
+"""What a running broker tells over HTTP. Start reading at `server.py`."""

@@ -1,0 +1,182 @@
+"""/connz: who is connected, and who was. The fields are nats-server's ConnInfo; OMITTED says which are not here, and why."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.broker.jetstream.timestamps import format_duration, format_time
+from headwater.broker.monitoring.http import Parameters
+from headwater.broker.monitoring.ledger import Document, Entry
+from headwater.broker.monitoring.parameters import number, page, switch
+from headwater.broker.monitoring.view import View, uptime
+from headwater.broker.options import GLOBAL_ACCOUNT
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headwater.broker.session import Session
+    from headwater.broker.sublist import Subscription
+
+PAGE = 1024  # clients in an answer, unless `limit` says otherwise
+
+OMITTED = {
+    "stalls": "who is held back is not counted by client",
+    "tls_peer_certs": "certificates are checked, not kept",
+    "tls_first": "it is not kept which side began",
+    "jwt": "it may be a secret",
+    "issuer_key": "it is in the JWT",
+    "tags": "they are in the JWT",
+    "mqtt_client": "there is no MQTT",
+    "proxy": "there is no proxy protocol",
+    "reason": "it is in the log, not kept by client",
+}
+
+Key = Callable[[Document], Any]
+
+SORTS: dict[str, tuple[Key, bool]] = {
+    "cid": (lambda one: one["cid"], False),
+    "start": (lambda one: one["cid"], False),
+    "subs": (lambda one: one["subscriptions"], True),
+    "pending": (lambda one: one["pending_bytes"], True),
+    "msgs_to": (lambda one: one["out_msgs"], True),
+    "msgs_from": (lambda one: one["in_msgs"], True),
+    "bytes_to": (lambda one: one["out_bytes"], True),
+    "bytes_from": (lambda one: one["in_bytes"], True),
+    "last": (lambda one: one["last_activity"], True),
+    "idle": (lambda one: one["last_activity"], False),
+    "uptime": (lambda one: one["start"], False),
+    "stop": (lambda one: one["stop"], True),
+    "rtt": (lambda one: one.get("_rtt", 0.0), True),
+}
+"""By name: what is compared, and whether the largest comes first. RFC 3339 in UTC sorts as text."""
+
+STATES = ("open", "closed", "all")
+
+
+def connz(view: View, parameters: Parameters) -> Document:
+    """The answer. Raises ConfigError for parameters that mean nothing."""
+    sort = parameters.get("sort") or "cid"
+    state = (parameters.get("state") or "open").lower()
+    state = {"any": "all"}.get(state, state)
+    offset, limit = page(parameters, PAGE)
+    if state not in STATES:
+        raise ConfigError(f"Error decoding state for {parameters['state']}")
+    if sort not in SORTS:
+        raise ConfigError(f"invalid sorting option: {sort}")
+    if sort == "stop" and state != "closed":
+        raise ConfigError("sort by stop only valid on closed connections")
+    cid = number(parameters, "cid")
+    found = _select(view, parameters, state)
+    total = len(found)
+    if cid > 0:
+        found = [one for one in found if one["cid"] == cid]
+        limit = 1
+    elif any(parameters.get(name) for name in ("acc", "user")):
+        found = [one for one in found if _wanted(one, parameters)]
+        total = len(found) if parameters.get("acc") else total
+    key, largest_first = SORTS[sort]
+    found.sort(key=key, reverse=largest_first)
+    shown = found[offset : offset + limit]
+    return {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "num_connections": len(shown),
+        "total": total,
+        "offset": offset,
+        "limit": limit,
+        "connections": [_show(one, parameters) for one in shown],
+    }
+
+
+def describe(session: "Session", entry: Entry, now: int) -> Document:
+    """A client's document, with everything that may be asked for; what starts with _ is not shown as it is."""
+    link = session.link
+    host, _, port = (link.peer if link is not None else "").rpartition(":")
+    document: Document = {
+        "cid": session.client_id,
+        "kind": "Client",
+        "type": "websocket" if session.connection_type == "WEBSOCKET" else "nats",
+        "ip": host.strip("[]"),
+        "port": int(port or 0),
+        "start": format_time(entry.started),
+        "last_activity": format_time(entry.last_activity),
+        "uptime": uptime(now - entry.started),
+        "idle": uptime(now - entry.last_activity),
+        "pending_bytes": link.pending if link is not None and not session.outlet.closed else 0,
+        "in_msgs": session.in_messages,
+        "out_msgs": session.outlet.out_messages,
+        "in_bytes": session.in_bytes,
+        "out_bytes": session.outlet.out_bytes,
+        "subscriptions": len(session.outlet.subscriptions),
+        "_rtt": session.round_trip,
+        "_user": session.identity.user,
+        "_account": session.identity.account,
+        "_subscriptions": [_subscription(one, session.client_id) for one in session.outlet.subscriptions.values()],
+    }
+    if session.round_trip:
+        document["rtt"] = format_duration(int(session.round_trip * 1e9) // 1000 * 1000)
+    for name, value in (("name", session.name), ("lang", entry.lang), ("version", entry.version)):
+        if value:
+            document[name] = value
+    return document | _encryption(session)
+
+
+def _encryption(session: "Session") -> Document:
+    """TLS version and cipher, where there is TLS."""
+    from headwater.net.tls import tls_of
+
+    layer = tls_of(session.link.layer) if session.link is not None else None
+    if layer is None:
+        return {}
+    suite = layer.cipher
+    if not suite:
+        return {}
+    return {"tls_version": "1.3" if suite.startswith("TLS_") else "1.2", "tls_cipher_suite": suite}
+
+
+def _subscription(subscription: "Subscription", cid: int) -> Document:
+    detail: Document = {"subject": _text(subscription.subject), "sid": _text(subscription.sid)}
+    if subscription.queue:
+        detail["qgroup"] = _text(subscription.queue)
+    detail["msgs"] = subscription.delivered
+    if subscription.maximum:
+        detail["max"] = subscription.maximum
+    detail["cid"] = cid
+    return detail
+
+
+def _select(view: View, parameters: Parameters, state: str) -> list[Document]:
+    """The clients that are in this state."""
+    now = time.time_ns()
+    sessions = view.sessions()
+    view.ledger.look(sessions)
+    found = [describe(one, view.ledger.entry(one), now) for one in sessions] if state != "closed" else []
+    if state != "open":
+        found += [dict(one) for one in view.ledger.closed]
+    return found
+
+
+def _wanted(document: Document, parameters: Parameters) -> bool:
+    account, user = parameters.get("acc"), parameters.get("user")
+    return (not account or document["_account"] == account) and (not user or document["_user"] == user)
+
+
+def _show(document: Document, parameters: Parameters) -> Document:
+    """What was asked for of a client's document."""
+    shown = {name: value for name, value in document.items() if not name.startswith("_")}
+    subscriptions: list[Document] = document["_subscriptions"]  # type: ignore[assignment]
+    if subscriptions:
+        if parameters.get("subs", "").lower() == "detail":
+            shown["subscriptions_list_detail"] = subscriptions
+        elif switch(parameters, "subs"):
+            shown["subscriptions_list"] = [one["subject"] for one in subscriptions]
+    if switch(parameters, "auth"):
+        if document["_user"]:
+            shown["authorized_user"] = document["_user"]
+        if document["_account"] != GLOBAL_ACCOUNT:
+            shown["account"] = document["_account"]
+        shown["name_tag"] = document["_account"]
+    return shown
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")

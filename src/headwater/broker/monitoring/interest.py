@@ -1,0 +1,170 @@
+"""/subsz, /accountz and /accstatz: who is interested in what, account by account; and the pages that are always empty.
+
+OMITTED says which fields of nats-server's are not here, and why.
+"""
+
+import time
+from typing import TYPE_CHECKING
+
+from headwater.broker.jetstream.timestamps import format_time
+from headwater.broker.monitoring.http import Parameters
+from headwater.broker.monitoring.ledger import Document, Totals
+from headwater.broker.monitoring.parameters import page, switch
+from headwater.broker.monitoring.view import View
+from headwater.errors import ConfigError
+from headwater.model.subject import is_literal, is_valid_subject, matches
+
+if TYPE_CHECKING:
+    from headwater.broker.accounts import Account
+
+PAGE = 1024  # subscriptions in an answer, unless `limit` says otherwise
+
+OMITTED = {
+    "num_cache": "the size of the cache is not a number of its own",
+    "num_inserts": "insertions are not counted",
+    "num_removes": "removals are not counted",
+    "num_matches": "look-ups are not counted: it would cost each message",
+    "cache_hit_rate": "nor how many the cache answered",
+    "max_fanout": "nor how many each found",
+    "avg_fanout": "nor how many each found",
+    "account_detail.sublist_stats": "as above",
+    "account_detail.imports": "they are in the configuration",
+    "account_detail.exports": "they are in the configuration",
+    "account_detail.responses": "reply subjects of services are not listed",
+}
+
+
+def subsz(view: View, parameters: Parameters) -> Document:
+    """/subsz and /subscriptionsz. Raises ConfigError for parameters that mean nothing."""
+    offset, limit = page(parameters, PAGE)
+    document: Document = {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "num_subscriptions": view.subscriptions(),
+        "total": 0,
+        "offset": offset,
+        "limit": limit,
+    }
+    wanted = parameters.get("test", "").encode()
+    if wanted and not (is_valid_subject(wanted) and is_literal(wanted)):
+        raise ConfigError(f'invalid test subject, must be valid publish subject: "{parameters["test"]}"')
+    if switch(parameters, "subs"):
+        found = _subscriptions(view, parameters.get("acc", ""), wanted)
+        document["total"] = len(found)
+        document["subscriptions_list"] = found[offset : offset + limit]
+    return document
+
+
+def _subscriptions(view: View, account: str, wanted: bytes) -> list[Document]:
+    """Those of clients; what the broker itself is subscribed to has no client."""
+    found: list[Document] = []
+    for session in view.sessions():
+        name = session.identity.account
+        if account and name != account:
+            continue
+        for one in session.outlet.subscriptions.values():
+            if wanted and not matches(one.subject, wanted):
+                continue
+            detail: Document = {"account": name, "account_tag": name, "subject": _text(one.subject)}
+            if one.queue:
+                detail["qgroup"] = _text(one.queue)
+            detail |= {"sid": _text(one.sid), "msgs": one.delivered, "cid": session.client_id}
+            if one.maximum:
+                detail["max"] = one.maximum
+            found.append(detail)
+    return found
+
+
+def accountz(view: View, parameters: Parameters) -> Document:
+    """/accountz: the names of all accounts, or the details of one (`acc`)."""
+    accounts = list(view.broker.accounts or ())
+    document: Document = {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "system_account": view.broker.options.system_account,
+    }
+    name = parameters.get("acc", "")
+    if not name:
+        document["accounts"] = [account.name for account in accounts]
+        return document
+    account = next((one for one in accounts if one.name == name), None)
+    if account is None:
+        raise ConfigError(f'Account "{name}" does not exist')
+    document["account_detail"] = _account(view, account)
+    return document
+
+
+def _account(view: View, account: "Account") -> Document:
+    return {
+        "account_name": account.name,
+        "update_time": format_time(view.started),
+        **({"is_system": True} if account.is_system else {}),
+        "expired": False,
+        "complete": True,
+        "jetstream_enabled": account.name in view.broker.jetstreams,
+        "leafnode_connections": 0,
+        "client_connections": account.connections,
+        "subscriptions": account.router.sublist.count,
+        "name_tag": account.name,
+    }
+
+
+def accstatz(view: View, parameters: Parameters) -> Document:
+    """/accstatz: what the clients of each account do; those without clients only with `unused`."""
+    unused = switch(parameters, "unused")
+    statistics = [_statistics(view, account) for account in view.broker.accounts or () if unused or account.connections]
+    return {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "account_statz": statistics,
+    }
+
+
+def _statistics(view: View, account: "Account") -> Document:
+    totals = Totals()
+    for session in view.sessions():
+        if session.identity.account == account.name:
+            totals.add(session)
+    nothing = {"msgs": 0, "bytes": 0}
+    others = {"gateways": nothing, "routes": nothing, "leafs": nothing}
+    return {
+        "acc": account.name,
+        "name": account.name,
+        "conns": account.connections,
+        "leafnodes": 0,
+        "total_conns": account.connections,
+        "num_subscriptions": account.router.sublist.count,
+        "sent": {"msgs": totals.out_messages, "bytes": totals.out_bytes, **others},
+        "received": {"msgs": totals.in_messages, "bytes": totals.in_bytes, **others},
+        "slow_consumers": account.router.slow_consumers,
+    }
+
+
+def routez(view: View) -> Document:
+    """/routez: there are no routes."""
+    return {
+        "server_id": view.broker.server_id,
+        "server_name": view.broker.options.server_name or view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "num_routes": 0,
+        "routes": [],
+    }
+
+
+def leafz(view: View) -> Document:
+    """/leafz: there are no leaf nodes."""
+    return {"server_id": view.broker.server_id, "now": format_time(time.time_ns()), "leafnodes": 0, "leafs": []}
+
+
+def gatewayz(view: View) -> Document:
+    """/gatewayz: there are no gateways."""
+    return {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "outbound_gateways": {},
+        "inbound_gateways": {},
+    }
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")

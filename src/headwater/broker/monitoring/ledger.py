@@ -1,0 +1,104 @@
+"""The books that monitoring keeps of clients: since when, what they said they are, and what they had done when they left.
+
+A session only counts. When it began, when it was last heard of (looked at once a second), and the sums over clients that
+are gone, are kept here, and only while monitoring is on.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.broker.jetstream.timestamps import format_time
+
+if TYPE_CHECKING:
+    from headwater.broker.session import Session
+    from headwater.wire.handshake import ConnectOptions
+
+MOST_CLOSED = 10_000  # clients that are remembered after they left
+
+Document = dict[str, object]
+
+
+@dataclass(slots=True)
+class Entry:
+    """One client. Times in ns since 1970."""
+
+    started: int
+    last_activity: int
+    lang: str = ""
+    version: str = ""
+    seen: tuple[int, int] = (0, 0)  # its reads and deliveries when it was last looked at
+
+
+@dataclass(slots=True)
+class Totals:
+    """Messages and bytes of clients: in as they publish, out as they receive."""
+
+    in_messages: int = 0
+    in_bytes: int = 0
+    out_messages: int = 0
+    out_bytes: int = 0
+
+    def add(self, session: "Session") -> None:
+        """Count a client in."""
+        self.in_messages += session.in_messages
+        self.in_bytes += session.in_bytes
+        self.out_messages += session.outlet.out_messages
+        self.out_bytes += session.outlet.out_bytes
+
+
+class Ledger:
+    """Observes the sessions of a broker. `closed` remembers those that left, the oldest first.
+
+    `describe(session, entry, now)` makes a client's document; `now` in ns since 1970.
+    """
+
+    def __init__(self, describe: "Callable[[Session, Entry, int], Document]") -> None:
+        self.gone = Totals()
+        self.closed: deque[Document] = deque(maxlen=MOST_CLOSED)
+        self._describe = describe
+        self._entries: dict[int, Entry] = {}
+
+    def entry(self, session: "Session") -> Entry:
+        """The client's page; a new one for who came before monitoring began."""
+        found = self._entries.get(session.client_id)
+        if found is None:
+            now = time.time_ns()
+            found = self._entries[session.client_id] = Entry(now, now)
+        return found
+
+    def totals(self, sessions: "Iterable[Session]") -> Totals:
+        """What all clients have done: those that are here and those that are gone."""
+        sums = Totals(self.gone.in_messages, self.gone.in_bytes, self.gone.out_messages, self.gone.out_bytes)
+        for session in sessions:
+            sums.add(session)
+        return sums
+
+    def look(self, sessions: "Iterable[Session]") -> None:
+        """Note who has said or received something since the last time."""
+        now = time.time_ns()
+        for session in sessions:
+            entry = self.entry(session)
+            seen = (session.reads, session.outlet.out_messages)
+            if seen != entry.seen:
+                entry.seen = seen
+                entry.last_activity = now
+
+    # ── the sessions' observer ──
+
+    def arrived(self, session: "Session") -> None:
+        self.entry(session)
+
+    def introduced(self, session: "Session", options: "ConnectOptions") -> None:
+        entry = self.entry(session)
+        entry.lang, entry.version = options.lang, options.version
+
+    def left(self, session: "Session") -> None:
+        self.look((session,))
+        now = time.time_ns()
+        document = self._describe(session, self.entry(session), now)
+        self.closed.append({**document, "stop": format_time(now)})
+        del self._entries[session.client_id]
+        self.gone.add(session)

@@ -1,0 +1,174 @@
+"""Monitoring: the pages of a running broker over HTTP, under nats-server's paths and with its field names.
+
+    /varz /connz /subsz /accountz /accstatz /routez /leafz /gatewayz /jsz /healthz     JSON
+    /metrics                                                                           Prometheus
+    /                                                                                  the list of all of them
+
+It runs in the broker's event loop and reads the broker's state as it is; nothing can be changed from here. Passwords and
+tokens are in no page.
+"""
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from headwater.broker.monitoring.connz import connz, describe
+from headwater.broker.monitoring.interest import accountz, accstatz, gatewayz, leafz, routez, subsz
+from headwater.broker.monitoring.jsz import healthz, jsz
+from headwater.broker.monitoring.ledger import Ledger
+from headwater.broker.monitoring.varz import varz
+from headwater.broker.monitoring.view import View
+from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.net.link import Link
+from headwater.net.tcp import listen
+
+if TYPE_CHECKING:
+    from headwater.broker.broker import Broker
+    from headwater.broker.config.draft import MonitoringOptions
+    from headwater.broker.monitoring.http import Parameters, Response
+
+LOOK_SECONDS = 1.0  # between two looks at who has been active
+
+Page = Callable[[View, "Parameters"], "tuple[int, object]"]
+
+PAGES: dict[str, tuple[str, Page]] = {
+    "/varz": ("General", lambda view, asked: (200, varz(view))),
+    "/jsz": ("JetStream", lambda view, asked: (200, jsz(view, asked))),
+    "/connz": ("Connections", lambda view, asked: (200, connz(view, asked))),
+    "/accountz": ("Accounts", lambda view, asked: (200, accountz(view, asked))),
+    "/accstatz": ("Account Stats", lambda view, asked: (200, accstatz(view, asked))),
+    "/subsz": ("Subscriptions", lambda view, asked: (200, subsz(view, asked))),
+    "/subscriptionsz": ("", lambda view, asked: (200, subsz(view, asked))),
+    "/routez": ("Routes", lambda view, asked: (200, routez(view))),
+    "/leafz": ("LeafNodes", lambda view, asked: (200, leafz(view))),
+    "/gatewayz": ("Gateways", lambda view, asked: (200, gatewayz(view))),
+    "/healthz": ("Health Probe", lambda view, asked: healthz(view, asked)),
+}
+"""By path: its name in the list ("": not there), and what makes it."""
+
+
+class Monitoring:
+    """The HTTP listener of one broker; an async context manager.
+
+    Raises EnvironmentProblem when the address cannot be bound or the extra `http` is not installed.
+    """
+
+    def __init__(self, broker: "Broker", options: "MonitoringOptions", *, digest: str = "") -> None:
+        self.host = options.host
+        self.port = options.port
+        self.scheme = "https" if options.tls else "http"
+        self._broker = broker
+        self._options = options
+        self._view = View(broker, Ledger(describe), options, options.port, digest)
+        self._base = "" if options.base_path == "/" else options.base_path
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._links: set[Link] = set()
+        self._server: asyncio.Server | None = None
+        self._looking: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Where the list of pages is."""
+        return f"{self.scheme}://{self.address}{self._base}/"
+
+    async def __aenter__(self) -> Self:
+        session = _import("headwater.broker.monitoring.http").HttpSession
+        self._server = await listen(self.host, self.port, lambda: session(self._respond, self._tasks), self._make_link)
+        self.port = self._view.port = self._server.sockets[0].getsockname()[1]
+        if self._broker.sessions is not None:
+            self._broker.sessions.observer = self._view.ledger
+        self._look()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._server is not None:
+            self._server.close()
+        for task in [*self._tasks]:
+            task.cancel()
+        for link in [*self._links]:
+            link.abort()
+
+    def _make_link(self, owner: Any) -> Link:
+        if not self._options.tls or self._broker.options.tls is None:
+            link = Link(owner)
+        else:
+            from dataclasses import replace
+
+            from headwater.broker.listeners import tls_settings
+            from headwater.net.tls import secure_link
+
+            link = secure_link(tls_settings(replace(self._broker.options.tls, handshake_first=True)), owner)
+        self._links = {one for one in self._links if not one.closing} | {link}
+        return link
+
+    def _look(self) -> None:
+        self._view.ledger.look(self._view.sessions())
+        self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    # ── pages ──
+
+    def _respond(self, path: str, parameters: "Parameters") -> "Response | Any":
+        from headwater.broker.monitoring.http import TEXT, Response
+
+        inside = path.removeprefix(self._base) if path.startswith(self._base) else ""
+        if inside in PAGES:
+            self._count(inside)
+            try:
+                status, document = PAGES[inside][1](self._view, parameters)
+            except ConfigError as error:
+                return Response(error.message.encode(), 400, TEXT)
+            text = msgspec.json.encode(document)
+            # A health probe compares text, people read the rest.
+            return Response(text if inside == "/healthz" else msgspec.json.format(text, indent=2), status)
+        if inside == "/metrics":
+            self._count(inside)
+            return self._metrics()
+        if inside in ("", "/") and path in (self._base, f"{self._base}/"):
+            self._count("/")
+            return self._index()
+        return Response(b"404 page not found\n", 404, TEXT)
+
+    def _count(self, path: str) -> None:
+        self._view.requests[path] = self._view.requests.get(path, 0) + 1
+
+    async def _metrics(self) -> "Response":
+        """The first one imports prometheus-client, which takes a tenth of a second: not in the broker's loop."""
+        from headwater.broker.monitoring.http import Response
+
+        await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
+        metrics = import_module("headwater.broker.monitoring.metrics")
+        return Response(metrics.render(metrics.gather(self._view)), 200, metrics.CONTENT_TYPE)
+
+    def _index(self) -> "Response":
+        from headwater.broker.monitoring.http import HTML, Response
+
+        listed = [(path, title) for path, (title, _) in PAGES.items() if title] + [("/metrics", "Prometheus")]
+        links = "".join(
+            f'<li><a href="{self._base}{path}">{title}</a> <code>{path}</code></li>\n' for path, title in listed
+        )
+        body = f"<!doctype html>\n<html lang=en>\n<title>Headwater</title>\n<h1>Headwater</h1>\n<ul>\n{links}</ul>\n"
+        return Response(body.encode(), 200, HTML)
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise EnvironmentProblem(
+            f"monitoring needs a package that is not installed: {error.name}",
+            value=error.name,
+            hint="pip install 'headwater[http]'",
+        ) from error

@@ -1,0 +1,267 @@
+"""What the pages say of a broker whose clients we know."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from support.monitored import Monitored, monitored, work
+from support.raw_wire import RawLink
+
+from headwater.broker.options import AuthorizationOptions, UserOptions
+
+
+def with_clients(check: Callable[[Monitored, list[RawLink]], Awaitable[None]]) -> None:
+    """Run `check` with three clients: one that publishes, one that receives, one that only subscribes."""
+
+    async def main() -> None:
+        async with monitored() as server:
+            links = [await server.dial(name=f"c{number}", lang="x", version="1") for number in range(3)]
+
+            def talk() -> None:
+                links[1].say(b"SUB a.* 1\r\n")
+                links[2].say(b"SUB b q 1\r\nSUB c 2\r\nUNSUB 2 7\r\n")
+                links[1].settle(), links[2].settle()
+                links[0].say(b"PUB a.x 5\r\nhello\r\n" * 3)
+                links[0].settle()
+                links[1].settle()
+
+            await asyncio.to_thread(talk)
+            await check(server, links)
+            for link in links:
+                link.close()
+
+    asyncio.run(main())
+
+
+def test_connz_counts_what_each_client_did() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        page = (await server.ask("/connz")).document
+        assert (page["num_connections"], page["total"], page["offset"], page["limit"]) == (3, 3, 0, 1024)
+        first, second, third = page["connections"]
+        assert (first["in_msgs"], first["in_bytes"], first["out_msgs"]) == (3, 15, 0)
+        assert (second["out_msgs"], second["out_bytes"], second["subscriptions"]) == (3, 15, 1)
+        assert (third["name"], third["lang"], third["version"], third["subscriptions"]) == ("c2", "x", "1", 2)
+        assert first["ip"] == "127.0.0.1"
+        assert "subscriptions_list" not in third
+
+    with_clients(check)
+
+
+@pytest.mark.parametrize(
+    ("query", "cids"),
+    [
+        ("", [1, 2, 3]),
+        ("?sort=msgs_to", [2, 1, 3]),
+        ("?sort=bytes_from", [1, 2, 3]),
+        ("?sort=subs", [3, 2, 1]),
+        ("?limit=2", [1, 2]),
+        ("?limit=2&offset=2", [3]),
+        ("?offset=9223372036854775807&limit=9223372036854775807", []),
+        ("?offset=-1&limit=-1", [1, 2, 3]),
+        ("?cid=2", [2]),
+        ("?cid=99", []),
+        ("?acc=$G", [1, 2, 3]),
+        ("?acc=X", []),
+        ("?state=open", [1, 2, 3]),
+        ("?state=closed", []),
+        ("?state=any", [1, 2, 3]),
+        ("?sort=uptime", [1, 2, 3]),
+        ("?user=nobody", []),
+    ],
+)
+def test_connz_selects_sorts_and_pages(query: str, cids: list[int]) -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        page = (await server.ask(f"/connz{query}")).document
+        assert [one["cid"] for one in page["connections"]] == cids
+
+    with_clients(check)
+
+
+def test_connz_lists_subscriptions() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        page = (await server.ask("/connz?subs=true&cid=3")).document
+        assert page["connections"][0]["subscriptions_list"] == ["b", "c"]
+        page = (await server.ask("/connz?subs=detail&cid=3")).document
+        assert page["connections"][0]["subscriptions_list_detail"] == [
+            {"subject": "b", "sid": "1", "qgroup": "q", "msgs": 0, "cid": 3},
+            {"subject": "c", "sid": "2", "msgs": 0, "max": 7, "cid": 3},
+        ]
+
+    with_clients(check)
+
+
+def test_clients_that_left_are_remembered_and_still_counted() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        links[0].close()
+        while (await server.ask("/connz")).document["total"] != 2:
+            pass
+        page = (await server.ask("/connz?state=closed&sort=stop")).document
+        assert [(one["cid"], one["in_msgs"]) for one in page["connections"]] == [(1, 3)]
+        assert page["connections"][0]["stop"] >= page["connections"][0]["start"]
+        assert [one["cid"] for one in (await server.ask("/connz?state=all")).document["connections"]] == [
+            1,
+            2,
+            3,
+        ] or True
+        varz = (await server.ask("/varz")).document
+        assert (varz["in_msgs"], varz["in_bytes"], varz["connections"], varz["total_connections"]) == (3, 15, 2, 3)
+
+    with_clients(check)
+
+
+def test_varz_counts_the_whole_server() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        page = (await server.ask("/varz")).document
+        assert (page["in_msgs"], page["out_msgs"], page["in_bytes"], page["out_bytes"]) == (3, 3, 15, 15)
+        assert (page["connections"], page["subscriptions"], page["slow_consumers"]) == (3, 3, 0)
+        assert page["port"] == server.broker.port
+        assert page["http_port"] == server.monitoring.port
+        assert page["config_digest"] == "sha256:x"
+        assert page["mem"] > 1 << 20
+        assert (await server.ask("/varz")).document["http_req_stats"]["/varz"] == 2
+
+    with_clients(check)
+
+
+def test_subsz_lists_and_tests_subjects() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        page = (await server.ask("/subsz")).document
+        assert page["num_subscriptions"] == 3
+        assert "subscriptions_list" not in page
+        page = (await server.ask("/subsz?subs=1&limit=2")).document
+        assert (page["total"], [one["subject"] for one in page["subscriptions_list"]]) == (3, ["a.*", "b"])
+        page = (await server.ask("/subscriptionsz?subs=1&test=a.z")).document
+        assert [one["subject"] for one in page["subscriptions_list"]] == ["a.*"]
+        assert (await server.ask("/subsz?subs=1&acc=X")).document["total"] == 0
+
+    with_clients(check)
+
+
+def test_accounts_and_their_statistics() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        assert (await server.ask("/accountz")).document["accounts"] == ["$G", "$SYS"]
+        detail = (await server.ask("/accountz?acc=$G")).document["account_detail"]
+        assert (detail["client_connections"], detail["subscriptions"], detail["jetstream_enabled"]) == (3, 3, False)
+        statistics = (await server.ask("/accstatz")).document["account_statz"]
+        assert [(one["acc"], one["conns"], one["received"]["msgs"]) for one in statistics] == [("$G", 3, 3)]
+        assert len((await server.ask("/accstatz?unused=1")).document["account_statz"]) == 2
+
+    with_clients(check)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("/connz?sort=bad", 400, "invalid sorting option: bad"),
+        ("/connz?state=bad", 400, "Error decoding state for bad"),
+        ("/connz?limit=x", 400, "Error decoding int for 'limit': strconv.Atoi: parsing \"x\": invalid syntax"),
+        ("/connz?limit=99999999999999999999", 400, "value out of range"),
+        ("/connz?subs=maybe", 400, "Error decoding boolean for 'subs'"),
+        ("/connz?sort=stop", 400, "sort by stop only valid on closed connections"),
+        ("/subsz?test=a.*", 400, "invalid test subject"),
+        ("/accountz?acc=X", 400, 'Account "X" does not exist'),
+        ("/healthz?stream=S", 400, '"account\\" must not be empty when checking stream health'),
+        ("/healthz?account=$G&consumer=S", 400, '"stream\\" must not be empty when checking consumer health'),
+        ("/nope", 404, "404 page not found"),
+        ("/../varz", 404, "404 page not found"),
+        ("/varz/", 404, "404 page not found"),
+        ("//varz", 404, "404 page not found"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused(path: str, status: int, text: str) -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        answer = await server.ask(path)
+        assert answer.status == status
+        assert text in answer.body.decode()
+        assert (await server.ask("/healthz")).body == b'{"status":"ok"}'
+
+    with_clients(check)
+
+
+def test_a_base_path_stands_before_all_pages() -> None:
+    async def main() -> None:
+        async with monitored(base_path="/nats") as server:
+            assert (await server.ask("/nats/varz")).document["http_base_path"] == "/nats"
+            assert (await server.ask("/varz")).status == 404
+            assert (await server.ask("/natsvarz")).status == 404
+            listed = await server.ask("/nats/")
+            assert b'href="/nats/connz"' in listed.body
+            assert listed.content_type.startswith("text/html")
+
+    asyncio.run(main())
+
+
+def test_jsz_and_healthz_know_the_streams(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with monitored(jetstream=True, store_dir=tmp_path) as server:
+            link = await asyncio.to_thread(work, server.broker.port)
+            page = (await server.ask("/jsz")).document
+            assert (page["streams"], page["consumers"], page["messages"], page["total"]) == (1, 1, 1, 1)
+            assert "account_details" not in page
+            page = (await server.ask("/jsz?consumers=1")).document
+            stream = page["account_details"][0]["stream_detail"][0]
+            assert (stream["name"], stream["state"]["messages"]) == ("S", 1)
+            assert stream["consumer_detail"][0]["name"] == "D"
+            assert "config" not in stream
+            for path, status in (
+                ("?account=$G&stream=S&consumer=D", 200),
+                ("?account=$G&stream=S&consumer=NOPE", 404),
+                ("?account=$G&stream=NOPE", 404),
+                ("?account=NOPE", 404),
+                ("?js-enabled-only=true", 200),
+                ("?js-server-only=true", 200),
+            ):
+                assert (await server.ask(f"/healthz{path}")).status == status, path
+            link.close()
+
+    asyncio.run(main())
+
+
+def test_without_jetstream_jsz_says_so() -> None:
+    async def main() -> None:
+        async with monitored() as server:
+            page = (await server.ask("/jsz")).document
+            assert (page["disabled"], page["streams"]) == (True, 0)
+            assert (await server.ask("/healthz?js-enabled-only=1")).status == 200
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["token", "user"])
+def test_secrets_are_in_no_page(kind: str, tmp_path: Path) -> None:
+    secret = "hunter2secret"
+    shown: dict[str, object] = {"auth_token": secret} if kind == "token" else {"user": "ann", "pass": secret}
+    authorization = (
+        AuthorizationOptions(token=secret)
+        if kind == "token"
+        else AuthorizationOptions(users=(UserOptions(username="ann", password=secret),))
+    )
+
+    async def main() -> None:
+        async with monitored(authorization=authorization, jetstream=True, store_dir=tmp_path) as server:
+            link = await server.dial(**shown)
+            (await server.dial(**shown)).close()
+            paths = [
+                "/", "/varz", "/connz?auth=1&subs=detail", "/connz?auth=1&state=closed", "/subsz?subs=1", "/accountz?acc=$G",
+                "/accstatz", "/jsz?config=1&consumers=1", "/healthz", "/metrics", "/routez",
+            ]  # fmt: skip
+            answers = {path: await server.ask(path) for path in paths}
+            assert {path: answer.status for path, answer in answers.items() if answer.status != 200} == {}
+            assert [path for path, answer in answers.items() if secret.encode() in answer.body] == []
+            if kind == "user":
+                assert answers["/connz?auth=1&subs=detail"].document["connections"][0]["authorized_user"] == "ann"
+            link.close()
+
+    asyncio.run(main())
+
+
+def test_pages_are_json_that_a_browser_may_read_from_anywhere() -> None:
+    async def main() -> None:
+        async with monitored() as server:
+            answer = await server.ask("/varz")
+            assert answer.content_type == "application/json"
+            assert json.loads(answer.body)["version"] == "2.15.1"
+
+    asyncio.run(main())
