@@ -6,6 +6,9 @@ from headwater.cloudevents.attributes import canonical_string as canonical_strin
 from headwater.cloudevents.attributes import is_attribute_name as is_attribute_name
 from headwater.cloudevents.event import CloudEvent as CloudEvent
 from headwater.cloudevents.event import DataKind as DataKind
+from headwater.cloudevents.extensions import Extension as Extension
+from headwater.cloudevents.extensions import Registry as Registry
+from headwater.cloudevents.extensions import documented as documented
 from headwater.cloudevents.header_value import decode_header_value as decode_header_value
 from headwater.cloudevents.header_value import encode_header_value as encode_header_value
 from headwater.cloudevents.json_format import from_json as from_json

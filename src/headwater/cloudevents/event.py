@@ -28,6 +28,7 @@ from headwater.cloudevents.attributes import (
     check_name,
     refuse,
 )
+from headwater.cloudevents.extensions import ExtensionValue, Registry, documented
 from headwater.cloudevents.plain_text import is_common
 from headwater.errors import CloudEventError
 
@@ -172,6 +173,18 @@ class CloudEvent:
     def extensions(self) -> dict[str, AttributeValue]:
         """The extension attributes, a dict of your own. From headers all of them are str: types are lost there."""
         return {name: value for name, value in self._attributes.items() if name not in rules.CORE}
+
+    def extension(self, name: str, registry: Registry = documented) -> ExtensionValue | None:
+        """The value of one extension with the type that the registry gives it; None when it is not set.
+
+        Raises CloudEventError when the value does not fit.
+        """
+        return registry.read(self._attributes, name)
+
+    def with_types(self, registry: Registry = documented) -> Self:
+        """This event with the types that headers lost, for the extensions of the registry. Raises CloudEventError."""
+        restored = registry.restored(self._attributes)
+        return make_event(type(self), restored, self._kind, self._payload, self._verified)
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
