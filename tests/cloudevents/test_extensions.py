@@ -116,7 +116,12 @@ def test_value_that_does_not_fit_is_refused_when_asked_for_or_written(name: str,
 
 def test_values_are_checked_and_typed_before_an_event_is_made() -> None:
     moment = datetime(2026, 11, 21, tzinfo=UTC)
-    given_values: dict[str, Any] = {"sampledrate": "30", "expirytime": "2026-11-21T00:00:00z", "recordedtime": moment, "authid": None}
+    given_values: dict[str, Any] = {
+        "sampledrate": "30",
+        "expirytime": "2026-11-21T00:00:00z",
+        "recordedtime": moment,
+        "authid": None,
+    }
     made = event(**documented.typed(given_values | {"other": 5}))
     assert made.extensions == {
         "sampledrate": 30,

@@ -19,4 +19,6 @@ from headwater.cloudevents.nats_binding import from_nats as from_nats
 from headwater.cloudevents.nats_binding import message_id as message_id
 from headwater.cloudevents.nats_binding import to_binary as to_binary
 from headwater.cloudevents.nats_binding import to_structured as to_structured
+from headwater.cloudevents.subject_token import key_of_token as key_of_token
+from headwater.cloudevents.subject_token import subject_token as subject_token
 from headwater.errors import CloudEventError as CloudEventError

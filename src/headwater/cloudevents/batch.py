@@ -1,0 +1,59 @@
+"""A batch: one JSON array of events, `application/cloudevents-batch+json`.
+
+It is for files, and for protocols whose binding has a batch mode, HTTP above all. The NATS binding has none: a message with
+this content type is refused there, and nothing here makes a NATS message.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from headwater.cloudevents.attributes import refuse
+from headwater.cloudevents.event import BYTE_ORDER_MARK, NOT_JSON, CloudEvent
+from headwater.cloudevents.json_format import from_json, to_json
+from headwater.errors import CloudEventError
+
+BATCH_CONTENT_TYPE: Final = "application/cloudevents-batch+json"
+NOT_AN_ARRAY: Final = "not an array"
+
+_array = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def to_batch(events: Iterable[CloudEvent]) -> bytes:
+    """The events as one JSON array; no event is `[]`. Raises CloudEventError as `to_json` does."""
+    return b"[" + b",".join([to_json(event) for event in events]) + b"]"
+
+
+def from_batch(text: bytes, strict: bool = False) -> list[CloudEvent]:
+    """The events in a batch. Raises CloudEventError for the first that is none, and says which one that is."""
+    events = []
+    for position, outcome in enumerate(read_batch(text, strict)):
+        if isinstance(outcome, CloudEventError):
+            raise CloudEventError(
+                f"event {position} of the batch: {outcome.message}",
+                attribute=outcome.attribute,
+                header=outcome.header,
+                value=outcome.value,
+                rule=outcome.rule,
+            ) from outcome
+        events.append(outcome)
+    return events
+
+
+def read_batch(text: bytes, strict: bool = False) -> Iterator[CloudEvent | CloudEventError]:
+    """Each element of a batch as the event it is, or the error that says why it is none: a bad one stops no other.
+
+    Raises CloudEventError when the text is no JSON array.
+    """
+    try:
+        elements = _array.decode(bytes(text).removeprefix(BYTE_ORDER_MARK))
+    except msgspec.ValidationError as error:
+        refuse(NOT_AN_ARRAY, None, why=f"a batch is a JSON array: {error}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        refuse(NOT_JSON, None, why=str(error))
+    for element in elements:
+        try:
+            yield from_json(bytes(element), strict)
+        except CloudEventError as error:
+            yield error
