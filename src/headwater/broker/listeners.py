@@ -44,7 +44,10 @@ def secure_session(settings: ServerTls, owner: LinkOwner, upper: Layer | None = 
     return secure_link(settings, owner, upper, cast(Session, owner).secured)
 
 
-def websocket_links(options: WebSocketOptions) -> Callable[[LinkOwner], Link]:
+_MESSAGE_ROOM = 1 << 16  # bytes; what a WebSocket message may hold beside the largest payload
+
+
+def websocket_links(options: WebSocketOptions, max_payload: int) -> Callable[[LinkOwner], Link]:
     """What makes the links of the WebSocket listener. Raises ConfigError, EnvironmentProblem without wsproto."""
     from headwater.net.websocket import WebSocketServer, websocket_link
 
@@ -55,6 +58,7 @@ def websocket_links(options: WebSocketOptions) -> Callable[[LinkOwner], Link]:
         headers=tuple(options.headers.items()),
         secure=options.tls is not None,
         handshake_timeout=options.handshake_timeout,
+        max_message=max_payload + _MESSAGE_ROOM,
     )
     if options.tls is None:
         return lambda owner: websocket_link(server, owner)

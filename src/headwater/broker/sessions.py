@@ -24,6 +24,7 @@ from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, R
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
 from headwater.broker.router import STALL_AT
 from headwater.broker.session import Session
+from headwater.net.layer import Layer
 from headwater.net.link import Link
 from headwater.net.tls import tls_of
 from headwater.wire import error_texts
@@ -142,13 +143,34 @@ class Sessions:
             self.observer.introduced(session, options)
         layer = session.link.layer if session.link is not None else None
         shown = shown_in(
-            options,
+            self._with_cookies(options, layer) if session.connection_type == WEBSOCKET else options,
             nonce=session.nonce,
             certificate_names=names_in(tls_of(layer)),
             connection_type=session.connection_type,
             address=_host_of(session),
         )
         return session.gate.decide(shown, self._wall_clock())
+
+    def _with_cookies(self, options: ConnectOptions, layer: Layer | None) -> ConnectOptions:
+        """A browser's credentials may come as cookies: they stand in for what its CONNECT leaves out."""
+        from headwater.net.websocket import websocket_of
+
+        websocket, names = websocket_of(layer), self.options.websocket
+        if websocket is None or names is None:
+            return options
+        cookies = websocket.cookies
+        sources = {
+            "jwt": names.jwt_cookie,
+            "user": names.user_cookie,
+            "password": names.pass_cookie,
+            "auth_token": names.token_cookie,
+        }
+        found = {
+            field: cookies[cookie]
+            for field, cookie in sources.items()
+            if cookie in cookies and not getattr(options, field)
+        }
+        return msgspec.structs.replace(options, **found)
 
     def ask_later(self, session: Session, check: PasswordCheck) -> None:
         """Have a slow verdict found in another thread; the session takes no input until it hears it."""

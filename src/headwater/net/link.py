@@ -254,9 +254,13 @@ class Link(asyncio.BufferedProtocol):
 
     def _through_layer(self, layer: Layer, nbytes: int) -> None:
         received = self._input
+        failure: TransportError | None = None
         try:
-            with memoryview(self._wire) as wire:
-                layer.feed(wire[:nbytes])
+            try:
+                with memoryview(self._wire) as wire:
+                    layer.feed(wire[:nbytes])
+            except TransportError as error:
+                failure = error  # what came in order before counts
             while not self.closing:
                 space = received.writable()
                 count = layer.read_into(space)
@@ -265,11 +269,13 @@ class Link(asyncio.BufferedProtocol):
                 received.received(count)
                 received.consume(self.owner.receive(received.data, received.filled))
         except TransportError as error:
-            self._fail(layer, error)
-            return
+            failure = error
         except Exception:
             logger.exception("link_owner_failed peer=%s", self.peer)
             self.abort()
+            return
+        if failure is not None:
+            self._fail(failure)
             return
         if layer.ready and self._preparing is not None and not self._preparing.done():
             self._preparing.set_result(None)
@@ -285,7 +291,7 @@ class Link(asyncio.BufferedProtocol):
             self._handed += len(wire)
             self._transport.write(wire)
 
-    def _fail(self, layer: Layer, error: TransportError) -> None:
+    def _fail(self, error: TransportError) -> None:
         """The peer broke the layer's rules: send the layer's last word (an alert, a Close frame), and end."""
         logger.info("layer_failed peer=%s reason=%s", self.peer, error)
         self._failure = error
