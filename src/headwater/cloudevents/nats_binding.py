@@ -14,9 +14,11 @@ There is no batch mode in this binding: a batch is refused, not taken for its fi
 
 from collections.abc import Iterable
 from functools import partial
+from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from headwater.cloudevents import attributes as rules
+from headwater.cloudevents import sdk_go
 from headwater.cloudevents.attributes import (
     AttributeValue,
     canonical_string,
@@ -37,7 +39,7 @@ from headwater.cloudevents.event import (
 from headwater.cloudevents.header_value import decode_header_value, encode_header_value
 from headwater.cloudevents.json_format import from_json, to_json
 from headwater.cloudevents.plain_headers import COMPILED, read_plain, write_plain
-from headwater.errors import CloudEventError, HeaderError
+from headwater.errors import CloudEventError, ConfigError, HeaderError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
 
@@ -51,6 +53,7 @@ NOT_A_CLOUDEVENT: Final = "not a CloudEvent"
 NO_BATCH: Final = "batch not supported by NATS binding"
 UNSUPPORTED_FORMAT: Final = "unsupported event format"
 
+Compat = Literal["sdk-go"] | None
 ContentMode = Literal["binary", "structured"]
 Pairs = Iterable[tuple[str, str]]
 
@@ -79,31 +82,50 @@ _message = partial(tuple.__new__, NATSMessage)  # NATSMessage(...) without a Pyt
 # writing
 
 
-def to_binary(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
+def to_binary(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> NATSMessage:
     """The event in binary mode, `headers` a `Headers`. With `msg_id` also `Nats-Msg-Id`, from `message_id`.
 
+    `compat="sdk-go"` writes what the JetStream binding of sdk-go reads (`sdk_go`), which is not the standard.
     The content type that JSON data implies is made explicit. Raises CloudEventError for text that its declared charset
     cannot hold.
     """
     more = f"{NatsHeader.MSG_ID.value}: {message_id(event)}\r\n".encode("ascii") if msg_id else b""
-    block = write_plain(event, more)
-    if block is not None:
-        return _message((Headers.of_plain(block), event.payload))
-    attributes = event.attributes
-    pairs = [(PREFIX + name, encode_header_value(canonical_string(name, value))) for name, value in attributes.items()]
-    if event.kind is DataKind.JSON and event.datacontenttype is None:
-        pairs.append((PREFIX + "datacontenttype", JSON_CONTENT_TYPE))
+    if compat is None:
+        block = write_plain(event, more)
+        if block is not None:
+            return _message((Headers.of_plain(block), event.payload))
+        pairs = _attribute_lines(event)
+    else:
+        pairs = _compatible(compat).attribute_lines(event)
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
     return NATSMessage(Headers.of_checked(pairs), _in_charset(event) if event.kind is DataKind.TEXT else event.payload)
 
 
-def to_structured(event: CloudEvent, *, msg_id: bool = False) -> NATSMessage:
-    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError if JSON data is none."""
-    pairs = [(CONTENT_TYPE, STRUCTURED_JSON)]
+def _attribute_lines(event: CloudEvent) -> list[tuple[str, str]]:
+    attributes = event.attributes
+    pairs = [(PREFIX + name, encode_header_value(canonical_string(name, value))) for name, value in attributes.items()]
+    if event.kind is DataKind.JSON and event.datacontenttype is None:
+        pairs.append((PREFIX + "datacontenttype", JSON_CONTENT_TYPE))
+    return pairs
+
+
+def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> NATSMessage:
+    """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError if JSON data is none.
+
+    `compat="sdk-go"` leaves the Content-Type out, as sdk-go does.
+    """
+    pairs = [(CONTENT_TYPE, STRUCTURED_JSON)] if compat is None or not _compatible(compat) else []
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
     return NATSMessage(Headers.of_checked(pairs), to_json(event))
+
+
+def _compatible(compat: str) -> ModuleType:
+    """The module of another implementation's dialect. Raises ConfigError for one that nobody knows."""
+    if compat != "sdk-go":
+        raise ConfigError(f"compat is 'sdk-go' or None, not {compat!r}", value=compat, limit="sdk-go")
+    return sdk_go
 
 
 def message_id(event: CloudEvent) -> str:
@@ -131,17 +153,21 @@ def _in_charset(event: CloudEvent) -> bytes:
 # reading
 
 
-def from_nats(message: HasHeadersAndData, strict: bool = False) -> CloudEvent:
+def from_nats(message: HasHeadersAndData, strict: bool = False, *, compat: Compat = None) -> CloudEvent:
     """The event in a message, whatever its mode. Attributes from headers are Strings: their types are not sent.
 
     Of a message with a `header_block` that is read, whatever has been done to its `headers` since. JSON data is not
-    decoded here. Raises CloudEventError, also for headers that are malformed, and nothing else.
+    decoded here. `compat="sdk-go"` reads what sdk-go writes (`sdk_go`). Raises CloudEventError, also for headers that are
+    malformed, and nothing else.
     """
     block = _block(message)
-    if COMPILED and block and (event := read_plain(block, bytes(message.data))) is not None:
-        if strict:
-            check_grammar(event.attributes, PREFIX)
+    if compat is not None:
+        event: CloudEvent = _compatible(compat).read(_pairs(message, block), bytes(message.data), strict)
         return event
+    if COMPILED and block and (plain := read_plain(block, bytes(message.data))) is not None:
+        if strict:
+            check_grammar(plain.attributes, PREFIX)
+        return plain
     return read_any(_pairs(message, block), message.data, strict)
 
 
