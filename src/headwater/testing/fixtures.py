@@ -1,0 +1,53 @@
+"""pytest fixtures. Load them by `pytest_plugins = ["headwater.testing"]`, or `-p headwater.testing`.
+
+    broker             a broker on a free port, for one test
+    jetstream_broker   one with streams, in a directory of the test's
+    broker_factory     makes as many as a test wants, with any options of headwater.Broker
+
+All end with the test. Streams are kept with sync = never: a test survives no power loss anyway.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from headwater.testing.running import RunningBroker
+
+BrokerFactory = Callable[..., "RunningBroker"]
+
+
+@pytest.fixture
+def broker_factory(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[BrokerFactory]":
+    """`broker_factory(**options)`: a started RunningBroker; with `jetstream=True` its store is a new directory."""
+    from headwater.testing.running import RunningBroker
+
+    started: list[RunningBroker] = []
+
+    def make(**options: Any) -> RunningBroker:
+        if options.get("jetstream"):
+            if "store_dir" not in options:
+                options["store_dir"] = Path(tmp_path_factory.mktemp("streams"))
+            options.setdefault("sync", "never")
+        made = RunningBroker(**options)
+        made.start()
+        started.append(made)
+        return made
+
+    yield make
+    for one in started:
+        one.stop()
+
+
+@pytest.fixture
+def broker(broker_factory: BrokerFactory) -> "RunningBroker":
+    """A broker on a free port of this machine, without streams."""
+    return broker_factory()
+
+
+@pytest.fixture
+def jetstream_broker(broker_factory: BrokerFactory) -> "RunningBroker":
+    """A broker on a free port of this machine, with streams."""
+    return broker_factory(jetstream=True)

@@ -1,0 +1,162 @@
+"""A broker in a thread of its own, so that a test need not be asynchronous to have one.
+
+    with RunningBroker(jetstream=True, store_dir=directory) as broker:
+        …  broker.url, from any thread and any event loop
+
+Starting takes a few milliseconds: no process, a free port. Stopping ends all connections and waits until they are gone;
+nothing is left behind that a strict test run would warn about. Everything that runs in the broker's loop goes through
+`call`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from headwater.broker.broker import Broker
+from headwater.broker.options import BrokerOptions
+from headwater.errors import EnvironmentProblem, LocalProtocolError
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class RunningBroker:
+    """The keywords are those of `headwater.Broker`. `url` and `port` hold once it is started.
+
+    Raises ConfigError for options that cannot work, and from `start` what the broker raises there.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        if "store_dir" in options:
+            options["store_dir"] = Path(options["store_dir"])
+        self.options: BrokerOptions = options.pop("options", None) or BrokerOptions(**options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._broker: Broker | None = None
+        self._stop: asyncio.Event | None = None
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+
+    # ── life ──
+
+    def start(self) -> None:
+        """Start, and return when clients can connect."""
+        if self._thread is not None:
+            raise LocalProtocolError("the broker is started already")
+        self._ready.clear()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, name="headwater-broker", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(START_SECONDS):
+            raise EnvironmentProblem(f"the broker did not start within {START_SECONDS:g} s")
+        if self._failure is not None:
+            self._thread.join()
+            self._thread = None
+            raise self._failure
+
+    def stop(self) -> None:
+        """End all connections, write what is staged, and return when that is done. Safe to call again."""
+        thread, loop, stop = self._thread, self._loop, self._stop
+        if thread is None or loop is None or stop is None:
+            return
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(STOP_SECONDS)
+        if thread.is_alive():
+            raise EnvironmentProblem(f"the broker did not stop within {STOP_SECONDS:g} s")
+        self._thread = None
+
+    def restart(self) -> None:
+        """Stop and start on the same port, with the same store: what clients see of a server that was restarted."""
+        port = self.port
+        self.stop()
+        self.options = replace(self.options, port=port)
+        self.start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # ── what tests ask ──
+
+    @property
+    def broker(self) -> Broker:
+        """The broker itself. It lives in another thread: read plain attributes, and use `call` for anything else."""
+        if self._broker is None:
+            raise LocalProtocolError("the broker is not started")
+        return self._broker
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to: `nats://127.0.0.1:…`."""
+        return self.broker.url
+
+    @property
+    def websocket_url(self) -> str:
+        """Where WebSocket clients connect to; empty without such a listener."""
+        return self.broker.websocket_url
+
+    @property
+    def port(self) -> int:
+        """The port for clients."""
+        return self.broker.port
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the broker's loop and return what it returns."""
+        if self._loop is None or self._thread is None:
+            work.close()
+            raise LocalProtocolError("the broker is not started")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS)
+
+    def drop_clients(self) -> None:
+        """Cut all connections, as a network does that fails: clients find out and come back."""
+
+        async def cut() -> None:
+            sessions = self.broker.sessions
+            for session in sessions.all() if sessions is not None else ():
+                if session.link is not None:
+                    session.link.abort()
+
+        self.call(cut())
+
+    # ── the thread ──
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 (it is raised again where start() waits)
+            self._failure = error
+        finally:
+            self._loop = self._stop = None
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        broker = Broker(options=self.options)
+        await broker.start()
+        self._broker = broker
+        self._ready.set()
+        await self._stop.wait()
+        sessions = broker.sessions
+        links = [session.link for session in sessions.all()] if sessions is not None else []
+        await broker.stop()
+        for link in links:
+            if link is not None:
+                link.abort()  # what was said is written; nobody waits for a peer that lingers
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the transports say goodbye in the next two rounds of the loop
+
+    def __repr__(self) -> str:
+        where = self._broker.url if self._broker is not None and self._thread is not None else "stopped"
+        return f"<RunningBroker {where}>"
