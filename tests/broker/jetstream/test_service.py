@@ -17,6 +17,7 @@ from support.nats_server import start_nats_server
 
 from headwater.client.blocking import BlockingClient
 from headwater.client.client import connect
+from headwater.client.options import ClientOptions
 from headwater.errors import RequestTimeout
 
 pytestmark = pytest.mark.interop
@@ -41,7 +42,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 @pytest.fixture
 def clients(urls: list[str]) -> Iterator[list[BlockingClient]]:
     """A client of each server, the real one first."""
-    made = [BlockingClient.connect([url]) for url in urls]
+    made = [BlockingClient.connect(ClientOptions(servers=[url])) for url in urls]
     yield made
     for client in made:
         client.close()
@@ -202,7 +203,7 @@ def test_an_unknown_verb_is_met_with_silence(clients: list[BlockingClient]) -> N
 def test_streams_messages_ids_and_durable_consumers_survive_kill_9(tmp_path: Path) -> None:
     store = str(tmp_path / "js")
     server = start_headwater(tmp_path, "-js", "-sd", store)
-    client = BlockingClient.connect([server.url])
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
     ask(client, f"{API}STREAM.CREATE.KEEP", {"name": "KEEP", "subjects": ["keep"], "duplicate_window": 10**12})
     created = ask(client, f"{API}STREAM.INFO.KEEP", None)["created"]
     for number in range(20):
@@ -213,7 +214,7 @@ def test_streams_messages_ids_and_durable_consumers_survive_kill_9(tmp_path: Pat
     client.close()
     server = start_headwater(tmp_path, "-js", "-sd", store)
     try:
-        client = BlockingClient.connect([server.url])
+        client = BlockingClient.connect(ClientOptions(servers=[server.url]))
         info = ask(client, f"{API}STREAM.INFO.KEEP", None)
         assert (info["state"]["messages"], info["state"]["last_seq"], info["created"]) == (20, 20, created)
         assert ask(client, f"{API}CONSUMER.INFO.KEEP.d", None)["num_pending"] == 20

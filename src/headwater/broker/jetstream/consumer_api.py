@@ -138,10 +138,10 @@ class ConsumerApi:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise api_error("invalid_json", reason=str(error)) from error
         sequence = consumer.reset(request.seq)
-        consumer.state.num_pending = await count_pending(stream, sequence, consumer.filter)
-        await self._service.save_consumer(stream, consumer)
+        consumer.state.num_pending = _count_now(stream, sequence, consumer.filter)
         answer = _answer(consumer.info(), "consumer_reset_response")
         answer.reset_seq = sequence
+        await self._service.save_consumer(stream, consumer)
         return answer
 
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
@@ -175,7 +175,9 @@ class ConsumerApi:
         state = _new_state(config, stream)
         state.num_pending = len(state.selected) + await count_pending(stream, state.position, _filter(config))
         consumer = await self._service.add_consumer(stream, name, state)
-        return _answer(consumer.info(), "consumer_create_response")
+        answer = _answer(consumer.info(), "consumer_create_response")
+        consumer.start()
+        return answer
 
     async def _update(self, stream: Stream, consumer: DeliveringConsumer, config: ConsumerConfig) -> None:
         old = consumer.config

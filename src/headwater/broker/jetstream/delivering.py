@@ -1,5 +1,5 @@
-"""What every consumer at work does, pull or push: it takes acks, counts what is pending, renders messages, follows what leaves
-the stream, and sleeps while paused. The decisions are `consumer.py`'s; to whom and when is `pull.py`'s or `push.py`'s.
+"""What every consumer at work does, pull or push: it takes acks, counts what is pending, renders messages, follows what
+leaves the stream, and sleeps while paused. Decisions are `consumer.py`'s; to whom and when, `pull.py`'s or `push.py`'s.
 
 A message goes to an inbox, but under its own subject, and its reply subject carries the numbers by which it is
 acknowledged. It counts as delivered only if somebody was there to take it.
@@ -122,6 +122,9 @@ class DeliveringConsumer(ABC):
         """Requests that wait."""
         return 0
 
+    def start(self) -> None:
+        """Nothing is delivered before this: whoever makes a push consumer hears first how much is pending."""
+
     # ── what the API asks and changes ──
 
     @property
@@ -190,6 +193,7 @@ class DeliveringConsumer(ABC):
         """Deliver from `sequence` on as if for the first time (0: from behind the ack floor); returns where."""
         sequence = sequence or self.state.floor_stream + 1
         self.state.reset(sequence)
+        self._delivered_ns = self._acked_ns = 0
         self._forget_ahead()
         self._wake()
         return sequence

@@ -50,6 +50,7 @@ class PushConsumer(DeliveringConsumer):
         on_change: Callable[[DeliveringConsumer], None],
     ) -> None:
         self._target = state.config.deliver_subject.encode()
+        self._started = False
         self._beat_at = 0
         self._poll_at = 0
         self._window = FIRST_WINDOW
@@ -63,9 +64,12 @@ class PushConsumer(DeliveringConsumer):
         super().__init__(stream, router, name, created_ns, state, clock_ns, on_idle, on_change)
         if state.config.flow_control:
             self._flow = router.subscribe_internal(self._flow_head + b"*", self._on_flow)
+        self._arm()
+
+    def start(self) -> None:
+        self._started = True
         self._set_beat(self._now())
         self._wake()
-        self._arm()
 
     @property
     def is_bound(self) -> bool:
@@ -76,7 +80,7 @@ class PushConsumer(DeliveringConsumer):
             self._send_status(reply, PUSH_BASED)
 
     def _has_taker(self) -> bool:
-        return not self._closed
+        return self._started and not self._closed
 
     def _is_idle(self) -> bool:
         return not self.is_bound
@@ -116,7 +120,7 @@ class PushConsumer(DeliveringConsumer):
     def _deliver(self, now: int) -> float:
         """One turn; what it returns is that of `PullConsumer._deliver`."""
         state, router, target = self.state, self._router, self._target
-        if not (state.num_pending > 0 or state.redeliveries):
+        if not self._started or not (state.num_pending > 0 or state.redeliveries):
             return -1.0
         if not router.has_interest(target):
             self._poll_at = now + POLL

@@ -312,6 +312,7 @@ class JetStream:
         consumer.restore(record.snapshot)
         pending = await count_pending(stream, state.position, consumer.filter)
         state.num_pending = len(state.selected) + pending
+        consumer.start()
 
     # ── state of durable consumers ──
 

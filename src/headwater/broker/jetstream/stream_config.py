@@ -98,7 +98,6 @@ def updated(old: StreamConfig, request: StreamConfig) -> StreamConfig:
         new.max_age, new.discard = 0, "new"
         new.deny_delete = new.deny_purge = True
         new.allow_rollup_hdrs = False
-    new.first_seq = old.first_seq
     return new
 
 
