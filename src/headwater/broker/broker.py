@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from headwater import __version__
 from headwater.broker.accounts import Account, Accounts
 from headwater.broker.auth.gate import Gate
@@ -28,6 +30,8 @@ from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
 
 if TYPE_CHECKING:
+    from headwater.broker.cluster.service import Cluster
+    from headwater.broker.cluster_options import ClusterOptions
     from headwater.broker.jetstream.service import JetStream
 
 COMPATIBLE_VERSION = "2.15.1"
@@ -66,6 +70,7 @@ class Broker:
         self.accounts: Accounts | None = None
         self.sessions: Sessions | None = None
         self.jetstreams: dict[str, JetStream] = {}  # by account
+        self.cluster: Cluster | None = None
         self._listeners: list[asyncio.Server] = []
 
     @property
@@ -109,10 +114,12 @@ class Broker:
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
                 host = options.websocket.host or options.host
-                links = websocket_links(options.websocket, options.max_payload)
+                links = websocket_links(options.websocket)
                 server = await listen(host, options.websocket.port, sessions.make_websocket, links)
                 self._listeners.append(server)
                 self.websocket_port = _port_of(server)
+            if options.cluster is not None:
+                await self._start_cluster(options.cluster, accounts, sessions)
         except BaseException:
             await self.stop()
             raise
@@ -122,6 +129,9 @@ class Broker:
     async def stop(self) -> None:
         """End all connections and write what is staged. Safe to call again."""
         self._stop_listening()
+        if self.cluster is not None:
+            await self.cluster.stop()
+            self.cluster = None
         for service in self.jetstreams.values():
             await service.stop()
         self.jetstreams.clear()
@@ -137,6 +147,8 @@ class Broker:
         if sessions is None:
             return
         self._stop_listening()
+        if self.cluster is not None:
+            self.cluster.leave()
         sessions.announce(ldm=True)
         if not len(sessions):
             return
@@ -178,6 +190,39 @@ class Broker:
         await service.start()
         self.jetstreams[account.name] = service
 
+    async def _start_cluster(self, cluster: "ClusterOptions", accounts: Accounts, sessions: Sessions) -> None:
+        from headwater.broker.cluster.service import Cluster
+        from headwater.wire.route_lines import RouteInfo
+
+        options, info = self.options, sessions.info
+        name = cluster.name or self.server_id  # nobody chose it: it gives way to one that somebody did
+        ours = [] if cluster.no_advertise else [options.client_advertise or f"{_reachable(self.host)}:{self.port}"]
+        sessions.info = msgspec.structs.replace(info, cluster=name, cluster_dynamic=not cluster.name, connect_urls=ours)
+        self.cluster = Cluster(
+            cluster,
+            RouteInfo(
+                server_id=self.server_id,
+                server_name=info.server_name,
+                version=info.version,
+                go=info.go,
+                headers=info.headers,
+                max_payload=info.max_payload,
+                cluster=name,
+                cluster_dynamic=not cluster.name,
+                connect_urls=ours,
+                headwater=__version__,
+                auth_required=bool(cluster.username),
+                tls_required=cluster.tls is not None,
+                tls_verify=cluster.tls is not None,
+            ),
+            accounts,
+            lambda others: sessions.announce(connect_urls=[*ours, *others]),
+            ping_interval=options.ping_interval,
+            ping_max=options.ping_max,
+            write_deadline=options.write_deadline,
+        )
+        await self.cluster.start()
+
     def _info(self) -> ServerInfo:
         options = self.options
         return ServerInfo(
@@ -199,6 +244,11 @@ class Broker:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _reachable(host: str) -> str:
+    """What a client can dial of a broker that listens on `host`: any address is not one."""
+    return _bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)
 
 
 def _port_of(server: asyncio.Server) -> int:

@@ -1,6 +1,7 @@
 """How a broker finds and trusts the others of its cluster. Plain values; nothing here connects to anything."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from headwater.broker.options import SubjectRules, TlsOptions
 from headwater.errors import ConfigError
@@ -14,6 +15,7 @@ class ClusterOptions:
     """
 
     name: str = ""
+    protocol: Literal["v1", "v2", "auto"] = "v2"  # v1: the mission's cluster protocol; auto: as the peer speaks
     host: str = "0.0.0.0"
     port: int = 0
     routes: tuple[str, ...] = field(default=(), repr=False)

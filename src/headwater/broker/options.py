@@ -12,9 +12,12 @@ Every option is checked here, so that a broker which starts can work. Secrets ar
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headwater.broker.cluster_options import ClusterOptions
 
 SyncPolicy = Literal["always", "interval", "never"]
 
@@ -250,6 +253,7 @@ class BrokerOptions:
     auth_timeout: float | None = None  # None: 2 s; with TLS its timeout and one more
     tls: TlsOptions | None = None
     websocket: WebSocketOptions | None = None
+    cluster: "ClusterOptions | None" = None
 
     max_payload: int = 1 << 20
     max_control_line: int = 4096

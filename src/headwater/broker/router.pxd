@@ -11,6 +11,8 @@ cdef class Router:
     cdef object _schedule
     cdef unsigned int _random
     cdef list _dirty
+    cdef readonly object forwarding
+    cdef object _observer
 
     cpdef int route(
         self,
@@ -26,6 +28,22 @@ cdef class Router:
         Py_ssize_t headers,
         Py_ssize_t payload,
         Py_ssize_t end,
+    ) except? -1
+    cpdef int route_here(
+        self,
+        Outlet publisher,
+        Match match,
+        bint own_subject,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+        list[bytes] elsewhere,
     ) except? -1
     cdef bint _deliver_to(
         self,

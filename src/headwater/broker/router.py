@@ -26,6 +26,7 @@ else:
     from headwater.wire.memory import OutputBuffer, slice_bytes
 
 from collections.abc import Callable
+from typing import Protocol
 
 from headwater.broker.sublist import Callback
 
@@ -33,6 +34,36 @@ logger = logging.getLogger(__name__)
 
 STALL_AT: int = 8 << 20  # bytes waiting for one client above which those who publish to it are held back
 MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is cut off (nats-server's default)
+
+
+class RouterObserver(Protocol):
+    """Who has to know what is wanted here: the cluster."""
+
+    def subscribed(self, subscription: Subscription) -> None: ...
+    def unsubscribed(self, subscription: Subscription) -> None: ...
+
+
+class PeerForwarding(Protocol):
+    """The other brokers of a cluster, as `cluster.forwarding.Forwarding` knows them."""
+
+    def has_interest(self, subject: bytes) -> bool: ...
+
+    def route(
+        self,
+        router: "Router",
+        publisher: Outlet | None,
+        match: Match,
+        own_subject: bool,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        reply: int,
+        reply_end: int,
+        tail: int,
+        headers: int,
+        payload: int,
+        end: int,
+    ) -> int: ...
 
 
 class Router:
@@ -52,17 +83,28 @@ class Router:
         self._schedule = schedule
         self._random = (seed & 0xFFFFFFFF) | 1
         self._dirty: list[Outlet] = []
+        self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and nothing of it costs anything
+        self._observer: RouterObserver | None = None
 
     # ── interest ──
+
+    def join(self, forwarding: PeerForwarding, observer: RouterObserver) -> None:
+        """Be part of a cluster from now on; the observer hears of all interest, also of what is here already."""
+        self.forwarding = forwarding
+        self._observer = observer
+        for subscription in self.sublist.all():
+            observer.subscribed(subscription)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Add interest; the subject was checked by the caller."""
         self.sublist.insert(subscription)
+        if self._observer is not None:
+            self._observer.subscribed(subscription)
 
     def subscribe_internal(self, subject: bytes, callback: Callback, queue: bytes = b"") -> Subscription:
         """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent."""
         subscription = Subscription(subject, queue, b"", None, callback)
-        self.sublist.insert(subscription)
+        self.subscribe(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -72,10 +114,14 @@ class Router:
         outlet: Outlet | None = subscription.outlet
         if outlet is not None:
             outlet.subscriptions.pop(subscription.sid, None)
+        if self._observer is not None:
+            self._observer.unsubscribed(subscription)
 
     def has_interest(self, subject: bytes) -> bool:
-        """Whether a message on `subject` would reach anybody now."""
-        return self.sublist.has_interest(subject)
+        """Whether a message on `subject` would reach anybody now, in the whole cluster."""
+        if self.sublist.has_interest(subject):
+            return True
+        return self.forwarding is not None and self.forwarding.has_interest(subject)
 
     def pending(self, subject: bytes) -> int:
         """The most bytes that wait for any client subscribed to `subject`; 0 when there is none."""
@@ -135,6 +181,55 @@ class Router:
 
         `own_subject`: the subject on the MSG line is the one that `match` was made for.
         """
+        if self.forwarding is not None:
+            return self.forwarding.route(
+                self,
+                publisher,
+                match,
+                own_subject,
+                buffer,
+                subject,
+                subject_end,
+                reply,
+                reply_end,
+                tail,
+                headers,
+                payload,
+                end,
+            )
+        return self.route_here(
+            publisher,
+            match,
+            own_subject,
+            buffer,
+            subject,
+            subject_end,
+            reply,
+            reply_end,
+            tail,
+            headers,
+            payload,
+            end,
+            None,
+        )
+
+    def route_here(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        own_subject: cython.bint,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        elsewhere: list[bytes] | None,
+    ) -> cython.int:
+        """`route` to the clients of this broker only, less the queue groups that are served `elsewhere`."""
         deliveries: cython.int = 0
         subscription: Subscription
         called: list[Subscription] | None = None  # made only when a stream or the API is among the subscribers
@@ -162,7 +257,11 @@ class Router:
                 deliveries += 1
         position: cython.Py_ssize_t
         _tried: cython.Py_ssize_t
-        for members in match.groups:
+        index: cython.Py_ssize_t
+        for index in range(len(match.groups)):
+            if elsewhere is not None and match.queues[index] in elsewhere:
+                continue
+            members = match.groups[index]
             position = self._next_random() % len(members)
             for _tried in range(len(members)):
                 subscription = members[position]

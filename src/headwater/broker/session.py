@@ -200,6 +200,7 @@ class Session(ClientOpHandler):
             or buffer[subject] == 95
             or buffer[subject] == 36
             or not match.separate
+            or router.forwarding is not None
         ):
             # Each message has an answer or a choice of its own.
             return ClientOpHandler.on_publish_run(

@@ -40,7 +40,7 @@ cdef class Match:
     cdef readonly list groups
     cdef readonly Py_ssize_t generation
     cdef readonly bint separate
-    cdef list _queues
+    cdef readonly list queues
     cdef dict _longer
 
     cdef Match extend(self, Node node)

@@ -151,7 +151,7 @@ class Match:
         self.groups: list[list[Subscription]] = []
         self.generation = generation
         self.separate = True
-        self._queues: list[bytes] = []  # the names of `groups`
+        self.queues: list[bytes] = []  # the names of `groups`
         self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
 
     def extend(self, node: Node) -> "Match":
@@ -159,11 +159,11 @@ class Match:
         longer: Match = Match(self.generation)
         longer.plain.extend(self.plain)
         longer.plain.extend(node.plain)
-        groups = dict(zip(self._queues, self.groups, strict=True))
+        groups = dict(zip(self.queues, self.groups, strict=True))
         for queue, members in node.groups.items():
             groups[queue] = groups.get(queue, []) + list(members)
         longer.groups.extend(groups.values())
-        longer._queues.extend(groups)
+        longer.queues.extend(groups)
         outlets = {subscription.outlet for subscription in longer.plain}
         longer.separate = not groups and None not in outlets and len(outlets) == len(longer.plain)
         self._longer[node] = longer
@@ -233,6 +233,20 @@ class Sublist:
             node.set_child(token, None)
         self.count -= 1
         self.generation += 1
+
+    def all(self) -> list[Subscription]:
+        """Every subscription, in no particular order."""
+        found: list[Subscription] = []
+        nodes = [self._root]
+        node: Node
+        while nodes:
+            node = nodes.pop()
+            found.extend(node.plain)
+            for members in node.groups.values():
+                found.extend(members)
+            nodes.extend(node.literals.values())
+            nodes.extend(wild for wild in (node.one, node.tail) if wild is not None)
+        return found
 
     def match(self, subject: bytes) -> Match:
         """Who is interested in a message on `subject`; wildcards in it are literal tokens."""

@@ -1,0 +1,420 @@
+"""The cluster of a broker, at work: listens for routes, dials them, does what the mesh decides, and tells of interest.
+
+    accept, dial ─▶ Route ─▶ Mesh (who is in) ─▶ actions done here
+    a client subscribes ─▶ LocalInterest ─▶ a line to every peer
+    a client publishes ─▶ Router ─▶ Forwarding ─▶ frames to the peers that want it
+    a peer's frame ─▶ Route ─▶ Forwarding ─▶ Router ─▶ clients here
+
+Interest that comes before a peer is registered is kept: real brokers send it before their INFO has been answered. A new
+peer gets all interest before any message that depends on it, for both go down the same connection in order. When a peer
+is lost its interest and its addresses are gone in the same step.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from functools import partial
+from urllib.parse import urlsplit
+
+from headwater.broker.accounts import Account
+from headwater.broker.cluster.forwarding import Forwarding
+from headwater.broker.cluster.local_interest import LocalInterest, News
+from headwater.broker.cluster.mesh import (
+    Action,
+    Close,
+    Dial,
+    Dialect,
+    Lost,
+    Mesh,
+    MeshOptions,
+    Peer,
+    Registered,
+    Send,
+    TellClients,
+)
+from headwater.broker.cluster.route import Route
+from headwater.broker.cluster_options import ClusterOptions
+from headwater.broker.router import Router
+from headwater.broker.sublist import Outlet, Subscription
+from headwater.errors import HeadwaterError, TransportError
+from headwater.net.layer import Layer
+from headwater.net.link import Link, LinkOwner
+from headwater.net.tcp import dial, listen
+from headwater.net.tls import Beginning, ServerTls, TlsLayer, client_context, secure_link, server_context
+from headwater.wire.route_lines import RouteConnect, RouteInfo
+from headwater.wire.route_ops import V1, V2, RouteMessage
+
+logger = logging.getLogger(__name__)
+
+DIAL_SECONDS = 1.0
+AUTHORIZATION_SECONDS = 1.0
+SWEEP_SECONDS = 0.5
+FIRST_PING_SECONDS = 1.0
+LONGEST_PING_INTERVAL = 30.0  # nats-server's, for routes, whatever clients are pinged at
+
+
+class Space:
+    """One account in the cluster: its router here, what is wanted here, and what the peers want."""
+
+    def __init__(self, name: bytes, router: Router, tell: Callable[["Space", News], None]) -> None:
+        self.router = router
+        self.wanted = LocalInterest(name)
+        self.forwarding = Forwarding(name, random.getrandbits(32))
+        self._tell = tell
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """The router has a new subscription."""
+        self._tell(self, self.wanted.add(subscription))
+
+    def unsubscribed(self, subscription: Subscription) -> None:
+        """One has ended."""
+        self._tell(self, self.wanted.remove(subscription))
+
+
+class Cluster:
+    """`info` is what routes are told of this broker, client URLs included; `tell_clients` gets the URLs of the others."""
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        info: RouteInfo,
+        accounts: Iterable[Account],
+        tell_clients: Callable[[list[str]], None],
+        *,
+        ping_interval: float,
+        ping_max: int,
+        write_deadline: float,
+    ) -> None:
+        self.options = options
+        self.mesh: Mesh | None = None
+        self.port = options.port
+        self._info = info
+        self._tell_clients = tell_clients
+        self._ping_interval = min(options.ping_interval or ping_interval, LONGEST_PING_INTERVAL)
+        self._ping_max = options.ping_max or ping_max
+        self._write_deadline = options.write_deadline or write_deadline
+        self._loop = asyncio.get_running_loop()
+        self.clock = self._loop.time
+        self._spaces = {
+            account.name.encode(): Space(account.name.encode(), account.router, self._tell_peers)
+            for account in accounts
+        }
+        self._routes: dict[int, Route] = {}
+        self._next_ping: dict[int, float] = {}
+        self._deadlines: dict[int, float] = {}  # until when a connection has to be a route
+        self._stuck: dict[int, tuple[int, float]] = {}  # bytes taken by a peer's socket, and since when no more
+        self._numbers = 0
+        self._listener: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._stopping = False
+
+    # starting and stopping
+
+    async def start(self) -> None:
+        """Bind the route port, then look for the others. Raises EnvironmentProblem and ConfigError."""
+        options = self.options
+        make_link: Callable[[LinkOwner], Link] = Link
+        if options.tls is not None:
+            tls = options.tls
+            # A route's TLS comes before any other byte, and each side must show a certificate.
+            context = server_context(tls.cert_file, tls.key_file, tls.ca_file, verify=True, ciphers=tls.ciphers)
+            settings = ServerTls(context, Beginning.FIRST, timeout=tls.timeout)
+            make_link = partial(secure_link, settings)
+        self._listener = await listen(options.host, options.port, self._accept, make_link)
+        self.port = int(self._listener.sockets[0].getsockname()[1])
+        info = self._info
+        info.port = self.port
+        info.host = options.host
+        if options.advertise:
+            info.ip = f"nats-route://{options.advertise}/"
+        self.mesh = Mesh(
+            MeshOptions(
+                info=info,
+                protocol=options.protocol,
+                routes=options.routes,
+                user=options.username,
+                password=options.password,
+                name_is_dynamic=not options.name,
+                connect_retries=options.connect_retries,
+                connect_backoff=options.connect_backoff,
+                advertise=not options.no_advertise,
+                tls_required=options.tls is not None,
+            ),
+            random.random,
+        )
+        for space in self._spaces.values():
+            space.router.join(space.forwarding, space)
+        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._do(self.mesh.start())
+
+    async def stop(self) -> None:
+        """End every route; safe to call again."""
+        self._stopping = True
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for route in list(self._routes.values()):
+            route.close()
+
+    def leave(self) -> None:
+        """Lame duck: the peers send no more clients here."""
+        if self.mesh is not None:
+            self._do(self.mesh.leave())
+
+    # what others may ask
+
+    @property
+    def peers(self) -> list[Peer]:
+        """Who is in, in the order they came."""
+        return list(self.mesh.peers.values()) if self.mesh is not None else []
+
+    def routes(self) -> list[tuple[Peer, Route]]:
+        """Every peer with its connection."""
+        return [(peer, self._routes[peer.link]) for peer in self.peers if peer.link in self._routes]
+
+    def space(self, account: str) -> Space:
+        """One account's part. Raises KeyError."""
+        return self._spaces[account.encode()]
+
+    # routes come and go
+
+    def _accept(self) -> Route:
+        self._numbers += 1
+        return Route(self, self._numbers)
+
+    def route_opened(self, route: Route) -> None:
+        """A connection stands; who accepted speaks first."""
+        if self.mesh is None or self._stopping or route.link is None:
+            route.close()
+            return
+        self._routes[route.number] = route
+        self._next_ping[route.number] = self.clock() + FIRST_PING_SECONDS
+        self._deadlines[route.number] = self.clock() + (self.options.auth_timeout or AUTHORIZATION_SECONDS)
+        host = route.link.peer.rpartition(":")[0].strip("[]")
+        if route.dialled:
+            self._do(self.mesh.dialled(route.number, route.dialled, host))
+        else:
+            self._do(self.mesh.accepted(route.number, host))
+
+    def route_lost(self, route: Route) -> None:
+        """A connection is gone."""
+        self._routes.pop(route.number, None)
+        self._next_ping.pop(route.number, None)
+        self._deadlines.pop(route.number, None)
+        self._stuck.pop(route.number, None)
+        if route.outlet is not None:
+            for space in self._spaces.values():
+                space.forwarding.drop_peer(route.outlet)
+        if self.mesh is not None:
+            self._do(self.mesh.lost(route.number))
+
+    def complain(self, route: Route, error: HeadwaterError) -> None:
+        """The peer broke the protocol: say so here, and end it."""
+        logger.warning("route_failed number=%d peer=%s error=%s", route.number, _peer_of(route), error)
+        route.close()
+
+    # what peers say
+
+    def on_connect(self, route: Route, connect: RouteConnect) -> None:
+        if self.mesh is not None:
+            self._do(self.mesh.on_connect(route.number, connect))
+
+    def on_info(self, route: Route, info: RouteInfo) -> None:
+        if self.mesh is not None:
+            self._do(self.mesh.on_info(route.number, info))
+
+    def on_error(self, route: Route, text: str) -> None:
+        if self.mesh is not None:
+            logger.info("route_error number=%d peer=%s text=%s", route.number, _peer_of(route), text)
+            self._do(self.mesh.on_error(route.number, text))
+
+    def on_interest(self, route: Route, account: bytes, subject: bytes, queue: bytes, weight: int) -> None:
+        """v2. An account that we do not have is passed over."""
+        space = self._spaces.get(account)
+        if space is not None and self._knows(space, route, in_v1=False):
+            space.forwarding.want(_outlet(route), subject, queue, weight)
+
+    def on_subscribe(self, route: Route, subject: bytes, queue: bytes, token: bytes) -> None:
+        space = self._default()
+        if self._knows(space, route, in_v1=True):
+            space.forwarding.want_one(_outlet(route), subject, queue, token)
+
+    def on_unsubscribe(self, route: Route, token: bytes, maximum: int) -> None:
+        self._default().forwarding.limit_one(_outlet(route), token, maximum)
+
+    def on_message(self, route: Route, buffer: bytearray, message: RouteMessage) -> None:
+        space = self._spaces.get(message.account) if message.account else self._default()
+        if space is None:
+            return
+        if message.token.startswith(b"QRSID:"):
+            queue = space.wanted.queue_of(message.token)
+            if queue is not None:
+                space.forwarding.deliver_to_queue(space.router, buffer, message, queue)
+            else:
+                space.forwarding.groups_missed += 1
+        else:
+            space.forwarding.deliver(space.router, buffer, message)
+
+    def _default(self) -> Space:
+        return next(iter(self._spaces.values()))
+
+    def _knows(self, space: Space, route: Route, in_v1: bool) -> bool:
+        """Make the peer known to the account when it is first heard of there."""
+        outlet = route.outlet
+        if outlet is None or outlet.closed:
+            return False
+        if not space.forwarding.has_peer(outlet):
+            space.forwarding.add_peer(outlet, in_v1)
+        return True
+
+    # what clients here want
+
+    def _tell_peers(self, space: Space, news: News) -> None:
+        if self.mesh is None:
+            return
+        for peer in self.mesh.peers.values():
+            line = news.v2 if peer.dialect == "v2" else news.v1 if space is self._default() else b""
+            if line and peer.link in self._routes:
+                self._routes[peer.link].send(line)
+
+    def _tell_everything(self, route: Route, dialect: Dialect) -> None:
+        if dialect == "v2":
+            lines = b"".join(line for space in self._spaces.values() for line in space.wanted.all_v2())
+        else:
+            lines = b"".join(self._default().wanted.all_v1())
+        if lines:
+            route.send(lines)
+
+    # what the mesh decided
+
+    def _do(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Send(link, data):
+                    if link in self._routes:
+                        self._routes[link].send(data)
+                case Close(link, reason, hold):
+                    self._close(link, reason, hold)
+                case Dial(url, delay):
+                    self._later(delay, partial(self._start_dial, url))
+                case Registered(peer):
+                    self._registered(peer)
+                case Lost(peer):
+                    self._lost(peer)
+                case TellClients() if self.mesh is not None:
+                    self._tell_clients(self.mesh.client_urls())
+
+    def _close(self, link: int, reason: str, hold: float) -> None:
+        route = self._routes.get(link)
+        if route is None:
+            return
+        logger.info("route_closed number=%d peer=%s reason=%s", link, _peer_of(route), reason)
+        route.parser.stopped = True
+        self._deadlines.pop(link, None)
+        if hold:
+            self._later(hold, route.close)
+        else:
+            route.close()
+
+    def _registered(self, peer: Peer) -> None:
+        route = self._routes[peer.link]
+        route.parser.dialect = V1 if peer.dialect == "v1" else V2
+        outlet = _outlet(route)
+        outlet.headers = peer.headers
+        self._deadlines.pop(peer.link, None)
+        logger.info("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, _peer_of(route))
+        self._tell_everything(route, peer.dialect)
+
+    def _lost(self, peer: Peer) -> None:
+        """Its interest goes in this step, whether or not its connection is gone yet."""
+        logger.info("route_lost id=%s name=%s", peer.server_id, peer.name)
+        route = self._routes.get(peer.link)
+        if route is not None and route.outlet is not None:
+            for space in self._spaces.values():
+                space.forwarding.drop_peer(route.outlet)
+
+    def _later(self, delay: float, what: Callable[[], object]) -> None:
+        if self._stopping:
+            return
+
+        def run() -> None:
+            self._timers.discard(timer)
+            what()
+
+        timer = self._loop.call_later(delay, run)
+        self._timers.add(timer)
+
+    def _start_dial(self, url: str) -> None:
+        if self.mesh is None or self._stopping or not self.mesh.still_wanted(url):
+            return
+        task = self._loop.create_task(self._dial(url))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _dial(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._numbers += 1
+        route = Route(self, self._numbers, dialled=url)
+        layer: Layer | None = None
+        try:
+            if self.options.tls is not None:
+                tls = self.options.tls
+                context = client_context(tls.ca_file, tls.cert_file, tls.key_file)
+                layer = TlsLayer(context, server_side=False, server_hostname=parts.hostname)
+            await dial(parts.hostname or "", parts.port or 0, route, DIAL_SECONDS, layer)
+        except (TransportError, ValueError) as error:
+            logger.debug("route_not_reached url=%s error=%s", _without_password(url), error)
+            if self.mesh is not None:
+                self._do(self.mesh.dial_failed(url))
+
+    # watching over them
+
+    def _sweep(self) -> None:
+        now = self.clock()
+        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        for number, route in list(self._routes.items()):
+            deadline = self._deadlines.get(number)
+            if deadline is not None and now > deadline:
+                self._deadlines.pop(number)
+                self._do([Close(number, "it did not become a route in time")])
+            elif now >= self._next_ping.get(number, now + 1):
+                self._next_ping[number] = now + self._ping_interval
+                route.ping(self._ping_max, now)
+            self._check_write_deadline(route, now)
+
+    def _check_write_deadline(self, route: Route, now: float) -> None:
+        link = route.link
+        if link is None or link.pending == 0:
+            self._stuck.pop(route.number, None)
+            return
+        before = self._stuck.get(route.number)
+        if before is None or link.sent > before[0]:
+            self._stuck[route.number] = (link.sent, now)
+        elif now - before[1] > self._write_deadline:
+            logger.warning("slow_route peer=%s deadline=%g", _peer_of(route), self._write_deadline)
+            link.abort()
+
+
+def _outlet(route: Route) -> Outlet:
+    if route.outlet is None:
+        raise AssertionError("a route that was never attached said something")
+    return route.outlet
+
+
+def _peer_of(route: Route) -> str:
+    return route.link.peer if route.link is not None else ""
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}:{parts.port}"

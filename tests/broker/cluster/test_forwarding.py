@@ -1,0 +1,199 @@
+"""Frames to peers, and what a peer's frame reaches here; the router is real, links are not."""
+
+from collections import Counter
+
+import pytest
+from support.fake_link import FakeLink, make_outlet
+
+from headwater.broker.cluster.forwarding import Forwarding
+from headwater.broker.router import Router
+from headwater.broker.sublist import Outlet, Subscription
+from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
+
+
+class Bench:
+    """A router in a cluster, its clients and its peers."""
+
+    def __init__(self) -> None:
+        self.scheduled: list[object] = []
+        self.router = Router(self.scheduled.append, 7)
+        self.forwarding = Forwarding(b"$G", 11)
+        self.router.join(self.forwarding, self)
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """The cluster's observer, which these tests do not need."""
+
+    unsubscribed = subscribed
+
+    def peer(self, in_v1: bool = False, headers: bool = True) -> tuple[FakeLink, Outlet]:
+        link, outlet = make_outlet(headers=headers and not in_v1)
+        self.forwarding.add_peer(outlet, in_v1)
+        return link, outlet
+
+    def client(self, subject: bytes, queue: bytes = b"") -> FakeLink:
+        link, outlet = make_outlet()
+        self.router.subscribe(Subscription(subject, queue, b"1", outlet))
+        return link
+
+    def publish(self, subject: bytes, reply: bytes = b"", block: bytes = b"", payload: bytes = b"hi") -> int:
+        deliveries = self.router.publish(subject, reply, block, payload)
+        self.router.flush()
+        return deliveries
+
+
+def test_peer_gets_one_copy_however_many_of_its_subjects_match() -> None:
+    bench = Bench()
+    link, peer = bench.peer()
+    for subject in (b"foo.bar", b"foo.*", b">"):
+        bench.forwarding.want(peer, subject, b"", 1)
+    assert bench.publish(b"foo.bar", b"answer") == 1
+    assert link.said() == b"RMSG $G foo.bar answer 2\r\nhi\r\n"
+
+
+def test_headers_travel_to_peers_that_take_them_and_are_counted_where_not() -> None:
+    bench = Bench()
+    modern, plain, old = bench.peer(), bench.peer(headers=False), bench.peer(in_v1=True)
+    bench.forwarding.want(modern[1], b"foo", b"", 1)
+    bench.forwarding.want(plain[1], b"foo", b"", 1)
+    bench.forwarding.want_one(old[1], b"foo", b"", b"RSID:4:9")
+    assert bench.publish(b"foo", b"answer", BLOCK) == 3
+    assert modern[0].said() == b"HMSG $G foo answer 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert plain[0].said() == b"RMSG $G foo answer 2\r\nhi\r\n"
+    assert old[0].said() == b"MSG foo RSID:4:9 answer 2\r\nhi\r\n"
+    assert bench.forwarding.headers_dropped == 2
+
+
+@pytest.mark.parametrize("in_v1", [False, True])
+def test_one_member_of_a_group_in_the_whole_cluster_gets_each_message(in_v1: bool) -> None:
+    bench = Bench()
+    here = bench.client(b"work", b"wkrs")
+    links = [here]
+    for number in range(2):
+        link, peer = bench.peer(in_v1)
+        links.append(link)
+        if in_v1:
+            bench.forwarding.want_one(peer, b"work", b"wkrs", b"QRSID:%d:1" % number)
+        else:
+            bench.forwarding.want(peer, b"work", b"wkrs", 1)
+    got: Counter[int] = Counter()
+    for _ in range(300):
+        assert bench.publish(b"work") == 1
+        said = [at for at, link in enumerate(links) if link.said()]
+        assert len(said) == 1
+        got.update(said)
+    assert min(got[at] for at in range(3)) > 60  # a fair choice gives 100 each, one in a million runs less than 60
+
+
+def test_weight_makes_a_peer_as_likely_as_its_members() -> None:
+    bench = Bench()
+    here = bench.client(b"work", b"wkrs")
+    link, peer = bench.peer()
+    bench.forwarding.want(peer, b"work", b"wkrs", 3)
+    ours = 0
+    for _ in range(400):
+        bench.publish(b"work")
+        ours += bool(here.said())
+        link.said()
+    assert 60 < ours < 140
+    bench.forwarding.want(peer, b"work", b"wkrs", 0)
+    bench.publish(b"work")
+    assert here.said()
+
+
+def test_plain_interest_and_groups_of_a_v2_peer_share_a_frame_and_of_a_v1_peer_do_not() -> None:
+    bench = Bench()
+    link, peer = bench.peer()
+    bench.forwarding.want(peer, b"work", b"", 1)
+    bench.forwarding.want(peer, b"work", b"a", 1)
+    bench.forwarding.want(peer, b"*", b"b", 1)
+    old_link, old = bench.peer(in_v1=True)
+    bench.forwarding.want_one(old, b"work", b"", b"RSID:1:1")
+    bench.forwarding.want_one(old, b"work", b"c", b"QRSID:1:2")
+    bench.publish(b"work")
+    assert link.said() in (b"RMSG $G work | a b 2\r\nhi\r\n", b"RMSG $G work | b a 2\r\nhi\r\n")
+    assert old_link.said() == b"MSG work RSID:1:1 2\r\nhi\r\nMSG work QRSID:1:2 2\r\nhi\r\n"
+    bench.publish(b"work", b"answer", BLOCK)
+    assert link.said().startswith((b"HMSG $G work + answer a b 18 20\r\n", b"HMSG $G work + answer b a 18 20\r\n"))
+
+
+def test_lost_peer_takes_its_interest_with_it() -> None:
+    bench = Bench()
+    _, peer = bench.peer()
+    bench.forwarding.want(peer, b"foo", b"", 1)
+    bench.forwarding.want(peer, b"foo", b"q", 2)
+    assert bench.router.has_interest(b"foo")
+    bench.forwarding.drop_peer(peer)
+    assert not bench.router.has_interest(b"foo")
+    assert bench.publish(b"foo") == 0
+    bench.forwarding.want(peer, b"foo", b"", 1)  # what was still on the way
+    assert bench.forwarding.peers_want() == []
+
+
+def test_v1_unsub_with_a_maximum_counts_what_was_sent_since_sub() -> None:
+    bench = Bench()
+    link, peer = bench.peer(in_v1=True)
+    bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:5")
+    bench.forwarding.want_one(peer, b"bar", b"", b"RSID:1:5")  # a token in use is left alone
+    bench.publish(b"foo")
+    bench.forwarding.limit_one(peer, b"RSID:1:5", 3)
+    assert [bench.publish(b"foo") for _ in range(4)] == [1, 1, 0, 0]
+    assert link.said().count(b"MSG") == 3
+    bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:6")
+    bench.forwarding.limit_one(peer, b"RSID:1:6", 0)
+    assert bench.publish(b"foo") == 0
+
+
+class Delivering(RouteOpHandler):
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
+        if message.token.startswith(b"Q"):
+            self.bench.forwarding.deliver_to_queue(self.bench.router, buffer, message, b"wkrs")
+        else:
+            self.bench.forwarding.deliver(self.bench.router, buffer, message)
+        return 0
+
+
+def arrive(bench: Bench, frame: bytes) -> None:
+    RouteOpParser(Delivering(bench)).parse(bytearray(frame), 0, len(frame))
+    bench.router.flush()
+
+
+def test_what_came_over_a_route_never_leaves_over_one() -> None:
+    bench = Bench()
+    link, peer = bench.peer()
+    bench.forwarding.want(peer, b"foo", b"", 1)
+    bench.forwarding.want(peer, b"foo", b"wkrs", 1)
+    here = bench.client(b"foo")
+    arrive(bench, b"RMSG $G foo | wkrs 2\r\nhi\r\n")
+    assert here.said() == b"MSG foo 1 2\r\nhi\r\n"
+    assert link.said() == b""
+    assert bench.forwarding.groups_missed == 1
+
+
+def test_frame_reaches_plain_subscriptions_and_the_groups_it_names() -> None:
+    bench = Bench()
+    plain, named, other = bench.client(b"*"), bench.client(b"foo", b"a"), bench.client(b"foo", b"b")
+    arrive(bench, b"HMSG $G foo + answer a 18 20\r\n" + BLOCK + b"hi\r\n")
+    assert plain.said() == b"HMSG foo 1 answer 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert named.said() == b"HMSG foo 1 answer 18 20\r\n" + BLOCK + b"hi\r\n"
+    assert other.said() == b""
+
+
+def test_frame_without_a_list_reaches_no_group() -> None:
+    bench = Bench()
+    plain, member = bench.client(b"foo"), bench.client(b"foo", b"a")
+    arrive(bench, b"RMSG $G foo 2\r\nhi\r\n")
+    assert plain.said() and not member.said()
+
+
+def test_v1_message_for_a_member_reaches_its_group_alone_and_only_on_its_subject() -> None:
+    bench = Bench()
+    plain, member = bench.client(b"work"), bench.client(b"work", b"wkrs")
+    arrive(bench, b"MSG work QRSID:1:1 2\r\nhi\r\nMSG other QRSID:1:1 2\r\nhi\r\n")
+    assert member.said() == b"MSG work 1 2\r\nhi\r\n"
+    assert plain.said() == b""
+    assert bench.forwarding.groups_missed == 1

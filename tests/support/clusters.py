@@ -1,0 +1,81 @@
+"""Clusters for tests: brokers of ours in this process, and real nats-servers beside them; what is waited for is bounded."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+from headwater import Broker
+from headwater.broker.cluster.service import Cluster
+from headwater.broker.cluster_options import ClusterOptions
+
+PATIENCE = 15.0  # seconds; a mesh of three stands after some 15 ms, a machine under load has its own pace
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that no event tells of."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
+    while not condition():
+        if loop.time() > deadline:
+            raise AssertionError(f"not within {PATIENCE:g} s: {what}")
+        await asyncio.sleep(0.002)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago, for servers that have to be told one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def route_url(broker: Broker) -> str:
+    return f"nats-route://127.0.0.1:{cluster_of(broker).port}"
+
+
+def cluster_of(broker: Broker) -> Cluster:
+    assert broker.cluster is not None
+    return broker.cluster
+
+
+async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (), **fields: Any) -> Broker:
+    """One broker of a cluster called "hw"."""
+    broker_fields = {key: fields.pop(key) for key in list(fields) if key in ("authorization", "accounts", "jetstream")}
+    options = ClusterOptions(**{"name": "hw", "host": "127.0.0.1", "routes": tuple(routes), **fields})
+    broker = Broker(server_name=name, cluster=options, **broker_fields)
+    return await stack.enter_async_context(broker)
+
+
+async def start_nodes(stack: AsyncExitStack, count: int, **fields: Any) -> list[Broker]:
+    """So many brokers, of which all but the first know only the first; returns when everybody knows everybody."""
+    first = await start_node(stack, "n0", **fields)
+    others = [await start_node(stack, f"n{at}", [route_url(first)], **fields) for at in range(1, count)]
+    await meshed([first, *others], count - 1)
+    return [first, *others]
+
+
+async def meshed(brokers: list[Broker], peers: int) -> None:
+    """Every one of `brokers` has so many peers."""
+    await until(
+        lambda: all(len(cluster_of(broker).peers) == peers for broker in brokers),
+        f"{peers} peers each, but {[[peer.name for peer in cluster_of(broker).peers] for broker in brokers]}",
+    )
+
+
+async def agreed(brokers: list[Broker], account: str = "$G") -> None:
+    """What each knows of the others' wishes is what they have; for clusters of ours alone."""
+
+    def known(broker: Broker) -> dict[tuple[bytes, bytes], int]:
+        spaces = [cluster_of(other).space(account) for other in brokers if other is not broker]
+        wanted: dict[tuple[bytes, bytes], int] = {}
+        for space in spaces:
+            for subject, queue, members in space.wanted.wanted():
+                wanted[subject, queue] = wanted.get((subject, queue), 0) + (members if queue else 1)
+        return wanted
+
+    def heard(broker: Broker) -> dict[tuple[bytes, bytes], int]:
+        forwarding = cluster_of(broker).space(account).forwarding
+        return {(subject, queue): members for subject, queue, members in forwarding.peers_want()}
+
+    await until(lambda: all(heard(broker) == known(broker) for broker in brokers), "equal interest tables")
