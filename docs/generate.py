@@ -74,12 +74,62 @@ def header_losses() -> str:
     return table(["direction", "what", "what becomes of it"], [list(loss) for loss in LOSSES])
 
 
+def config_fields() -> str:
+    """Every field of a configuration file, block by block."""
+    from headwater.broker.config.schema import BLOCKS
+
+    parts = []
+    for block in BLOCKS:
+        rows = [
+            [", ".join(f"`{name}`" for name in field.names), field.support.value, field.meaning]
+            for field in block.fields
+        ]
+        parts.append(
+            f"### {f'`{block.title}`' if block.title else 'Top level'}\n\n{table(['field', 'done', 'meaning'], rows)}"
+        )
+    return "\n".join(parts)
+
+
+def serve_flags() -> str:
+    """Every flag of `headwater serve`."""
+    from headwater.cli.serve_flags import GROUPS
+
+    rows = []
+    for title, flags in GROUPS.items():
+        for flag in flags:
+            names = ", ".join(f"`{'-' if len(name) < 3 else '--'}{name}`" for name in flag.names)
+            rows.append([title, names, flag.value, flag.meaning])
+    return table(["about", "flag", "takes", "meaning"], rows)
+
+
+def monitoring_omissions() -> str:
+    """The fields of nats-server's pages that ours have not."""
+    from headwater.broker.monitoring import connz, interest, jsz, varz
+
+    pages = {"/varz": varz.OMITTED, "/connz": connz.OMITTED, "/subsz, /accountz": interest.OMITTED, "/jsz": jsz.OMITTED}
+    return table(
+        ["page", "field", "why it is not there"],
+        [[page, f"`{name}`", reason] for page, omitted in pages.items() for name, reason in omitted.items()],
+    )
+
+
+def reloadable() -> str:
+    """What SIGHUP may change."""
+    from headwater.cli.reload import RELOADABLE
+
+    return ", ".join(f"`{name}`" for name in sorted(RELOADABLE)) + ", the log and the pid file.\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "law": law,
     "errors": error_tree,
     "decisions": decisions,
     "header_mapping": header_mapping,
     "header_losses": header_losses,
+    "config_fields": config_fields,
+    "serve_flags": serve_flags,
+    "monitoring_omissions": monitoring_omissions,
+    "reloadable": reloadable,
 }
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields as options_of
 from pathlib import Path
 
 import pytest
+from support.checkout import ROOT
 
 from headwater.broker.config.draft import Draft, LoggingOptions, MonitoringOptions
 from headwater.broker.config.fields import Support
@@ -166,6 +167,15 @@ def test_no_name_stands_for_two_fields() -> None:
     for block in BLOCKS:
         names = [name for field in block.fields for name in field.names]
         assert len(names) == len(set(names)), block.title
+
+
+def test_the_example_of_the_documentation_is_valid(load_text: Load) -> None:
+    text = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
+    example = next(code for code in text.split("```text\n")[1:] if code.startswith("# a comment")).partition("```")[0]
+    config = load_text(example, {"limits.conf": "max_connections: 5"}, {"HEADWATER_PASSWORD": "secret"}).finish()
+    assert config.warnings == ()
+    assert (config.broker.max_payload, config.broker.max_connections, config.broker.ping_interval) == (8 << 20, 5, 30.0)
+    assert [user.password for user in config.broker.accounts[0].users] == ["secret", "$2a$11$W2zko751KUvVy59mUTWmpO0"]
 
 
 def test_secrets_are_in_no_repr_and_no_error(load_text: Load, refusal: Refusal) -> None:
