@@ -1,7 +1,9 @@
 """A link over a real loopback socket: batching, last words, back-pressure, and owners that fail."""
 
 import asyncio
+import select
 import socket
+import struct
 from collections.abc import Callable, Coroutine
 
 from headwater.net.link import HIGH_WATER, Link
@@ -179,5 +181,28 @@ def test_a_peer_that_resets_is_reported_with_the_error() -> None:
         assert isinstance(server.error, ConnectionError)
         listener.close()
         await listener.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_link_whose_peer_has_just_reset_the_connection_closes_without_an_error() -> None:
+    async def main() -> None:
+        owner = Owner()
+        listener = await listen("127.0.0.1", 0, lambda: owner)
+        peer = socket.create_connection(listener.sockets[0].getsockname(), 5.0)
+        async with asyncio.timeout(20):
+            await owner.attached.wait()
+            assert owner.link is not None
+            descriptor = owner.link._descriptor
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            poll = select.poll()
+            poll.register(descriptor, select.POLLHUP)
+            assert poll.poll(5000)  # the reset is in the kernel, and the loop had no turn to see it
+            owner.link.close()
+            await owner.ended.wait()
+        listener.close()
+        await listener.wait_closed()
+        assert owner.times_lost == 1
 
     asyncio.run(main())

@@ -42,7 +42,8 @@ def cluster_of(broker: Broker) -> Cluster:
 async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (), **fields: Any) -> Broker:
     """One broker of a cluster called "hw"."""
     broker_fields = {key: fields.pop(key) for key in list(fields) if key in ("authorization", "accounts", "jetstream")}
-    options = ClusterOptions(**{"name": "hw", "host": "127.0.0.1", "routes": tuple(routes), **fields})
+    cluster_name = fields.pop("cluster_name", "hw")
+    options = ClusterOptions(**{"name": cluster_name, "host": "127.0.0.1", "routes": tuple(routes), **fields})
     broker = Broker(server_name=name, cluster=options, **broker_fields)
     return await stack.enter_async_context(broker)
 
@@ -71,7 +72,7 @@ async def agreed(brokers: list[Broker], account: str = "$G") -> None:
         wanted: dict[tuple[bytes, bytes], int] = {}
         for space in spaces:
             for subject, queue, members in space.wanted.wanted():
-                wanted[subject, queue] = wanted.get((subject, queue), 0) + (members if queue else 1)
+                wanted[subject, queue] = wanted.get((subject, queue), 0) + members
         return wanted
 
     def heard(broker: Broker) -> dict[tuple[bytes, bytes], int]:

@@ -221,7 +221,11 @@ class Link(asyncio.BufferedProtocol):
         if not self._transport.can_write_eof():
             self._transport.close()
             return
-        self._transport.write_eof()
+        try:
+            self._transport.write_eof()
+        except OSError:  # the peer has reset the connection, and we have not been told yet
+            self._transport.abort()
+            return
         self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def abort(self) -> None:

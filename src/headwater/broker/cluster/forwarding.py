@@ -112,13 +112,15 @@ class Forwarding:
             self._known.get(outlet, {}).pop((b"", subscription.sid), None)
 
     def peers_want(self) -> list[tuple[bytes, bytes, int]]:
-        """Every (subject, queue, members) that some peer has announced, sorted; for monitoring and for tests."""
-        found: dict[tuple[bytes, bytes], int] = {}
-        for known in self._known.values():
+        """Every (subject, queue, number) that peers have announced, sorted: of a group its members, else the peers."""
+        members: dict[tuple[bytes, bytes], int] = {}
+        peers: dict[tuple[bytes, bytes], set[Outlet]] = {}
+        for outlet, known in self._known.items():
             for entries in known.values():
                 key = (entries[0].subject, entries[0].queue)
-                found[key] = found.get(key, 0) + len(entries)
-        return sorted((subject, queue, members) for (subject, queue), members in found.items())
+                members[key] = members.get(key, 0) + len(entries)
+                peers.setdefault(key, set()).add(outlet)
+        return sorted((*key, count if key[1] else len(peers[key])) for key, count in members.items())
 
     # ── from here ──
 

@@ -1,0 +1,341 @@
+"""Clusters at work: brokers of ours in this process, alone and with real nats-servers; clients are nats-py, unmodified.
+
+Every node has a client, and each kind of message is published at every node for subscribers at every other.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from support.clusters import agreed, cluster_of, free_port, meshed, route_url, start_node, start_nodes, until
+from support.nats_server import start_nats_server
+from support.raw_wire import RawLink
+
+from headwater import Broker
+from headwater.broker.cluster.mesh import Protocol
+from headwater.broker.options import AccountOptions, AuthorizationOptions, UserOptions
+
+PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
+
+
+def run(test: Callable[[AsyncExitStack], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60), AsyncExitStack() as stack:
+            await test(stack)
+
+    asyncio.run(bounded())
+
+
+async def connect(stack: AsyncExitStack, url: str, **options: Any) -> Client:
+    client = await nats.connect(url, allow_reconnect=False, **options)
+    stack.push_async_callback(client.close)
+    return client
+
+
+class Inbox:
+    """What one subscriber got, as (subject, data)."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, bytes]] = []
+        self.headers: list[dict[str, str] | None] = []
+
+    async def take(self, message: Msg) -> None:
+        self.got.append((message.subject, message.data))
+        self.headers.append(message.headers)
+
+
+async def answer(message: Msg) -> None:
+    await message.respond(b"answer to " + message.data)
+
+
+async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> None:
+    """Each broker has heard that `count` other brokers want each of `subjects`."""
+
+    def heard(broker: Broker) -> bool:
+        known = {subject: n for subject, _, n in cluster_of(broker).space("$G").forwarding.peers_want()}
+        return all(known.get(subject, 0) >= count for subject in subjects)
+
+    await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")
+
+
+async def exchange(
+    clients: list[Client], brokers: list[Broker], settle: Callable[[], Awaitable[None]], headers: bool
+) -> None:
+    """The matrix: plain, wildcard, queue, request and reply, headers, unsubscribe, 1 MiB, odd subjects, everywhere."""
+    plain, wild = [Inbox() for _ in clients], [Inbox() for _ in clients]
+    members = [Inbox() for _ in clients]
+    odd = "odd.caf\u00e9!-_~"
+    for at, client in enumerate(clients):
+        await client.subscribe("plain", cb=plain[at].take)
+        await client.subscribe(odd, cb=plain[at].take)
+        await client.subscribe("wild.*.x", cb=wild[at].take)
+        await client.subscribe("work", queue="wkrs", cb=members[at].take)
+        await client.subscribe(f"ask.{at}", cb=answer)
+        await client.flush()
+    await settle()
+    for at, client in enumerate(clients):
+        data = str(at).encode()
+        await client.publish("plain", data, headers={"Trace": str(at)})
+        await client.publish(odd, data)
+        await client.publish(f"wild.{at}.x", data)
+        await client.publish("plain", b"%d" % at + b"x" * ((1 << 20) - 1))
+        for number in range(30):
+            await client.publish("work", b"%d-%d" % (at, number))
+        await client.flush()
+        for other in range(len(clients)):
+            reply = await client.request(f"ask.{other}", data, timeout=10)
+            assert reply.data == b"answer to " + data
+        with pytest.raises(NoRespondersError):
+            await client.request("nobody.answers", b"", timeout=10)
+    count = len(clients)
+    await until(lambda: all(len(inbox.got) == 3 * count for inbox in plain), "every plain message at every node")
+    await until(lambda: all(len(inbox.got) == count for inbox in wild), "every wildcard match at every node")
+    await until(lambda: sum(len(inbox.got) for inbox in members) == 30 * count, "every queue message once")
+    done = Counter(data for inbox in members for _, data in inbox.got)
+    assert set(done.values()) == {1}
+    assert sum(1 for inbox in members if inbox.got) > 1
+    for inbox in plain:
+        assert sorted(len(data) for _, data in inbox.got) == [1] * 2 * count + [1 << 20] * count
+        for at in range(count):  # order of one publisher
+            mine = [(subject, len(data)) for subject, data in inbox.got if data[:1] == b"%d" % at]
+            assert mine == [("plain", 1), (odd, 1), ("plain", 1 << 20)]
+    if headers:
+        found = {(head or {}).get("Trace") for inbox in plain for head in inbox.headers}
+        assert found == {None, *(str(at) for at in range(count))}
+
+
+@PROTOCOLS
+def test_three_brokers_of_ours_are_one_server_to_their_clients(protocol: Protocol) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 3, protocol=protocol)
+        clients = [await connect(stack, broker.url) for broker in brokers]
+        await exchange(clients, brokers, lambda: agreed(brokers), headers=protocol == "v2")
+
+    run(test)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("role", ["dials us", "is dialled"])
+def test_real_nats_servers_with_their_default_settings_are_part_of_the_cluster(role: str, tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        port = free_port()
+        cluster = ["--cluster_name", "hw", "--cluster", f"nats://127.0.0.1:{port}"]
+        if role == "dials us":
+            brokers = await start_nodes(stack, 2)
+            real = await asyncio.to_thread(
+                start_nats_server, tmp_path, *cluster, "--routes", route_url(brokers[0]), jetstream=False
+            )
+        else:
+            real = await asyncio.to_thread(start_nats_server, tmp_path, *cluster, jetstream=False)
+            brokers = [await start_node(stack, "n0", [f"nats://127.0.0.1:{port}"])]
+            brokers.append(await start_node(stack, "n1", [route_url(brokers[0])]))
+        stack.callback(real.stop)
+        await meshed(brokers, 2)
+        clients = [await connect(stack, url) for url in (brokers[0].url, brokers[1].url, real.url)]
+        subjects = {b"plain", b"wild.*.x", b"work"}
+
+        async def settle() -> None:
+            await spread(subjects, brokers, 2)
+            probe = Inbox()  # the real server knows of our interest once a message of its client comes to each of us
+            for client in clients[:2]:
+                await client.subscribe("probe", cb=probe.take)
+                await client.flush()
+            for _ in range(2000):
+                if len(probe.got) and len({data for _, data in probe.got}) and _both_heard(probe):
+                    break
+                await clients[2].publish("probe", b"%d" % len(probe.got))
+                await clients[2].flush()
+                await asyncio.sleep(0.005)
+
+        await exchange(clients, brokers, settle, headers=True)
+
+    def _both_heard(probe: Inbox) -> bool:
+        return max(Counter(data for _, data in probe.got).values()) == 2
+
+    run(test)
+
+
+def test_both_dial_at_once_and_one_route_remains() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        for _ in range(10):
+            async with AsyncExitStack() as round:
+                ports = [free_port(), free_port()]
+                urls = [f"nats-route://127.0.0.1:{port}" for port in ports]
+                brokers = await asyncio.gather(
+                    *(start_node(round, f"n{at}", urls, port=port) for at, port in enumerate(ports))
+                )
+                await meshed(brokers, 1)
+                links = [{cluster_of(broker).peers[0].link for broker in brokers}]
+                assert links
+
+    run(test)
+
+
+def test_requests_find_out_at_once_that_nobody_answers_in_the_whole_cluster() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 2)
+        client = await connect(stack, brokers[0].url)
+        with pytest.raises(NoRespondersError):
+            await client.request("nobody", b"", timeout=20)
+
+    run(test)
+
+
+@PROTOCOLS
+def test_max_messages_of_a_subscription_hold_across_a_route(protocol: Protocol) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 2, protocol=protocol)
+        here, there = [await connect(stack, broker.url) for broker in brokers]
+        inbox, all_of_them = Inbox(), Inbox()
+        limited = await there.subscribe("few", cb=inbox.take)
+        await there.subscribe("few", cb=all_of_them.take)
+        await limited.unsubscribe(3)
+        await there.flush()
+        await agreed(brokers)
+        for _ in range(8):
+            await here.publish("few", b"")
+        await until(lambda: len(all_of_them.got) == 8, "all eight")
+        assert len(inbox.got) == 3
+
+    run(test)
+
+
+def test_wrong_password_and_wrong_name_are_kept_out_and_the_right_ones_come_in() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        first = await start_node(stack, "n0", username="route", password="s3cret")
+        address = f"127.0.0.1:{cluster_of(first).port}"
+        await start_node(stack, "wrong", [f"nats-route://route:guess@{address}"], username="route", password="guess")
+        await start_node(stack, "stranger", [f"nats-route://route:s3cret@{address}"], cluster_name="other")
+        await start_node(stack, "n1", [f"nats-route://route:s3cret@{address}"], username="route", password="s3cret")
+        await meshed([first], 1)
+        assert [peer.name for peer in cluster_of(first).peers] == ["n1"]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b'INFO {"server_id":"X"}\r\n', b"-ERR 'Authorization Violation'\r\n"),
+        (b"CONNECT {}\r\n", b'-ERR \'Rejecting connection, cluster name "" does not match "hw"\'\r\n'),
+        (b'CONNECT {"lang":"python"}\r\n', b"-ERR 'attempted to connect to route port'\r\n"),
+        (b"HELLO\r\n", b"-ERR 'Unknown Protocol Operation'\r\n"),
+        (b'CONNECT {"cluster":"hw"}\r\nCONNECT [\r\n', b""),
+    ],
+)
+def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(said: bytes, heard: bytes) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 2)
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(brokers[0]).port) as link:
+                assert link.greeting.startswith(b"INFO {")
+                link.say(said)
+                return link.hear_end()
+
+        assert await asyncio.to_thread(talk) == heard
+        client, other = [await connect(stack, broker.url) for broker in brokers]
+        inbox = Inbox()
+        await other.subscribe("still", cb=inbox.take)
+        await other.flush()
+        await agreed(brokers)
+        await client.publish("still", b"here")
+        await until(lambda: inbox.got == [("still", b"here")], "the message across the route")
+
+    run(test)
+
+
+def test_clients_learn_of_servers_that_come_and_go() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        first = await start_node(stack, "n0")
+        client = await connect(stack, first.url)
+        async with AsyncExitStack() as visit:
+            second = await start_node(visit, "n1", [route_url(first)])
+            await until(
+                lambda: any(str(second.port) in url.netloc for url in client.discovered_servers), "the second's address"
+            )
+        await meshed([first], 0)
+        assert first.sessions is not None
+        assert first.sessions.info.connect_urls == [f"127.0.0.1:{first.port}"]
+
+    run(test)
+
+
+def test_lame_duck_takes_its_address_from_the_other_brokers_clients() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 2)
+        sessions = brokers[0].sessions
+        assert sessions is not None
+        await until(lambda: len(sessions.info.connect_urls) == 2, "both addresses")
+        await brokers[1].lame_duck()
+        await until(lambda: len(sessions.info.connect_urls) == 1, "one address")
+
+    run(test)
+
+
+def test_cut_route_is_made_again_and_all_interest_is_back() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 3)
+        clients = [await connect(stack, broker.url) for broker in brokers]
+        inboxes = [Inbox() for _ in clients]
+        for client, inbox in zip(clients, inboxes, strict=True):
+            await client.subscribe("after", cb=inbox.take)
+            await client.flush()
+        for _, route in cluster_of(brokers[0]).routes():
+            assert route.link is not None
+            route.link.abort()
+        await until(lambda: not cluster_of(brokers[0]).peers, "the cut")
+        await meshed(brokers, 2)
+        await agreed(brokers)
+        for client in clients:
+            await client.publish("after", b"")
+        await until(lambda: [len(inbox.got) for inbox in inboxes] == [3, 3, 3], "every message everywhere, once")
+
+    run(test)
+
+
+def test_accounts_stay_apart_across_routes() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        accounts = tuple(
+            AccountOptions(name=name, users=(UserOptions(username=name.lower(), password="p"),)) for name in ("A", "B")
+        )
+        brokers = await start_nodes(stack, 2, accounts=accounts)
+        inboxes = {name: Inbox() for name in ("a", "b")}
+        for name, inbox in inboxes.items():
+            there = await connect(stack, brokers[1].url, user=name, password="p")
+            await there.subscribe("same", cb=inbox.take)
+            await there.flush()
+        for account in ("A", "B"):
+            await agreed(brokers, account)
+        for name in inboxes:
+            here = await connect(stack, brokers[0].url, user=name, password="p")
+            await here.publish("same", name.encode())
+            await here.flush()
+        await until(lambda: all(inbox.got for inbox in inboxes.values()), "a message for each")
+        assert {name: inbox.got for name, inbox in inboxes.items()} == {n: [("same", n.encode())] for n in inboxes}
+
+    run(test)
+
+
+def test_client_users_do_not_open_the_route_port() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(
+            stack, "n0", authorization=AuthorizationOptions(username="u", password="p"), username="r", password="q"
+        )
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as link:
+                link.say(b'CONNECT {"user":"u","pass":"p","cluster":"hw"}\r\n')
+                return link.hear_end()
+
+        assert await asyncio.to_thread(talk) == b"-ERR 'Authorization Violation'\r\n"
+
+    run(test)
