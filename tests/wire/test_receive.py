@@ -35,3 +35,18 @@ def test_the_array_of_a_burst_is_given_back_once_it_is_empty() -> None:
     buffer.received(32 * START_SIZE)
     buffer.consume(32 * START_SIZE)
     assert len(buffer.data) == START_SIZE
+
+
+def test_an_announced_op_gets_its_room_at_once_and_keeps_it() -> None:
+    buffer = ReceiveBuffer()
+    buffer.expect(40 * START_SIZE)
+    for _ in range(3):
+        assert len(buffer.writable()) == 40 * START_SIZE
+        array = buffer.data
+        buffer.received(40 * START_SIZE)
+        buffer.consume(40 * START_SIZE)
+        assert buffer.data is array
+    buffer.expect(0)
+    buffer.received(1)
+    buffer.consume(1)
+    assert len(buffer.data) == START_SIZE

@@ -333,6 +333,22 @@ STATS = {
     ),
 }
 
+
+class _Granted:
+    """The permissions in a user's details: four zero bytes where there are none."""
+
+    def read(self, reader: Reader) -> Permissions | None:
+        if reader.left >= _NONE_SIZE and not any(reader.data[reader.at : reader.at + _NONE_SIZE]):
+            reader.take(_NONE_SIZE)
+            return None
+        granted: Permissions | None = MAYBE_PERMISSIONS.read(reader)
+        return granted
+
+    def write(self, value: Permissions | None) -> bytes:
+        return bytes(_NONE_SIZE) if value is None else MAYBE_PERMISSIONS.write(value)
+
+
+_NONE_SIZE: Final = 4
 LOGIN_VIEW = Record(LoginView, user_id=U32)
 SENT = Many(Record(SentView, stream=U32, topic=U32, partition=U32, base_offset=U64))
 _TOPIC_DETAILS = {
@@ -360,8 +376,8 @@ REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     Code.GET_CLIENT: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENTS: ((Era.S, Many(CLIENT, counted=False)),),
     Code.GET_USER: (
-        (Era.A, Record(UserView, **_USER, permissions=MAYBE_PERMISSIONS)),
-        (Era.V, Record(UserView, **_USER, options=BYTES32, permissions=MAYBE_PERMISSIONS)),
+        (Era.A, Record(UserView, **_USER, permissions=_Granted())),
+        (Era.V, Record(UserView, **_USER, options=BYTES32, permissions=_Granted())),
     ),
     Code.GET_USERS: (
         (Era.A, Many(Record(UserView, **_USER), counted=False)),
@@ -391,6 +407,7 @@ REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     ),
     Code.SEND_MESSAGES: ((Era.V, SENT),),
 }
+REPLIES[Code.CREATE_USER] = REPLIES[Code.GET_USER]
 REPLIES[Code.LOGIN_REGISTER_WITH_TOKEN] = REPLIES[Code.LOGIN_REGISTER]
 
 

@@ -198,6 +198,10 @@ class Link(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    def expect(self, size: int) -> None:
+        """What begins where the owner stopped will have `size` bytes (`ReceiveBuffer.expect`)."""
+        self._input.expect(size)
+
     def read_on(self) -> None:
         """Hand the owner again what it left, soon: it may go on now, though nothing has come since."""
         self._loop.call_soon(self._hand_over)

@@ -16,6 +16,7 @@ else:
     from headwater.wire.memory import drop_front
 
 START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB, 256 KiB leaves L2
+KEPT: int = 1 << 23  # bytes; a link whose ops are announced as that large keeps an array for them
 FREE_MINIMUM: int = 1 << 12  # bytes; below this a read would return too little to be worth its system call
 
 
@@ -25,10 +26,16 @@ class ReceiveBuffer:
     def __init__(self, size: int = START_SIZE) -> None:
         self.data = bytearray(size)
         self.filled = 0
+        self.expected = 0
+
+    def expect(self, size: int) -> None:
+        """What begins at the front will have `size` bytes: make room for all of it at once, and keep that room while
+        more of its kind comes. 0 when nothing large is expected any more."""
+        self.expected = size
 
     def writable(self, hint: int = -1) -> memoryview:
         """Space to receive into, at least `FREE_MINIMUM` bytes (or `hint`, when larger)."""
-        wanted = max(hint, FREE_MINIMUM)
+        wanted = max(hint, FREE_MINIMUM, self.expected - self.filled)
         if len(self.data) - self.filled < wanted:
             grown = bytearray(max(2 * len(self.data), self.filled + wanted))
             grown[: self.filled] = memoryview(self.data)[: self.filled]
@@ -42,5 +49,5 @@ class ReceiveBuffer:
     def consume(self, used: int) -> None:
         """`data[:used]` was parsed; the rest moves to the front. A burst's large array is given back when empty."""
         self.filled = drop_front(self.data, used, self.filled)
-        if self.filled == 0 and len(self.data) > 16 * START_SIZE:
+        if self.filled == 0 and len(self.data) > max(16 * START_SIZE, 2 * min(self.expected, KEPT)):
             self.data = bytearray(START_SIZE)

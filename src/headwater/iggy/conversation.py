@@ -1,0 +1,238 @@
+"""One client's talk with the service, without a transport: a whole request in, its answer out, perhaps later.
+
+    `classic(buffer, request, respond)`, `modern(buffer, request, respond)`
+        └─▶ decode ─▶ Service ─▶ encode ─▶ respond(pieces of the answer)
+
+`respond` is called exactly once, in the loop, at once or when the disk has answered. The request is read during the
+call only; a send's stamp is written into the buffer. Whatever goes wrong becomes the error number of the client's era;
+nothing that a client sends raises out of here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final
+
+from headwater.errors import HeadwaterError, IggyError, StorageError
+from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
+from headwater.iggy.batches import Part, admit, build
+from headwater.iggy.commands import Code, Command, PollMessages, SendMessages
+from headwater.iggy.eras import Era
+from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy.layout import Reader
+from headwater.iggy.message_commands import Found, poll, send
+from headwater.iggy.reply_codec import SentView
+from headwater.iggy.service import Client, Service
+
+logger = logging.getLogger(__name__)
+
+Pieces = Sequence[bytes]
+Respond = Callable[[Pieces], None]
+_OK: Final = bytes(4)  # an empty result section
+U32_SIZE: Final = 4
+_EVICTIONS: Final = {
+    "invalid_credentials": vsr_frames.BAD_CREDENTIALS,
+    "invalid_personal_access_token": vsr_frames.BAD_TOKEN,
+    "personal_access_token_expired": vsr_frames.BAD_TOKEN,
+    "user_inactive": vsr_frames.INACTIVE,
+    "incompatible_protocol_version": vsr_frames.BAD_PROTOCOL,
+    "invalid_command": vsr_frames.MALFORMED_LOGIN,
+}
+_WITH_COMPRESSION: Final = (Code.CREATE_TOPIC, Code.UPDATE_TOPIC)
+
+
+class Conversation:
+    """See the head of this module. `evicted` says that nothing more is to be said to this client."""
+
+    def __init__(self, service: Service, client: Client) -> None:
+        self.service = service
+        self.client = client
+        self.evicted = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        """The client is gone."""
+        self.service.disconnect(self.client)
+
+    # ── classic eras ──
+
+    def classic(self, buffer: bytearray, request: classic_frames.Request, respond: Respond) -> None:
+        """One request of the eras S to C3."""
+        code, start, end = request
+        fail = partial(self._fail_classic, respond)
+        try:
+            if code == Code.SEND_MESSAGES:
+                self._send_classic(bytes(memoryview(buffer)[start:end]), respond, fail)
+                return
+            body = bytes(memoryview(buffer)[start:end])
+            command = self._decode_classic(code, body)
+            if isinstance(command, PollMessages):
+                self._answer_poll(command, respond)
+                return
+            view = self.service.execute(self.client, command)
+        except HeadwaterError as error:
+            fail(error)
+            return
+        self._when_ready(view, lambda ready: respond([self._classic_reply(code, ready)]), fail)
+
+    def _decode_classic(self, code: int, body: bytes) -> Command:
+        if code == Code.LOGIN_USER and self.client.era is not Era.S:
+            return command_codec.decode_classic_login(body)
+        try:
+            return command_codec.decode(code, body, self.client.era)
+        except IggyError:
+            if self.client.era is not Era.A2 or code not in _WITH_COMPRESSION:
+                raise
+            command = command_codec.decode(code, body, Era.A)
+            self.client.era = Era.A  # a topic without compression: the oldest of them
+            return command
+
+    def _classic_reply(self, code: int, view: Any) -> bytes:
+        return classic_frames.response(0, reply_codec.encode(code, view, self.client.era))
+
+    def _fail_classic(self, respond: Respond, error: HeadwaterError) -> None:
+        refused = as_refusal(error)
+        number = seed_number(refused) if self.client.era is Era.S else refused.number
+        respond([classic_frames.response(number)])
+
+    def _send_classic(self, body: bytes, respond: Respond, fail: Callable[[HeadwaterError], None]) -> None:
+        era, now = self.client.era, self.service.clock_us()
+        reader = Reader(body)
+        parts: list[Part]
+        if era.has_index_table:
+            address = classic_codec.read_address(reader)
+            parts = classic_codec.read_messages(reader, address.count, era)
+        else:
+            plain: SendMessages = command_codec.SEND_ADDRESS.read(reader)
+            parts = seed_codec.parts(seed_codec.decode_messages(reader, era), now)
+            address = SendMessages(plain.stream, plain.topic, plain.partitioning, len(parts))
+        batch, checksums = build(parts)
+
+        def done(error: StorageError | None) -> None:
+            if error is None:
+                respond([classic_frames.response(0)])
+            else:
+                fail(error)
+
+        send(self.service, self.client, address, (batch, 0, len(batch)), checksums, done)
+
+    def _answer_poll(self, command: PollMessages, respond: Respond) -> None:
+        era = self.client.era
+        self.service.authorize(self.client, command)
+        found = poll(self.service, self.client, command)
+        batches, current = found.polled.batches, found.polled.current_offset
+        if era.has_index_table:
+            body = classic_codec.write_poll(batches, era, found.partition, current)
+        else:
+            body = seed_codec.encode_poll(seed_codec.from_batches(batches), era, found.partition, current)
+        respond([classic_frames.response(0, body)])
+
+    # ── generation V ──
+
+    def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
+        """One request of generation V."""
+        code = self._code_of(request)
+        fail = partial(self._fail_modern, request, respond)
+        try:
+            if code is None:
+                raise refusal("invalid_command", f"operation {request.operation}, code {request.code}")
+            if code is Code.SEND_MESSAGES:
+                self._send_modern(buffer, request, respond, fail)
+                return
+            body = bytes(memoryview(buffer)[request.start : request.end])
+            login = request.operation == command_codec.REGISTER
+            command = command_codec.decode_login(body) if login else command_codec.decode(code, body, Era.V)
+            if isinstance(command, PollMessages):
+                self.service.authorize(self.client, command)
+                respond(self._found(request, poll(self.service, self.client, command)))
+                return
+            view = self.service.execute(self.client, command)
+        except HeadwaterError as error:
+            fail(error)
+            return
+        self._when_ready(view, lambda ready: respond(self._modern_reply(request, code, ready)), fail)
+
+    def _code_of(self, request: vsr_frames.Request) -> Code | None:
+        if request.operation == command_codec.REGISTER:
+            return Code.LOGIN_REGISTER
+        if request.operation != command_codec.NON_REPLICATED:
+            return command_codec.OPERATIONS.get(request.operation)
+        try:
+            return Code(request.code)
+        except ValueError:
+            return None
+
+    def _modern_reply(self, request: vsr_frames.Request, code: Code, view: Any) -> Pieces:
+        body = reply_codec.encode(code, view, Era.V)
+        if vsr_frames.has_result_section(request.operation):
+            body = _OK + body
+        return [self._head(request, len(body)), body]
+
+    def _head(self, request: vsr_frames.Request, size: int, status: int = 0) -> bytes:
+        self.service.operations += 1
+        return vsr_frames.reply(request, self.service.operations, size, status)
+
+    def _fail_modern(self, request: vsr_frames.Request, respond: Respond, error: HeadwaterError) -> None:
+        refused = as_refusal(error)
+        if request.operation == command_codec.REGISTER:
+            self.evicted = True
+            respond([vsr_frames.eviction(_EVICTIONS.get(refused.name, vsr_frames.MALFORMED_LOGIN))])
+        else:
+            respond([self._head(request, 0, refused.number)])
+
+    def _send_modern(
+        self,
+        buffer: bytearray,
+        request: vsr_frames.Request,
+        respond: Respond,
+        fail: Callable[[HeadwaterError], None],
+    ) -> None:
+        at = request.start
+        if request.end - at < U32_SIZE:
+            raise refusal("invalid_command", "there is no address in the request")
+        size = int.from_bytes(buffer[at : at + U32_SIZE], "little")
+        start = at + U32_SIZE + size
+        if start > request.end:
+            raise refusal("invalid_command", f"{size} bytes of metadata are announced")
+        address = classic_codec.read_address(Reader(bytes(memoryview(buffer)[at:start])))
+        checksums = admit(buffer, start, request.end, address.count, self.service.options.verify)
+        sent: SentView
+
+        def done(error: StorageError | None) -> None:
+            if error is not None:
+                fail(error)
+                return
+            body = reply_codec.SENT.write([sent])
+            respond([self._head(request, len(body)), body])
+
+        sent = send(self.service, self.client, address, (buffer, start, request.end), checksums, done)
+
+    def _found(self, request: vsr_frames.Request, found: Found) -> Pieces:
+        polled = found.polled
+        prefix = classic_codec.PREFIX.pack(found.partition, polled.current_offset, polled.messages)
+        size = len(prefix) + sum(map(len, polled.batches))
+        return [self._head(request, size), prefix, *polled.batches]
+
+    # ── answers that take time ──
+
+    def _when_ready(self, view: Any, succeed: Callable[[Any], None], fail: Callable[[HeadwaterError], None]) -> None:
+        if not asyncio.iscoroutine(view):
+            succeed(view)
+            return
+        task = asyncio.create_task(self._wait(view, succeed, fail))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _wait(
+        self, work: Coroutine[Any, Any, Any], succeed: Callable[[Any], None], fail: Callable[[HeadwaterError], None]
+    ) -> None:
+        try:
+            view = await work
+        except HeadwaterError as error:
+            fail(error)
+        except Exception as error:
+            logger.exception("iggy_command_failed client=%d", self.client.id)
+            fail(refusal("error", f"the server failed: {error}"))
+        else:
+            succeed(view)

@@ -1,0 +1,66 @@
+"""Consumer groups: which member reads which partitions. Pure; members are the numbers of connections.
+
+Partition i belongs to member i modulo their number, in the order in which they joined; every change of members or of the
+number of partitions begins a new generation. A client of today asks for its partitions (sync) and names one with each
+poll; a poll for a partition that is not its own tells it to ask again. An older client names none, and takes turns
+through what is its own.
+
+What is polled and not committed when the generation changes is polled again by whoever gets the partition: at least once,
+never skipped.
+"""
+
+
+class Group:
+    """The members of one group now."""
+
+    def __init__(self, partitions: int) -> None:
+        self.members: list[int] = []
+        self.generation = 0
+        self.partitions = partitions
+        self._turns: dict[int, int] = {}
+
+    def join(self, member: int) -> None:
+        """Joining again changes nothing."""
+        if member not in self.members:
+            self.members.append(member)
+            self._change()
+
+    def leave(self, member: int) -> bool:
+        """False when it was not in."""
+        if member not in self.members:
+            return False
+        self.members.remove(member)
+        self._turns.pop(member, None)
+        self._change()
+        return True
+
+    def resize(self, partitions: int) -> None:
+        """The topic has another number of partitions."""
+        if partitions != self.partitions:
+            self.partitions = partitions
+            self._change()
+
+    def of_member(self, member: int) -> list[int]:
+        """The positions of the partitions that are the member's; none for a stranger."""
+        if member not in self.members:
+            return []
+        return list(range(self.members.index(member), self.partitions, len(self.members)))
+
+    def owns(self, member: int, partition: int) -> bool:
+        """Whether the partition at this position is the member's."""
+        return bool(self.members) and partition < self.partitions and self.owner(partition) == member
+
+    def owner(self, partition: int) -> int:
+        return self.members[partition % len(self.members)]
+
+    def next_of(self, member: int) -> int | None:
+        """The partition whose turn it is for a member that names none."""
+        own = self.of_member(member)
+        if not own:
+            return None
+        turn = self._turns.get(member, 0)
+        self._turns[member] = turn + 1
+        return own[turn % len(own)]
+
+    def _change(self) -> None:
+        self.generation += 1

@@ -1,0 +1,87 @@
+"""Sends and polls, whatever the era: to which partition, from which offset, and what becomes of the committed one.
+
+The messages of a send arrive here as one checked batch of generation V in a buffer; what a poll answers are stored
+batches. The codecs of the eras stand on both sides (`conversation`).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from headwater.errors import StorageError
+from headwater.iggy import commands as c
+from headwater.iggy.catalog import group_of
+from headwater.iggy.commands import EVERY, Command
+from headwater.iggy.eras import Era
+from headwater.iggy.group_commands import consumer_key
+from headwater.iggy.identifiers import ConsumerKind
+from headwater.iggy.partition import Partition, Polled
+from headwater.iggy.reply_codec import SentView
+from headwater.iggy.topics import Topic
+
+if TYPE_CHECKING:
+    from headwater.iggy.service import Client, Service
+
+Done = Callable[[StorageError | None], None]
+
+
+class Found(NamedTuple):
+    """The answer to a poll. `partition` is as the client counts, `EVERY` for a member that has to ask for its own."""
+
+    partition: int
+    polled: Polled
+
+
+_NOTHING: Final = Polled([], 0, -1, 0)
+
+
+def send(
+    service: "Service",
+    client: "Client",
+    address: c.SendMessages,
+    batch: tuple[bytearray, int, int],
+    checksums: bytes,
+    done: Done,
+) -> SentView:
+    """Stage `address.count` messages, the batch `buffer[start:end]`; `done` is called when the disk has answered.
+
+    Raises HeadwaterError, and `done` is not called then.
+    """
+    service.authorize(client, address)
+    stream, topic = service.topic(address.stream, address.topic)
+    partition = topic.for_send(address.partitioning, client.era.first_id)
+    shown = partition.index + client.era.first_id
+    base_offset = partition.append(*batch, address.count, checksums, service.clock_us(), partition.index, done)
+    return SentView(stream.id, topic.entry.id, shown, base_offset)
+
+
+def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found:
+    """What is there. Raises HeadwaterError."""
+    topic = service.topic(command.stream, command.topic)[1]
+    first_id = client.era.first_id
+    partition = _partition(topic, client, command)
+    if partition is None:
+        return Found(EVERY if client.era is Era.V else first_id, _NOTHING)
+    key = consumer_key(topic, command.consumer)
+    committed = topic.committed(partition.index, key)
+    offset = partition.start_of(command.strategy, command.count, committed)
+    polled = partition.poll(offset, command.count, partition.index)
+    if command.auto_commit and polled.messages:
+        topic.commit(partition.index, key, polled.last_offset)
+        service.saver.note(topic)
+    return Found(partition.index + first_id, polled)
+
+
+def _partition(topic: Topic, client: "Client", command: c.PollMessages) -> Partition | None:
+    """Whose turn it is. None: the caller is a member without this partition, or without any. Raises IggyError."""
+    number, first_id = command.partition, client.era.first_id
+    if command.consumer.kind is ConsumerKind.CONSUMER:
+        return topic.partition(first_id if number is None else number, first_id)
+    group = topic.group(group_of(topic.entry, command.consumer.id).id)
+    if client.era is Era.V and number is not None:
+        partition = topic.partition(number, first_id)
+        return partition if group.owns(client.id, partition.index) else None
+    index = group.next_of(client.id)
+    return None if index is None else topic.partitions[index]
+
+
+HANDLERS: Final[dict[type[Command], Any]] = {c.PollMessages: poll}

@@ -1,0 +1,156 @@
+"""One partition: a log, its group commit, and what a send and a poll mean to it.
+
+A send is checked by its codec before it comes here, is stamped with 24 bytes and the batch checksum, copied once out of
+the receive buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches that
+hold what was asked for, the first and the last cut where they must be, records that came in through NATS translated.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+from headwater.errors import HeaderError, StorageError
+from headwater.iggy.batches import Part, build_stored, cut, seal
+from headwater.iggy.committer import Committer
+from headwater.iggy.error_numbers import refusal
+from headwater.iggy.identifiers import PollingStrategy, StrategyKind
+from headwater.model.header_mapping import nats_to_typed
+from headwater.model.headers import Headers
+from headwater.model.typed_headers import HeaderForm
+from headwater.streams.iggy_batch import stamp
+from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
+from headwater.streams.log import Log, StoredBatch, StoredRecord
+from headwater.streams.log_format import DIALECT_IGGY
+
+logger = logging.getLogger(__name__)
+
+MAX_POLL_BYTES = 32 << 20  # of one answer: half of what a frame may have
+USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
+SUBJECT_HEADER = "Nats-Subject"  # under this key an Iggy client finds the subject of a message from NATS
+
+Done = Callable[[StorageError | None], None]
+
+
+class Polled(NamedTuple):
+    """What a poll found: batches to be sent one after the other, and the offset of the last message in them."""
+
+    batches: list[bytes]
+    messages: int
+    last_offset: int
+    current_offset: int
+
+
+class Partition:
+    """See the head of this module. `index` is its position in the topic."""
+
+    def __init__(self, uid: int, index: int, created: int, log: Log, executor: Executor) -> None:
+        self.uid = uid
+        self.index = index
+        self.created = created
+        self.log = log
+        self.executor = executor
+        self.committer = Committer(log, executor)
+
+    @property
+    def current_offset(self) -> int:
+        """Of the last message; 0 in an empty partition, as upstream has it."""
+        return max(0, self.log.end_offset - 1)
+
+    def append(
+        self, buffer: bytearray, at: int, end: int, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done
+    ) -> int:
+        """Stage the checked batch `buffer[at:end]`, in which the stamp is written; returns its base offset.
+
+        `done` is called when it is durable, or is not going to be. Raises IggyError when the disk is too far behind,
+        StorageError when the log is read-only.
+        """
+        if self.committer.full:
+            raise refusal("cannot_append_message", "the disk does not keep up: try again later")
+        base_offset = self.log.next_offset
+        stamp(buffer, at, shown_id, base_offset, now_us)
+        seal(buffer, at, checksums)
+        self.log.stage_iggy(bytes(memoryview(buffer)[at:end]), count, now_us * NANOSECONDS)
+        self.committer.add(done)
+        return base_offset
+
+    def start_of(self, strategy: PollingStrategy, count: int, committed: int | None) -> int:
+        """The offset at which a poll begins. Raises StorageError."""
+        log = self.log
+        match strategy.kind:
+            case StrategyKind.OFFSET:
+                return strategy.value
+            case StrategyKind.TIMESTAMP:
+                return log.offset_at(strategy.value * NANOSECONDS)
+            case StrategyKind.FIRST:
+                return log.start_offset
+            case StrategyKind.LAST:
+                return max(log.start_offset, log.end_offset - count)
+            case StrategyKind.NEXT:
+                return log.start_offset if committed is None else committed + 1
+
+    def poll(self, offset: int, count: int, shown_id: int) -> Polled:
+        """Up to `count` messages from `offset` on, as many as fit one answer. Raises StorageError."""
+        found: list[bytes] = []
+        taken = size = 0
+        last = -1
+        if count > 0:
+            for batch in self.log.batches(offset, min(count * USUAL_MESSAGE, MAX_POLL_BYTES)):
+                if not batch.header.holds_records:
+                    continue
+                part, number, last_here = self._part(batch, offset, count - taken, shown_id)
+                if found and size + len(part) > MAX_POLL_BYTES:
+                    break
+                if number:
+                    found.append(part)
+                    taken += number
+                    size += len(part)
+                    last = last_here
+                if taken >= count or size >= MAX_POLL_BYTES:
+                    break
+        return Polled(found, taken, last, self.current_offset)
+
+    def _part(self, batch: StoredBatch, offset: int, count: int, shown_id: int) -> tuple[bytes, int, int]:
+        """(bytes, messages, offset of the last) of what a batch has from `offset` on."""
+        header = batch.header
+        if header.dialect != DIALECT_IGGY:
+            return self._translated(batch, offset, count, shown_id)
+        first = max(0, offset - header.base_offset)
+        number = min(count, header.record_count - first)
+        if number == header.record_count:
+            return batch.body, number, header.end_offset - 1
+        return cut(batch.body, first, number), number, header.base_offset + first + number - 1
+
+    def _translated(self, batch: StoredBatch, offset: int, count: int, shown_id: int) -> tuple[bytes, int, int]:
+        records: list[StoredRecord] = []
+        cursor = batch.cursor()
+        while len(records) < count and cursor.advance():
+            if cursor.offset >= offset and not self.log.is_absent(cursor.offset):
+                records.append(cursor.record())
+        if not records:
+            return b"", 0, -1
+        timestamp = records[0].timestamp_ns // NANOSECONDS
+        offsets = [record.offset for record in records]
+        parts = [part_of(record, timestamp) for record in records]
+        return build_stored(parts, offsets, shown_id, timestamp), len(parts), offsets[-1]
+
+
+def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
+    """A message from NATS as an Iggy client gets it: typed headers, the subject among them, the id restored."""
+    try:
+        headers = Headers.parse(record.header_block) if record.header_block else Headers()
+    except HeaderError as error:
+        headers = Headers([("Nats-Header-Error", str(error)[:200])])
+    message_id = 0
+    given = headers.first(MESSAGE_ID)
+    if given.isascii() and given.isdigit() and int(given) < 1 << 128:
+        message_id = int(given)
+        headers.discard(MESSAGE_ID)
+    typed, losses = nats_to_typed(headers)
+    if losses:
+        logger.debug("headers_left_out offset=%d names=%s", record.offset, [loss.name for loss in losses])
+    subject = record.subject.decode("utf-8", "replace")
+    if subject and SUBJECT_HEADER not in typed and len(subject.encode()) <= 255:
+        typed[SUBJECT_HEADER] = subject
+    origin = max(record.timestamp_ns // NANOSECONDS, batch_timestamp)
+    return Part(message_id.to_bytes(16, "little"), record.payload, typed.encode(HeaderForm.TYPED), origin)

@@ -1,0 +1,343 @@
+"""Streams, topics and partitions: making, changing, showing and removing them; and what the server says of itself."""
+
+import os
+import platform
+import resource
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from headwater import __version__
+from headwater.iggy import catalog as rules
+from headwater.iggy import commands as c
+from headwater.iggy import reply_codec as views
+from headwater.iggy.catalog import StreamEntry, TopicEntry
+from headwater.iggy.commands import Command
+from headwater.iggy.eras import Era
+from headwater.iggy.error_numbers import refusal
+from headwater.iggy.options import OPTIONS, TopicOptions, read_options
+from headwater.iggy.partition import Partition
+from headwater.iggy.topics import Topic
+from headwater.iggy.upkeep import drop
+
+if TYPE_CHECKING:
+    from headwater.iggy.service import Client, Service
+
+SERVER_VERSION: Final = "0.9.0"
+"""What is answered at login: the server that real clients were held against. `os_name` says who we are."""
+_PACKED_VERSION: Final = 9000
+
+
+# ── views ──
+
+
+def partition_view(partition: Partition, first_id: int) -> views.PartitionView:
+    log = partition.log
+    return views.PartitionView(
+        partition.index + first_id,
+        partition.created,
+        len(log.spans),
+        partition.current_offset,
+        log.size_bytes,
+        log.record_count,
+    )
+
+
+def topic_view(topic: Topic, era: Era, details: bool = False) -> views.TopicView:
+    entry = topic.entry
+    return views.TopicView(
+        id=entry.id,
+        created=entry.created,
+        partitions=len(topic.partitions),
+        name=entry.name,
+        message_expiry=_shown_expiry(entry.message_expiry, era),
+        compression=entry.compression,
+        max_size=entry.max_size or (0 if era is Era.V else rules.NEVER),
+        replication=entry.replication,
+        size=topic.size,
+        messages=topic.messages,
+        options=entry.options,
+        parts=[partition_view(partition, era.first_id) for partition in topic.partitions] if details else [],
+    )
+
+
+def _shown_expiry(expiry: int, era: Era) -> int:
+    """In the era's unit: seconds in 32 bits at first, microseconds later; "never" is its largest number from B on."""
+    if era < Era.B:
+        return min(expiry // 1_000_000, 0xFFFFFFFF)
+    return expiry or (0 if era is Era.V else rules.NEVER)
+
+
+def stream_view(service: "Service", stream: StreamEntry, era: Era, details: bool = False) -> views.StreamView:
+    topics = [service.topics[entry.uid] for entry in stream.topics]
+    return views.StreamView(
+        id=stream.id,
+        created=stream.created,
+        topics=len(topics),
+        name=stream.name,
+        size=sum(topic.size for topic in topics),
+        messages=sum(topic.messages for topic in topics),
+        options=stream.options,
+        details=[topic_view(topic, era) for topic in topics] if details else [],
+    )
+
+
+# ── streams ──
+
+
+def get_stream(service: "Service", client: "Client", command: c.GetStream) -> views.StreamView:
+    return stream_view(service, service.catalog.stream(command.stream), client.era, details=True)
+
+
+def get_streams(service: "Service", client: "Client", command: c.GetStreams) -> list[views.StreamView]:
+    return [stream_view(service, stream, client.era) for stream in service.catalog.streams]
+
+
+async def create_stream(service: "Service", client: "Client", command: c.CreateStream) -> views.StreamView:
+    name = rules.checked_name(command.name, "stream", seed=client.era is Era.S)
+    read_options(command.options, 2)
+    async with service.change() as catalog:
+        rules.check_free_name(catalog.streams, name, "stream")
+        number = rules.free_id(catalog.streams, command.id, "stream", client.era.first_id)
+        stream = StreamEntry(number, name, service.clock_us(), [], command.options)
+        catalog.streams.append(stream)
+    return stream_view(service, stream, client.era)
+
+
+async def update_stream(service: "Service", client: "Client", command: c.UpdateStream) -> None:
+    name = rules.checked_name(command.name, "stream")
+    async with service.change() as catalog:
+        stream = catalog.stream(command.stream)
+        rules.check_free_name(catalog.streams, name, "stream", but=stream)
+        stream.name = name
+
+
+async def delete_stream(service: "Service", client: "Client", command: c.DeleteStream) -> None:
+    async with service.change() as catalog:
+        stream = catalog.stream(command.stream)
+        catalog.streams.remove(stream)
+    for entry in stream.topics:
+        await _remove_topic(service, service.topics.pop(entry.uid))
+
+
+async def purge_stream(service: "Service", client: "Client", command: c.PurgeStream) -> None:
+    for entry in list(service.catalog.stream(command.stream).topics):
+        await _purge(service, service.topics[entry.uid])
+
+
+# ── topics ──
+
+
+def get_topic(service: "Service", client: "Client", command: c.GetTopic) -> views.TopicView:
+    return topic_view(service.topic(command.stream, command.topic)[1], client.era, details=True)
+
+
+def get_topics(service: "Service", client: "Client", command: c.GetTopics) -> list[views.TopicView]:
+    stream = service.catalog.stream(command.stream)
+    return [topic_view(service.topics[entry.uid], client.era) for entry in stream.topics]
+
+
+def _settings(command: c.CreateTopic | c.UpdateTopic, era: Era) -> TopicOptions:
+    """What was chosen: by fields before V (seconds at first), by options in V. Raises IggyError."""
+    if era is Era.V:
+        return read_options(command.options, 1)
+    unit = 1 if era >= Era.B else 1_000_000
+    if command.compression not in (0, 1, 2, 3):
+        raise refusal("invalid_command", f"compression {command.compression} is not known", command.compression)
+    never = 0 if era >= Era.B else 0xFFFFFFFF
+    expiry = 0 if command.message_expiry == never else rules.limit(command.message_expiry)
+    return TopicOptions(
+        expiry * unit, rules.limit(command.max_size), command.compression or 1, command.replication or 1
+    )
+
+
+async def create_topic(service: "Service", client: "Client", command: c.CreateTopic) -> views.TopicView:
+    name = rules.checked_name(command.name, "topic", seed=client.era is Era.S)
+    rules.checked_partitions(command.partitions)
+    chosen = _settings(command, client.era)
+    partitions: list[Partition] = []
+    try:
+        async with service.change() as catalog:
+            stream = catalog.stream(command.stream)
+            rules.check_free_name(stream.topics, name, "topic")
+            number = rules.free_id(stream.topics, command.id, "topic", client.era.first_id)
+            entry = TopicEntry(number, catalog.new_uid(), name, service.clock_us(), [], options=command.options)
+            _choose(entry, chosen)
+            partitions = await service.open_partitions(entry, command.partitions)
+            stream.topics.append(entry)
+            topic = Topic(entry, partitions, await service.in_thread(lambda: service.store.load_offsets(entry.uid)))
+            service.topics[entry.uid] = topic
+    except BaseException:
+        if partitions:
+            service.topics.pop(entry.uid, None)
+            await service.close_partitions(partitions, remove=True)
+        raise
+    return topic_view(topic, client.era, details=True)
+
+
+def _choose(entry: TopicEntry, chosen: TopicOptions) -> None:
+    entry.message_expiry, entry.max_size = chosen.message_expiry, chosen.max_size
+    entry.compression, entry.replication = chosen.compression, chosen.replication
+    entry.segment_bytes = chosen.segment_bytes
+
+
+async def update_topic(service: "Service", client: "Client", command: c.UpdateTopic) -> None:
+    name = rules.checked_name(command.name, "topic")
+    async with service.change() as catalog:
+        stream, entry = catalog.topic(command.stream, command.topic)
+        rules.check_free_name(stream.topics, name, "topic", but=entry)
+        entry.name = name
+        if client.era is not Era.V:
+            _choose(entry, _settings(command, client.era))
+        elif command.options:  # keys that are not in the block stay as they are
+            known = TopicOptions(
+                entry.message_expiry, entry.max_size, entry.compression, entry.replication, entry.segment_bytes
+            )
+            _choose(entry, read_options(command.options, 1, known))
+
+
+async def delete_topic(service: "Service", client: "Client", command: c.DeleteTopic) -> None:
+    async with service.change() as catalog:
+        stream, entry = catalog.topic(command.stream, command.topic)
+        stream.topics.remove(entry)
+    await _remove_topic(service, service.topics.pop(entry.uid))
+
+
+async def _remove_topic(service: "Service", topic: Topic) -> None:
+    service.saver.forget(topic)
+    for client in service.clients.values():
+        client.memberships = {member for member in client.memberships if member[0] != topic.entry.uid}
+    await service.close_partitions(topic.partitions, remove=True)
+    await service.in_thread(lambda: service.store.remove_offsets(topic.entry.uid))
+
+
+async def purge_topic(service: "Service", client: "Client", command: c.PurgeTopic) -> None:
+    await _purge(service, service.topic(command.stream, command.topic)[1])
+
+
+async def _purge(service: "Service", topic: Topic) -> None:
+    """Every partition anew, from offset 0; nobody has read anything."""
+    async with service.change():
+        count, topic.entry.partitions = len(topic.partitions), []
+        fresh = await service.open_partitions(topic.entry, count)
+    old, topic.partitions = topic.partitions, fresh
+    topic.offsets.stored.clear()
+    service.saver.note(topic)
+    await service.close_partitions(old, remove=True)
+
+
+# ── partitions ──
+
+
+async def create_partitions(service: "Service", client: "Client", command: c.CreatePartitions) -> None:
+    topic = service.topic(command.stream, command.topic)[1]
+    rules.checked_partitions(command.count, len(topic.partitions))
+    async with service.change():
+        fresh = await service.open_partitions(topic.entry, command.count)
+    topic.partitions += fresh
+    topic.resized()
+
+
+async def delete_partitions(service: "Service", client: "Client", command: c.DeletePartitions) -> None:
+    topic = service.topic(command.stream, command.topic)[1]
+    keep = len(topic.partitions) - command.count
+    if keep < 0:
+        raise refusal("partition_not_found", f"there are {len(topic.partitions)} partitions", command.count)
+    async with service.change():
+        del topic.entry.partitions[keep:]
+    gone = topic.partitions[keep:]
+    del topic.partitions[keep:]
+    topic.resized()
+    service.saver.note(topic)
+    await service.close_partitions(gone, remove=True)
+
+
+async def delete_segments(service: "Service", client: "Client", command: c.DeleteSegments) -> None:
+    topic = service.topic(command.stream, command.topic)[1]
+    partition = topic.partition(command.partition, client.era.first_id)
+    closed = partition.log.spans[:-1][: command.count]
+    if closed:
+        await drop(partition, closed[-1].end)
+
+
+# ── the server ──
+
+
+def ping(service: "Service", client: "Client", command: c.Ping) -> None:
+    return None
+
+
+def kill(service: "Service", client: "Client", command: c.Kill) -> None:
+    raise refusal("feature_unavailable", "a client does not stop this server")
+
+
+def cluster(service: "Service", client: "Client", command: c.GetClusterMetadata) -> views.ClusterView:
+    host, port = service.tcp_address
+    return views.ClusterView("headwater", [views.NodeView("headwater", host, port)])
+
+
+def describe_options(service: "Service", client: "Client", command: c.DescribeOptions) -> list[views.OptionView]:
+    return OPTIONS.get(command.scope, [])
+
+
+async def flush(service: "Service", client: "Client", command: c.FlushUnsavedBuffer) -> None:
+    partition = service.topic(command.stream, command.topic)[1].partition(command.partition, client.era.first_id)
+    await partition.committer.flush()
+
+
+def stats(service: "Service", client: "Client", command: c.GetStats) -> views.StatsView:
+    topics = list(service.topics.values())
+    usage, uname = resource.getrusage(resource.RUSAGE_SELF), platform.uname()
+    disk = shutil.disk_usage(service.directory)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    now = service.clock_us()
+    return views.StatsView(
+        process_id=os.getpid(),
+        cpu_usage=100 * time.process_time() / max(1e-3, (now - service.started_us) / 1e6),
+        memory_usage=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        total_memory=pages,
+        run_time=now - service.started_us,
+        start_time=service.started_us,
+        messages_size=sum(topic.size for topic in topics),
+        streams=len(service.catalog.streams),
+        topics=len(topics),
+        partitions=sum(len(topic.partitions) for topic in topics),
+        segments=sum(len(partition.log.spans) for topic in topics for partition in topic.partitions),
+        messages=sum(topic.messages for topic in topics),
+        clients=len(service.clients),
+        groups=sum(len(topic.entry.groups) for topic in topics),
+        hostname=uname.node,
+        os_name=f"headwater {__version__}",
+        os_version=uname.version,
+        kernel_version=uname.release,
+        server_version=SERVER_VERSION,
+        packed_version=_PACKED_VERSION,
+        free_disk=disk.free,
+        total_disk=disk.total,
+    )
+
+
+HANDLERS: Final[dict[type[Command], Any]] = {
+    c.Ping: ping,
+    c.Kill: kill,
+    c.GetStats: stats,
+    c.GetClusterMetadata: cluster,
+    c.DescribeOptions: describe_options,
+    c.FlushUnsavedBuffer: flush,
+    c.GetStream: get_stream,
+    c.GetStreams: get_streams,
+    c.CreateStream: create_stream,
+    c.UpdateStream: update_stream,
+    c.DeleteStream: delete_stream,
+    c.PurgeStream: purge_stream,
+    c.GetTopic: get_topic,
+    c.GetTopics: get_topics,
+    c.CreateTopic: create_topic,
+    c.UpdateTopic: update_topic,
+    c.DeleteTopic: delete_topic,
+    c.PurgeTopic: purge_topic,
+    c.CreatePartitions: create_partitions,
+    c.DeletePartitions: delete_partitions,
+    c.DeleteSegments: delete_segments,
+}

@@ -1,0 +1,167 @@
+"""A topic at work: its partitions, its groups' members, and who has read how far.
+
+Committed offsets are kept per topic in one small document. `OffsetSaver` writes the documents of all topics that
+changed, one round after the other: a `store_offset` waits for the round that holds it, an automatic commit does not wait
+and is on disk at most SAVE_INTERVAL later. So after a crash a group goes on where it was, or a little before.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import msgspec
+import xxhash
+
+from headwater.iggy.catalog import TopicEntry, partition_index
+from headwater.iggy.error_numbers import refusal
+from headwater.iggy.groups import Group
+from headwater.iggy.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind
+from headwater.iggy.partition import Partition
+from headwater.iggy.store import Offsets, Store
+
+logger = logging.getLogger(__name__)
+
+SAVE_INTERVAL: Final = 0.5  # seconds that an automatic commit may wait for its save
+
+InThread = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
+
+
+def key_of(consumer: Consumer, group_id: int | None) -> str:
+    """Under which name a consumer's offset is kept: a number and a name are different consumers."""
+    return f"g:{group_id}" if consumer.kind is ConsumerKind.GROUP else f"c:{consumer.id.value!r}"
+
+
+class Topic:
+    """See the head of this module."""
+
+    def __init__(self, entry: TopicEntry, partitions: list[Partition], offsets: Offsets) -> None:
+        self.entry = entry
+        self.partitions = partitions
+        self.offsets = offsets
+        self.groups: dict[int, Group] = {}
+        self._turn = 0
+
+    @property
+    def size(self) -> int:
+        return sum(partition.log.size_bytes for partition in self.partitions)
+
+    @property
+    def messages(self) -> int:
+        return sum(partition.log.record_count for partition in self.partitions)
+
+    def group(self, group_id: int) -> Group:
+        """The members of a group that is in the catalog."""
+        found = self.groups.get(group_id)
+        if found is None:
+            found = self.groups[group_id] = Group(len(self.partitions))
+        return found
+
+    def resized(self) -> None:
+        """Partitions were added or removed."""
+        for group in self.groups.values():
+            group.resize(len(self.partitions))
+        self.offsets.drop_partitions(len(self.partitions))
+
+    def partition(self, number: int, first_id: int) -> Partition:
+        """The partition that a client of an era calls `number`. Raises IggyError."""
+        return self.partitions[partition_index(self.entry, number, first_id)]
+
+    def for_send(self, partitioning: Partitioning, first_id: int) -> Partition:
+        """Where a send goes. Raises IggyError."""
+        count = len(self.partitions)
+        if not count:
+            raise refusal("no_partitions", f"topic {self.entry.name} has no partitions")
+        match partitioning.kind:
+            case PartitioningKind.PARTITION_ID:
+                return self.partition(partitioning.partition_id, first_id)
+            case PartitioningKind.BALANCED:
+                self._turn += 1
+                return self.partitions[(self._turn - 1) % count]
+            case PartitioningKind.MESSAGES_KEY:
+                # Upstream's rule, made when ids began at 1: hash modulo count, and 0 stands for the last one.
+                return self.partitions[(xxhash.xxh32_intdigest(partitioning.raw) - 1) % count]
+
+    def committed(self, partition: int, consumer: str) -> int | None:
+        """The offset of the last message that a consumer is done with."""
+        return self.offsets.stored.get(partition, {}).get(consumer)
+
+    def commit(self, partition: int, consumer: str, offset: int) -> None:
+        self.offsets.stored.setdefault(partition, {})[consumer] = offset
+
+    def uncommit(self, partition: int, consumer: str) -> None:
+        """Raises IggyError when there is nothing to forget."""
+        if self.offsets.stored.get(partition, {}).pop(consumer, None) is None:
+            raise refusal("consumer_offset_not_found", f"no offset is stored for {consumer}")
+
+
+class OffsetSaver:
+    """Writes the offsets of topics that changed. Belongs to the loop."""
+
+    def __init__(self, store: Store, in_thread: InThread) -> None:
+        self._store = store
+        self._in_thread = in_thread
+        self._changed: dict[int, Topic] = {}
+        self._waiters: list[asyncio.Future[None]] = []
+        self._hurry = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, topic: Topic) -> None:
+        """Save these offsets soon."""
+        self._changed[topic.entry.uid] = topic
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def saved(self, topic: Topic) -> None:
+        """Save them now; they are durable once this returns. Raises IggyError when the disk refuses."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self.note(topic)
+        self._hurry.set()
+        await waiter
+
+    def forget(self, topic: Topic) -> None:
+        """The topic is gone."""
+        self._changed.pop(topic.entry.uid, None)
+
+    async def stop(self) -> None:
+        """Save what is left."""
+        self._hurry.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        try:
+            while self._changed:
+                try:
+                    async with asyncio.timeout(SAVE_INTERVAL):
+                        await self._hurry.wait()
+                except TimeoutError:
+                    pass
+                if not self._waiters:
+                    self._hurry.clear()
+                await self._round()
+        finally:
+            self._task = None
+
+    async def _round(self) -> None:
+        changed, self._changed = self._changed, {}
+        waiters, self._waiters = self._waiters, []
+        self._hurry.clear()
+        documents = {uid: msgspec.json.encode(topic.offsets) for uid, topic in changed.items()}
+
+        def save() -> None:
+            for uid, document in documents.items():
+                self._store.save_offsets(uid, document)
+
+        try:
+            await self._in_thread(save)
+        except OSError as error:
+            logger.error("offsets_not_saved reason=%s", error)
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(refusal("io_error", f"the offset could not be saved: {error}"))
+            return
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

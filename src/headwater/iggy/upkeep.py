@@ -1,0 +1,101 @@
+"""Housekeeping: what is too old or too much is dropped, oldest first, whole segments at a time.
+
+Whether a segment has to go is a pure decision (`surplus_end`). The deletion is a tombstone in the log, durable with the
+next write; giving the room back is the log's own upkeep, done between two writes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import StorageError
+from headwater.streams.log import Span
+
+if TYPE_CHECKING:
+    from headwater.iggy.partition import Partition
+    from headwater.iggy.service import Service
+
+logger = logging.getLogger(__name__)
+
+
+def surplus_end(spans: Sequence[Span], now_ns: int, max_age_ns: int, max_bytes: int) -> int:
+    """Up to which offset a partition's records have to go; 0 for none. 0 is no limit.
+
+    By age whole segments, the newest too; by size never the newest.
+    """
+    end = 0
+    size = sum(span.size for span in spans)
+    for place, span in enumerate(spans):
+        newest = place == len(spans) - 1
+        too_old = (
+            max_age_ns > 0 and span.last_timestamp_ns is not None and span.last_timestamp_ns <= now_ns - max_age_ns
+        )
+        too_much = 0 < max_bytes < size and not newest
+        if not (too_old or too_much):
+            break
+        end = span.end
+        size -= span.size
+    return end
+
+
+class Housekeeper:
+    """Looks at every partition now and then."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+        self._task: asyncio.Task[None] | None = None
+        self._others: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        if self._others:
+            await asyncio.wait(self._others)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._service.options.housekeeping)
+            await self.look()
+
+    async def look(self) -> None:
+        """Once through everything."""
+        for topic in list(self._service.topics.values()):
+            age, size = topic.entry.message_expiry * 1000, topic.entry.max_size // max(1, len(topic.partitions))
+            for partition in topic.partitions if age or size else ():
+                now_ns = self._service.clock_us() * 1000
+                end = surplus_end(partition.log.spans, now_ns, age, size)
+                try:
+                    if end > partition.log.start_offset:
+                        await drop(partition, end)
+                except StorageError as error:
+                    logger.error("housekeeping_failed topic=%s reason=%s", topic.entry.name, error)
+
+
+async def drop(partition: "Partition", end: int) -> None:
+    """Remove the records below `end`; durable, and the room given back, once this returns. Raises StorageError."""
+    loop = asyncio.get_running_loop()
+    if partition.log.discard_range(0, end):
+        done: asyncio.Future[None] = loop.create_future()
+        partition.committer.add(lambda error: done.set_result(None) if error is None else done.set_exception(error))
+        await done
+    while True:
+        await partition.committer.flush()
+        with partition.committer.exclusive() as alone:
+            if not alone:
+                continue
+            upkeep = partition.log.plan_upkeep()
+            if upkeep is None:
+                return
+            await loop.run_in_executor(partition.executor, partition.log.maintain, upkeep)
+            partition.log.settle(upkeep)

@@ -1,0 +1,62 @@
+"""Released clients of every generation, each with its whole conversation against one server."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.iggy_peers import installed, talk
+
+from headwater.iggy.face import Iggy, IggyOptions
+
+pytestmark = pytest.mark.interop
+
+OLD = [("apache-iggy", "0.8.0"), ("apache-iggy", "0.7.0"), ("apache-iggy", "0.6.0"), ("apache-iggy", "0.5.0")]
+OLDER = [("iggy-py", "0.4.0"), ("iggy-py", "0.2.7")]
+TYPED = {"Key-2": True, "f": 123.45, "i": -5, "key 1": "value1", "key_3": 123456}
+
+
+def converse(tmp_path: Path, name: str, version: str, first: int = 0) -> dict[str, Any]:
+    folder = None if (name, version) == ("apache-iggy", "0.9.0") else installed(name, version)
+
+    async def main() -> dict[str, Any]:
+        async with asyncio.timeout(90), Iggy(IggyOptions(tcp=("127.0.0.1", 0)), tmp_path) as iggy:
+            return await talk(folder, name.replace("-", "_"), f"127.0.0.1:{iggy.tcp_port}", first, "x")
+
+    return asyncio.run(main())
+
+
+def check_basics(steps: dict[str, Any], topic: object) -> None:
+    failed = {step for step, value in steps.items() if isinstance(value, str) and value.startswith("error")}
+    assert failed == {"poll_nowhere"}
+    assert "PartitionNotFound" in steps["poll_nowhere"] or "was not found" in steps["poll_nowhere"]
+    assert steps["get_stream"] == ["xstream", 0]
+    assert steps["get_topic"] == topic
+    assert steps["poll"] == [[number, f"x{number}"] for number in range(5)]
+    assert steps["poll_last"] == [[3, "x3"], [4, "x4"]]
+
+
+def check_groups(steps: dict[str, Any]) -> None:
+    assert steps["poll_offset"] == [[3, "x3"]]
+    assert steps["poll_empty"] == []
+    assert steps["missing"] is True
+    assert steps["group"] == ["second", "x0", "x1", "x2", "x3", "x4"]
+
+
+def test_the_client_of_today_with_typed_headers(tmp_path: Path) -> None:
+    steps = converse(tmp_path, "apache-iggy", "0.9.0")
+    check_basics(steps, ["xtopic", 2])
+    check_groups(steps)
+    assert steps["poll_headers"] == [[5, "with headers", TYPED]]
+
+
+@pytest.mark.parametrize(("name", "version"), OLD)
+def test_the_classic_clients(tmp_path: Path, name: str, version: str) -> None:
+    steps = converse(tmp_path, name, version, first=1 if version == "0.5.0" else 0)
+    check_basics(steps, ["xtopic", 2])
+    check_groups(steps)
+
+
+@pytest.mark.parametrize(("name", "version"), OLDER)
+def test_the_clients_before_apache(tmp_path: Path, name: str, version: str) -> None:
+    check_basics(converse(tmp_path, name, version), "xtopic")

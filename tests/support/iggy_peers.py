@@ -1,0 +1,58 @@
+"""Released Iggy clients that cannot share an environment, each in a folder of its own under `build/`.
+
+A client is installed on first use from its hash-pinned file in `requirements/`, by pip, without its dependencies (there
+are none). Where there is no network and no copy yet, or no wheel for this machine, the test skips and says so.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.checkout import ROOT
+
+PROGRAM = Path(__file__).parent / "iggy_peer_program.py"
+INSTALL_SECONDS = 120
+
+
+def installed(name: str, version: str) -> Path:
+    """The folder to put on the path for this client."""
+    folder = ROOT / "build" / "peers" / f"{name}-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    done = folder / "installed"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            pins = ROOT / "requirements" / f"peer-{name}-{version}.txt"
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+            command += ["--only-binary", ":all:", "--require-hashes", "--target", str(folder), "-r", str(pins)]
+            answer = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+            if answer.returncode != 0:
+                reason = (answer.stderr.strip().splitlines() or ["pip failed"])[-1]
+                pytest.skip(f"{name} {version} cannot be installed here: {reason}")
+            done.touch()
+    return folder
+
+
+async def talk(folder: Path | None, package: str, address: str, first_partition: int, prefix: str) -> dict[str, Any]:
+    """The steps of a client's conversation by name: what each gave, or `error: ...`; of equal names the last."""
+    environment = dict(os.environ)
+    if folder is not None:
+        environment["PYTHONPATH"] = str(folder)
+    arguments = [str(PROGRAM), package, address, str(first_partition), prefix]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output, _ = await process.communicate()
+    steps: dict[str, Any] = {}
+    for line in output.decode().splitlines():
+        if line.startswith("{"):
+            entry = json.loads(line)
+            steps[entry["step"]] = f"error: {entry['error']}" if "error" in entry else entry["value"]
+    assert steps, output.decode()
+    return steps
