@@ -3,11 +3,17 @@
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from headwater.broker.config.draft import LoggingOptions, ServerConfig
 from headwater.broker.options import AuthorizationOptions, BrokerOptions
 from headwater.cli.reload import RELOADABLE, compare
 
 CONFIG = ServerConfig(broker=BrokerOptions())
+
+
+def changed(**fields: object) -> ServerConfig:
+    return structs.replace(CONFIG, **fields)
 
 
 def test_nothing_has_changed() -> None:
@@ -16,8 +22,7 @@ def test_nothing_has_changed() -> None:
 
 
 def test_limits_times_and_the_log_can_change() -> None:
-    after = replace(
-        CONFIG,
+    after = changed(
         broker=replace(CONFIG.broker, ping_max=5, max_payload=10),
         logging=LoggingOptions(debug=True),
         pid_file=Path("p"),
@@ -28,16 +33,14 @@ def test_limits_times_and_the_log_can_change() -> None:
 
 
 def test_what_was_decided_at_the_start_cannot_change() -> None:
-    after = replace(
-        CONFIG, broker=replace(CONFIG.broker, host="::1", port=5, server_name="x"), ports_file_dir=Path("d")
-    )
+    after = changed(broker=replace(CONFIG.broker, host="::1", port=5, server_name="x"), ports_file_dir=Path("d"))
     assert compare(CONFIG, after).refused == tuple(
         f"config reload not supported for {name}" for name in ("host", "port", "server_name", "ports_file_dir")
     )
 
 
 def test_a_secret_is_never_shown() -> None:
-    after = replace(CONFIG, broker=BrokerOptions(authorization=AuthorizationOptions(token="hunter2")))
+    after = changed(broker=BrokerOptions(authorization=AuthorizationOptions(token="hunter2")))
     comparison = compare(CONFIG, after)
     assert comparison.refused
     assert "hunter2" not in repr(comparison)

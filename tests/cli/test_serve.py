@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.raw_wire import dial
 
 Process = subprocess.Popen[str]
 
@@ -100,7 +101,7 @@ def test_a_configuration_file_is_read_and_flags_win_over_it(tmp_path: Path) -> N
         (["-l", "no/such/log"], 1, "[FTL] cannot write to no/such/log"),
         (["-p", "-1", "-js", "-sd", "bad.conf"], 1, "[FTL] "),
         (["--frobnicate"], 2, "flag provided but not defined: -frobnicate"),
-        (["--cluster", "nats://127.0.0.1:-1", "-p", "-1"], 1, "[FTL] clusters are not built yet"),
+        (["--routes", "nats://127.0.0.1:1", "-p", "-1"], 1, "[FTL] solicited routes require cluster capabilities"),
         (["--signal", "frob"], 1, 'unknown signal "frob"'),
     ],
 )
@@ -125,6 +126,26 @@ def test_it_leaves_its_pid_and_its_ports_and_takes_the_ports_away(tmp_path: Path
         process.terminate()
         assert process.wait(10) == 0
         assert not ports.exists()
+
+
+def test_two_of_them_make_a_cluster_by_flags_and_by_file(tmp_path: Path) -> None:
+    """The second is told of the first; a message crosses."""
+    with started("-p", "-1", "--cluster", "nats://127.0.0.1:-1", "--cluster_name", "hw") as first:
+        lines = lines_until(first, "Server is ready")
+        port = int(next(line for line in lines if "client connections on" in line).rpartition(":")[2])
+        route = next(line for line in lines if "route connections on" in line).rpartition(" ")[2]
+        path = tmp_path / "second.conf"
+        path.write_text(f"port: -1\ncluster {{ name: hw, listen: '127.0.0.1:-1', routes: ['nats://{route}'] }}")
+        with started("-c", str(path)) as second, dial(port) as publisher:
+            with dial(wait_until_ready(second)) as subscriber:
+                subscriber.say(b"SUB a 1\r\n")
+                subscriber.settle()
+                said = b""
+                while not said:  # until the route stands and the interest has crossed it
+                    publisher.say(b"PUB a 2\r\nok\r\n")
+                    publisher.settle()
+                    said = subscriber.settle()
+                assert said.startswith(b"MSG a 1 2\r\nok\r\n")
 
 
 def test_its_log_file_can_be_moved_away(tmp_path: Path) -> None:

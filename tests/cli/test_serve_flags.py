@@ -81,7 +81,7 @@ def test_logging(words: str, logging: LoggingOptions) -> None:
 
 def test_a_cluster_comes_from_a_url_and_its_routes() -> None:
     words = "--cluster nats://u:p@127.0.0.1:-1 --cluster_name c --routes nats://a:1,nats://b:2 --connect_retries 3"
-    assert configured(words).cluster == ClusterOptions(
+    assert configured(words).broker.cluster == ClusterOptions(
         name="c", host="127.0.0.1", port=0, username="u", password="p", routes=("nats://a:1", "nats://b:2"),
         connect_retries=3,
     )  # fmt: skip

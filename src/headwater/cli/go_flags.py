@@ -4,8 +4,8 @@ The first word without a dash ends the flags, and so does `--`. A flag may come 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from headwater.errors import ConfigError
 
@@ -21,8 +21,7 @@ class Kind(Enum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """One flag: its names, `to` what it sets, and the words of the help. `value`: the help's name for what it takes."""
 
     names: tuple[str, ...]

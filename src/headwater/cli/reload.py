@@ -4,7 +4,8 @@ Either all changes are of the kind that can be made, or none is made: half a rel
 wrote. What is not listed in RELOADABLE needs a restart.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+from typing import NamedTuple
 
 from headwater.broker.config.draft import ServerConfig
 
@@ -18,8 +19,7 @@ RELOADABLE = frozenset(
 """Options of the broker: they hold for clients that connect from now on, times for all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """`changed`: names and new values, to be logged. `refused`: sentences about what cannot change."""
 
     changed: tuple[str, ...]
@@ -37,13 +37,13 @@ def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
             changed.append(f"{option.name} = {new}")
         else:
             refused.append(f"config reload not supported for {option.name}")
-    others = ("monitoring", "cluster", "ports_file_dir")
+    others = ("monitoring", "ports_file_dir")
     different = [name for name in others if getattr(before, name) != getattr(after, name)]
     refused += [f"config reload not supported for {name}" for name in different]
-    for option in fields(before.logging):
-        new = getattr(after.logging, option.name)
-        if getattr(before.logging, option.name) != new:
-            changed.append(f"log {option.name} = {new}")
+    for name in before.logging.__struct_fields__:
+        new = getattr(after.logging, name)
+        if getattr(before.logging, name) != new:
+            changed.append(f"log {name} = {new}")
     if before.pid_file != after.pid_file:
         changed.append(f"pid_file = {after.pid_file}")
     return Comparison(tuple(changed), tuple(refused))

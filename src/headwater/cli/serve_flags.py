@@ -6,7 +6,6 @@ that the file has made (or of an empty one).
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from headwater.broker.config.draft import Draft
 from headwater.cli.go_flags import Flag, Kind, Value, parse
@@ -205,6 +204,8 @@ def _apply_cluster(values: dict[str, Value], draft: Draft) -> None:
 def _cluster_url(url: str) -> dict[str, Any]:
     if not url:
         return {"port": 0}
+    from urllib.parse import urlsplit
+
     any_port = url.endswith(":-1")
     try:
         parts = urlsplit(url.removesuffix(":-1") + ":0" if any_port else url)

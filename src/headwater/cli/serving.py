@@ -48,8 +48,6 @@ class Serving:
     async def run(self) -> None:
         """Start, say so, and serve until the end. Raises HeadwaterError when it cannot start."""
         self._greet()
-        if self.config.cluster is not None:
-            raise ConfigError("clusters are not built yet: this server could only run alone")
         loop = asyncio.get_running_loop()
         for number, handler in self._handlers().items():
             loop.add_signal_handler(number, handler)
@@ -91,6 +89,10 @@ class Serving:
         logger.info("Listening for client connections on %s", _address(broker.host, broker.port))
         if broker.options.tls is not None:
             logger.info("TLS required for client connections")
+        if broker.cluster is not None and broker.options.cluster is not None:
+            logger.info("Cluster name is %s", broker.options.cluster.name or broker.server_id)
+            address = _address(broker.options.cluster.host, broker.cluster.port)
+            logger.info("Listening for route connections on %s", address)
 
     def _websocket_url(self) -> str:
         return self.broker.websocket_url
@@ -120,6 +122,9 @@ class Serving:
         if self.monitoring is not None:
             address = _address(_reachable(self.monitoring.host), self.monitoring.port)
             ports["monitoring"] = [f"{self.monitoring.scheme}://{address}"]
+        if broker.cluster is not None and broker.options.cluster is not None:
+            address = _address(_reachable(broker.options.cluster.host), broker.cluster.port)
+            ports["cluster"] = [f"nats://{address}"]
         if self._websocket_url():
             ports["websocket"] = [self._websocket_url()]
         return ports

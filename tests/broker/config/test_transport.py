@@ -108,7 +108,7 @@ def test_cluster(load_text: Load) -> None:
         'permissions {import: a, export: {deny: b}}, accounts: A, ping_interval: "1m"}'
     )
     config = load_text(text).finish()
-    assert config.cluster == ClusterOptions(
+    assert config.broker.cluster == ClusterOptions(
         name="c",
         host="127.0.0.1",
         port=0,
@@ -137,6 +137,7 @@ def test_cluster(load_text: Load) -> None:
         ("{port: -1, authorization {token: x}}", "routes show a user and a password"),
         ("{port: -1, compression {mod: x}}", 'unknown field "mod"; did you mean "mode"?'),
         ("{name: 'a b'}", '"name" cannot contain spaces'),
+        ("{port: -1, protocol: v3}", '"protocol" must be v1, v2 or auto'),
     ],
 )
 def test_what_is_wrong_with_a_cluster_is_said(refusal: Refusal, block: str, reason: str) -> None:
@@ -145,4 +146,4 @@ def test_what_is_wrong_with_a_cluster_is_said(refusal: Refusal, block: str, reas
 
 @pytest.mark.parametrize("block", ["{name: c}", "{}", "{name: c, host: 127.0.0.1}"])
 def test_without_a_port_there_is_no_cluster(load_text: Load, block: str) -> None:
-    assert load_text(f"cluster {block}").finish().cluster is None
+    assert load_text(f"cluster {block}").finish().broker.cluster is None

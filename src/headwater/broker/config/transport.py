@@ -202,6 +202,14 @@ CLUSTER_AUTHORIZATION = Block(
     ),
 )
 
+
+def _protocol(reading: Reading, setting: Setting) -> str:
+    protocol = fields.text(reading, setting).lower()
+    if protocol not in ("v1", "v2", "auto"):
+        raise ValueError("must be v1, v2 or auto")
+    return protocol
+
+
 CLUSTER = Block(
     "cluster",
     (
@@ -210,6 +218,7 @@ CLUSTER = Block(
         done("host net", fields.text, "for routes"),
         done("port", fields.port, "for routes; -1 for any free one"),
         done("routes", _routes, "URLs of other brokers"),
+        done("protocol", _protocol, "v2 (default), v1 or auto; not in nats-server"),
         done(
             "authorization",
             lambda reading, setting: reading.block(setting, CLUSTER_AUTHORIZATION),
