@@ -129,11 +129,14 @@ def test_connect_is_refused_and_the_connection_closed(server: Server, row: Row) 
     prove_service(server.port)
 
 
-def test_connect_nested_deeper_than_our_limit_is_refused(server: Server) -> None:
-    """A deviation by choice: nats-server takes any depth that fits the line, ours some 1000 levels."""
+@pytest.mark.parametrize("name", ["x", "verbose"])
+def test_connect_may_nest_as_deep_as_the_line_is_long(server: Server, name: str) -> None:
+    nested = b'"%b":%b"[{}]"%b' % (name.encode(), b"[" * 1500, b"]" * 1500)
     with RawLink(server.port) as link:
-        answer = link.answer(b'CONNECT {"verbose":false,"x":' + b"[" * 1500 + b"]" * 1500 + b"}\r\n")
-    assert answer == (closed() if isinstance(server, HeadwaterServer) else still_open())
+        answer = link.answer(b'CONNECT {"verbose":false,' + nested + b"}\r\n")
+    assert answer == (still_open() if name == "x" else closed())
+    with RawLink(server.port) as link:
+        assert link.answer(b'CONNECT {"verbose":false,"x":' + b"[" * 1500 + b"}" * 1500 + b"}\r\n") == closed()
     prove_service(server.port)
 
 
@@ -234,6 +237,14 @@ TOLERATED = [
     Row("white space before a bare line feed", b"SUB f 1\r\nPUB f 1 \t\nx\r\n", b"MSG f 1 1\r\nx\r\n"),
     Row("a second carriage return after SUB", b"SUB f 1\r\r\nPUB f 1\r\nx\r\n", b"MSG f 1 1\r\nx\r\n"),
     Row("a carriage return within a publish subject", b"SUB > 1\r\nPUB a\rb 1\r\nx\r\n", b"MSG a\rb 1 1\r\nx\r\n"),
+    Row("a lone carriage return costs the line its last byte", b"SUB f 1\rx\nPUB f 1\r\nx\r\n", b"MSG f 1 1\r\nx\r\n"),
+    Row("the same in UNSUB", b"SUB f 10\r\nUNSUB 10 2\r,\nPUB f 1\r\nx\r\n", b"MSG f 10 1\r\nx\r\n"),
+    Row("the same in PUB", b"SUB > 1\r\nPUB a\rb 17\nx\r\n", b"MSG a\rb 1 1\r\nx\r\n"),
+    Row(
+        "leading zeros of a header size are echoed, whatever the blanks",
+        b"SUB h 1\r\nHPUB h\t012\t14\r\nNATS/1.0\r\n\r\nhi\r\nHPUB h  r  0012 014\r\nNATS/1.0\r\n\r\nhi\r\n",
+        b"HMSG h 1 012 14\r\nNATS/1.0\r\n\r\nhi\r\nHMSG h 1 r 0012 014\r\nNATS/1.0\r\n\r\nhi\r\n",
+    ),
     Row("PONG that nobody asked for", b"PONG\r\n", b""),
     Row("+OK from a client", b"+OK\r\n", b""),
     Row("INFO from a client", b"INFO {}\r\n", b""),

@@ -254,7 +254,10 @@ class ClientOpParser:
         with_headers: cython.bint,
     ) -> cython.Py_ssize_t:
         """PUB or HPUB whose control line is complete."""
-        line_end: cython.Py_ssize_t = newline - 1 if buffer[newline - 1] == 13 else newline
+        # A CR anywhere in the line costs it the byte before the LF, which is nearly always that CR.
+        line_end: cython.Py_ssize_t = newline
+        if buffer[newline - 1] == 13 or find_byte(buffer, 13, argument, newline) >= 0:
+            line_end = newline - 1
         argument = skip_blanks(buffer, argument, line_end)
         if line_end - argument > self.max_control_line:
             return self._violation(CONTROL_LINE_TOO_LONG)
@@ -310,7 +313,7 @@ class ClientOpParser:
             and (count == 2 or (s3 == e2 + 1 and buffer[e2] == 32))
             and (count < 4 or (s4 == e3 + 1 and buffer[e3] == 32))
             and last_end == line_end
-            and line_end == newline - 1  # there was a CR
+            and buffer[newline - 1] == 13
         )
         if exact and (header_size > 0 or not with_headers):
             self._stop_if(self.handler.on_publish(buffer, s1, e1, reply, reply_end, s2, body, body + header_size, end))
@@ -333,10 +336,9 @@ class ClientOpParser:
         """The same op in exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
         name: bytes = slice_bytes(buffer, subject, subject_end)
         answer: bytes = slice_bytes(buffer, reply, reply_end)
-        # The size is echoed as it was written, leading zeros included.
-        sizes: bytes = slice_bytes(buffer, reply_end, last_end).replace(b"\t", b" ").split(b" ").pop()
-        if header_size > 0:
-            sizes = b"%d %b" % (header_size, sizes)
+        # The sizes are echoed as they were written, leading zeros included.
+        words: list[bytes] = slice_bytes(buffer, reply_end, last_end).split()
+        sizes: bytes = b" ".join(words[-2:]) if header_size > 0 else words.pop()
         head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
         self._rewritten = bytearray(head) + buffer[body : end + 2]
         tail: cython.Py_ssize_t = len(name) + 1
@@ -378,7 +380,7 @@ class ClientOpParser:
             if filled - skip_blanks(buffer, after, filled) > self.max_control_line:
                 return self._violation(CONTROL_LINE_TOO_LONG)
             return -1
-        if newline > after and buffer[newline - 1] == 13:
+        if newline > after and find_byte(buffer, 13, after, newline) >= 0:  # as in _parse_publish
             line_end = newline - 1
         after = skip_blanks(buffer, after, line_end)
         if line_end - after > self.max_control_line:

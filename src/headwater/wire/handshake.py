@@ -5,6 +5,7 @@ the *receiver* assumes: a CONNECT without `verbose` and `pedantic` means both ar
 """
 
 import json as json_documents
+import re
 
 import msgspec
 
@@ -109,11 +110,12 @@ def decode_connect(json: bytes) -> ConnectOptions:
 
 
 def _read_as_go_does(json: bytes) -> dict[str, object]:
-    """What Go's decoder is lenient about: the case of keys, null for "not given", bytes that are no UTF-8.
-
-    Not its depth: beyond the interpreter's recursion limit (some 1,000 levels) a document is refused.
-    """
-    found = json_documents.loads(json.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+    """What Go's decoder is lenient about: the case of keys, null for "not given", bytes that are no UTF-8, any depth."""
+    text = json.decode("utf-8", "replace")
+    try:
+        found = json_documents.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        found = json_documents.loads(_without_depth(text), parse_constant=_refuse_constant)
     if not isinstance(found, dict):
         raise ValueError("not an object")
     known = {field.encode_name for field in msgspec.structs.fields(ConnectOptions)}
@@ -125,6 +127,29 @@ def _read_as_go_does(json: bytes) -> dict[str, object]:
 def _printable(value: object) -> object:
     """JSON can spell half of a surrogate pair, which no other text can hold."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _without_depth(text: str) -> str:
+    """The document with each array and object in it replaced by an empty array: no field of ours holds one.
+
+    Raises ValueError for brackets that do not match. What was between them is not looked at otherwise.
+    """
+    kept: list[str] = []
+    closers: list[str] = []
+    for piece in _BRACKETS.findall(text):
+        if len(closers) <= 1 and not (closers and piece in "[{"):
+            kept.append(piece)
+        if piece in "[{":
+            closers.append("]" if piece == "[" else "}")
+        elif piece in "]}":
+            if not closers or closers.pop() != piece:
+                raise ValueError("a bracket without its counterpart")
+            if len(closers) == 1:
+                kept.append("[]")
+    return "".join(kept)
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|[^][{}"]+|"')
 
 
 def _refuse_constant(name: str) -> object:
