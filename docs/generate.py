@@ -104,9 +104,15 @@ def serve_flags() -> str:
 
 def monitoring_omissions() -> str:
     """The fields of nats-server's pages that ours have not."""
-    from headwater.broker.monitoring import connz, interest, jsz, varz
+    from headwater.broker.monitoring import connz, interest, jsz, routez, varz
 
-    pages = {"/varz": varz.OMITTED, "/connz": connz.OMITTED, "/subsz, /accountz": interest.OMITTED, "/jsz": jsz.OMITTED}
+    pages = {
+        "/varz": varz.OMITTED,
+        "/connz": connz.OMITTED,
+        "/subsz, /accountz": interest.OMITTED,
+        "/jsz": jsz.OMITTED,
+        "/routez": routez.OMITTED,
+    }
     return table(
         ["page", "field", "why it is not there"],
         [[page, f"`{name}`", reason] for page, omitted in pages.items() for name, reason in omitted.items()],

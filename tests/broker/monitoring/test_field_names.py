@@ -41,9 +41,9 @@ PAGES = {
 
 
 def names(document: Any, path: str = "") -> set[str]:
-    """All field names of a document, by path; of a list those of its first element."""
+    """All field names of a document, by path; of a list those of any element."""
     if isinstance(document, list):
-        return names(document[0], path) if document else set()
+        return set().union(*(names(element, path) for element in document))
     if not isinstance(document, dict):
         return set()
     if path in ("http_req_stats", "feature_flags") or path.endswith("metadata"):

@@ -140,17 +140,6 @@ def _statistics(view: View, account: "Account") -> Document:
     }
 
 
-def routez(view: View) -> Document:
-    """/routez: there are no routes."""
-    return {
-        "server_id": view.broker.server_id,
-        "server_name": view.broker.options.server_name or view.broker.server_id,
-        "now": format_time(time.time_ns()),
-        "num_routes": 0,
-        "routes": [],
-    }
-
-
 def leafz(view: View) -> Document:
     """/leafz: there are no leaf nodes."""
     return {"server_id": view.broker.server_id, "now": format_time(time.time_ns()), "leafnodes": 0, "leafs": []}

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from headwater.broker.monitoring.connz import connz, describe
-from headwater.broker.monitoring.interest import accountz, accstatz, gatewayz, leafz, routez, subsz
+from headwater.broker.monitoring.interest import accountz, accstatz, gatewayz, leafz, subsz
 from headwater.broker.monitoring.jsz import healthz, jsz
 from headwater.broker.monitoring.ledger import Ledger
+from headwater.broker.monitoring.routez import routez
 from headwater.broker.monitoring.varz import varz
 from headwater.broker.monitoring.view import View
 from headwater.errors import ConfigError, EnvironmentProblem

@@ -6,6 +6,7 @@ from headwater import __version__
 from headwater.broker.broker import API_LEVEL, COMPATIBLE_VERSION
 from headwater.broker.jetstream.timestamps import format_time
 from headwater.broker.monitoring.ledger import Document
+from headwater.broker.monitoring.routez import cluster_block, route_counts
 from headwater.broker.monitoring.view import View, processors, resident_bytes, uptime
 from headwater.broker.options import BrokerOptions
 
@@ -96,7 +97,14 @@ def _parts(view: View) -> Document:
             "compression": websocket.compression,
             **({"no_tls": True} if websocket.no_tls else {}),
         }
-    return {"cluster": {}, "gateway": {}, "leaf": {}, "mqtt": {}, "websocket": block, "jetstream": _jetstream(view)}
+    return {
+        "cluster": cluster_block(view),
+        "gateway": {},
+        "leaf": {},
+        "mqtt": {},
+        "websocket": block,
+        "jetstream": _jetstream(view),
+    }
 
 
 def _jetstream(view: View) -> Document:
@@ -150,8 +158,7 @@ def counters(view: View) -> Document:
     return {
         "connections": len(sessions),
         "total_connections": register.total if register else 0,
-        "routes": 0,
-        "remotes": 0,
+        **route_counts(view),
         "leafnodes": 0,
         "in_msgs": totals.in_messages,
         "in_bytes": totals.in_bytes,

@@ -1,0 +1,97 @@
+"""/routez: the other brokers of the cluster; and what /varz says of it. OMITTED says which fields are not here, and why."""
+
+import time
+from typing import TYPE_CHECKING
+
+from headwater.broker.jetstream.timestamps import format_duration, format_time
+from headwater.broker.monitoring.ledger import Document
+from headwater.broker.monitoring.view import View
+
+if TYPE_CHECKING:
+    from headwater.broker.cluster.mesh import Peer
+    from headwater.broker.cluster.route import Route
+
+OMITTED = {
+    "routes.start": "when a route began is in the log",
+    "routes.last_activity": "each route is pinged all the time; rtt says how it is",
+    "routes.uptime": "when a route began is in the log",
+    "routes.idle": "as above",
+    "routes.subscriptions_list": "what a peer wants is counted, not listed",
+    "routes.account": "one route carries all accounts",
+    "routes.compression": "routes are not compressed",
+}
+
+_NS = 1_000_000_000
+
+
+def routez(view: View) -> Document:
+    """The answer."""
+    cluster = view.broker.cluster
+    routes = [_route(peer, route) for peer, route in cluster.routes()] if cluster is not None else []
+    document: Document = {
+        "server_id": view.broker.server_id,
+        "server_name": view.broker.options.server_name or view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "num_routes": len(routes),
+        "routes": routes,
+    }
+    options = view.broker.options.cluster
+    if options is not None and options.imports is not None:
+        document["import"] = {"allow": options.imports.allow, "deny": options.imports.deny}
+    if options is not None and options.exports is not None:
+        document["export"] = {"allow": options.exports.allow, "deny": options.exports.deny}
+    return document
+
+
+def _route(peer: "Peer", route: "Route") -> Document:
+    link, outlet = route.link, route.outlet
+    host, _, port = (link.peer if link is not None else "").rpartition(":")
+    document: Document = {
+        "rid": route.number,
+        "remote_id": peer.server_id,
+        "remote_name": peer.name,
+        "did_solicit": bool(route.dialled),
+        "is_configured": bool(peer.configured),
+        "ip": host.strip("[]"),
+        "port": int(port or 0),
+        "pending_size": link.pending if link is not None else 0,
+        "in_msgs": route.in_messages,
+        "in_bytes": route.in_bytes,
+        "out_msgs": outlet.out_messages if outlet is not None else 0,
+        "out_bytes": outlet.out_bytes if outlet is not None else 0,
+        "subscriptions": len(outlet.subscriptions) if outlet is not None else 0,
+    }
+    if route.round_trip:
+        document["rtt"] = format_duration(int(route.round_trip * 1e9) // 1000 * 1000)
+    return document
+
+
+def cluster_block(view: View) -> Document:
+    """`cluster` of /varz; empty without one."""
+    options, cluster = view.broker.options.cluster, view.broker.cluster
+    if options is None or cluster is None:
+        return {}
+    document: Document = {
+        "name": options.name or view.broker.server_id,
+        "addr": options.host,
+        "cluster_port": cluster.port,
+        "auth_timeout": options.auth_timeout or 2,
+        "tls_timeout": options.tls.timeout if options.tls is not None else 2,
+        "pool_size": options.pool_size,
+    }
+    if options.write_deadline:
+        document["write_deadline"] = int(options.write_deadline * _NS)
+    urls = [url.rpartition("@")[2].rpartition("/")[2] for url in options.routes]  # without user and password
+    if urls:
+        document["urls"] = urls
+    if options.tls is not None:
+        document |= {"tls_required": True, "tls_verify": True}
+    return document
+
+
+def route_counts(view: View) -> Document:
+    """`routes` and `remotes` of /varz."""
+    cluster = view.broker.cluster
+    if cluster is None:
+        return {"routes": 0, "remotes": 0}
+    return {"routes": len(cluster.routes()), "remotes": len(cluster.peers)}
