@@ -7,6 +7,10 @@
                      │
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
 
+A small batch is written in the loop itself while the disk is quick: handing it to a thread and hearing back costs more
+than an fdatasync of 60 us. As soon as one took long, writes go to the thread until they are quick again; so a slow disk
+holds up the broker's other clients once, not always.
+
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds whatever the executor's size.
 With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
 fdatasync. Nothing waits to make a batch larger.
@@ -22,6 +26,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from time import perf_counter
 from typing import NamedTuple
 
 from headwater.errors import StorageError, WriteFailed
@@ -30,6 +35,9 @@ from headwater.streams.log import Log, StagedBatch, Upkeep
 logger = logging.getLogger(__name__)
 
 DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
+INLINE_BYTES = 16 << 10  # a larger batch gains from being written while the next one fills
+QUICK = 0.0005  # seconds; the running mean of a write's time up to which the loop waits for it
+SLOW = 0.002  # seconds; one write that took longer sends the next ones to the thread
 MAX_STAGED_BYTES = 128 << 20  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
 
 
@@ -83,6 +91,7 @@ class Committer:
         self._delayed: asyncio.TimerHandle | None = None
         self._erase: deque[int] = deque()
         self._upkeep_wanted = False
+        self._mean = 0.0  # of the time that writes of small batches took lately
 
     @property
     def busy(self) -> bool:
@@ -153,19 +162,36 @@ class Committer:
         if batch is None:
             self._finish(None, None)
             return
-        if self._executor is None:
-            self._write_here(batch)
+        small = batch.size <= INLINE_BYTES
+        if self._executor is None or (small and self._mean <= QUICK):
+            self._write_here(batch, small)
             return
-        future = self._loop.run_in_executor(self._executor, self._log.write, batch)
-        future.add_done_callback(lambda done: self._finish(batch, done.exception()))
+        future = self._loop.run_in_executor(self._executor, self._timed_write, batch)
+        future.add_done_callback(lambda done: self._written(batch, small, done))
 
-    def _write_here(self, batch: StagedBatch) -> None:
+    def _timed_write(self, batch: StagedBatch) -> float:
+        """Blocking; returns the seconds that it took."""
+        begun = perf_counter()
+        self._log.write(batch)
+        return perf_counter() - begun
+
+    def _write_here(self, batch: StagedBatch, small: bool) -> None:
         try:
-            self._log.write(batch)
+            self._note_time(self._timed_write(batch), small)
         except StorageError as error:
             self._finish(batch, error)
         else:
             self._finish(batch, None)
+
+    def _written(self, batch: StagedBatch, small: bool, done: "asyncio.Future[float]") -> None:
+        error = done.exception()
+        if error is None:
+            self._note_time(done.result(), small)
+        self._finish(batch, error)
+
+    def _note_time(self, seconds: float, small: bool) -> None:
+        if small:
+            self._mean = seconds if seconds > SLOW else 0.75 * self._mean + 0.25 * seconds
 
     def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
         items, self.writing = self.writing, []

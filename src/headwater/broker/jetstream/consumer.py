@@ -127,6 +127,15 @@ class Consumer:
             self._in_order.append(sequence)
         return consumer_sequence
 
+    def deliver_run(self, last: int, count: int) -> None:
+        """`count` messages up to sequence `last` went out for the first time, to somebody who acknowledges none."""
+        self.delivered_consumer += count
+        self.delivered_stream = last
+        self.position = last + 1
+        self.num_pending -= count
+        self.floor_consumer = self.delivered_consumer
+        self.floor_stream = last
+
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
         """The redelivery that `next_redelivery` named goes out; returns (consumer sequence, count of deliveries)."""
         self._redeliveries.popleft()

@@ -59,6 +59,7 @@ class Contents:
         self.log = log
         self.config = config
         self.size_of = memory_size if config.storage == "memory" else stored_size
+        self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)
         self._limits = limits_of(config)
         self._on_removed = on_removed
@@ -113,6 +114,11 @@ class Contents:
         self.enforce(now)
 
     # ── what comes in ──
+
+    @property
+    def keeps_no_history(self) -> bool:
+        """Whether `added` does no more than `subjects.add`, for a message without particulars."""
+        return not self.subjects.with_history
 
     def refusal(self, subject: bytes, size: int, in_flight: int, in_flight_bytes: int, of_subject: int) -> str:
         """Why "discard new" refuses one more message; "" when it does not. `of_subject`: in flight to this subject."""

@@ -124,6 +124,7 @@ class DeliveringConsumer(ABC):
 
     def start(self) -> None:
         """Nothing is delivered before this: whoever makes a push consumer hears first how much is pending."""
+        self._wake()
 
     # ── what the API asks and changes ──
 

@@ -91,10 +91,10 @@ class Waiting:
         self.next_heartbeat = now + self.heartbeat if self.heartbeat else 0
         self.delivered = 0
 
-    def took(self, size: int, now: int) -> bool:
-        """Count one delivery of `size` bytes; True when the request is full."""
-        self.delivered += 1
-        self.remaining -= 1
+    def took(self, size: int, now: int, count: int = 1) -> bool:
+        """Count `count` deliveries of `size` bytes together; True when the request is full."""
+        self.delivered += count
+        self.remaining -= count
         if self.heartbeat:
             self.next_heartbeat = now + self.heartbeat
         if self.max_bytes:

@@ -58,6 +58,7 @@ from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log, StoredRecord
 
 logger = logging.getLogger(__name__)
+_new_tuple = tuple.__new__  # makes an Item in a third of the time that its constructor takes
 
 MOST_DELETED_SHOWN = 100_000  # sequences in the answer to a STREAM.INFO with deleted_details
 SHORTEST_EXPIRY_TIMER = 0.01  # seconds
@@ -105,6 +106,7 @@ class Stream:
         self._expiry_at = 0
         self._republisher = Republisher.of(record.config)
         self._ack_head = b'{"stream":%s,"seq":' % msgspec.json.encode(record.config.name)
+        self._is_plain = _is_plain(record.config)
 
     # ── life ──
 
@@ -162,6 +164,10 @@ class Stream:
         resubscribe = config.subjects != self.config.subjects
         self.config = config
         self._republisher = Republisher.of(config)
+        self._is_plain = _is_plain(config)
+        unwritten = self._unwritten()
+        self._in_flight = sum(1 for item in unwritten if item.subject)
+        self._in_flight_bytes = sum(item.size for item in unwritten)
         if resubscribe and self._router is not None:
             self._unsubscribe()
             self._subscribe()
@@ -262,6 +268,18 @@ class Stream:
         """A message on one of our subjects: store it, and answer when it is durable."""
         committer = self._committer
         assert committer is not None
+        if self._is_plain and not header_block and not committer.full:  # nothing to look at: the way of most messages
+            try:
+                offset = self.log.stage(subject, b"", payload, self._clock_ns())
+            except StorageError as error:
+                self._refuse(reply, _store_error(error))
+                return
+            self._last_message_id = b""
+            sequence = offset + 1  # sequence_of, without the call
+            ack = b"%b%d}" % (self._ack_head, sequence) if reply else b""
+            size = self.contents.overhead + len(subject) + len(payload)
+            committer.add(_new_tuple(Item, (reply, ack, subject, sequence, size, b"", None)))
+            return
         config = self.config
         if config.no_ack:
             reply = b""
@@ -299,8 +317,9 @@ class Stream:
             self._refuse(reply, _store_error(error))
             return
         sequence = sequence_of(offset)
-        self._in_flight += 1
-        self._in_flight_bytes += size
+        if config.discard == "new":
+            self._in_flight += 1
+            self._in_flight_bytes += size
         self._last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, now)
@@ -365,19 +384,20 @@ class Stream:
         first = 0
         stored = 0
         special: list[Item] = []
-        publish, added = router.publish, contents.added
+        publish, added = router.publish, self.subjects.add if contents.keeps_no_history else contents.added
         for item in items:
             reply, ack, subject, sequence, size, _, particulars = item
             if subject:
                 first = first or sequence
                 stored += 1
                 added(subject, sequence, size)
-                self._in_flight_bytes -= size
                 if particulars is not None:
                     special.append(item)
             if reply:
                 publish(reply, b"", b"", ack)
-        self._in_flight -= stored
+        if self.config.discard == "new":
+            self._in_flight = max(0, self._in_flight - stored)
+            self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
         if special:
             self._attend_to(special)
         if stored:
@@ -405,9 +425,10 @@ class Stream:
         assert self._committer is not None
         refusal = _store_error(error)
         lost = {item.sequence for item in items if item.subject}
-        self._in_flight -= len(lost)
+        if self.config.discard == "new":
+            self._in_flight = max(0, self._in_flight - len(lost))
+            self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
         for item in items:
-            self._in_flight_bytes -= item.size
             if item.message_id:
                 self._duplicates.withdraw(item.message_id)
         for item in items:
@@ -507,6 +528,11 @@ class Stream:
             self.enforce()
         except StorageError as error:
             logger.error("stream_cannot_expire stream=%s reason=%s", self.name, error)
+
+
+def _is_plain(config: StreamConfig) -> bool:
+    """Whether a message without headers needs no look at the configuration."""
+    return not config.no_ack and config.max_msg_size <= 0 and config.discard == "old" and config.republish is None
 
 
 def _decode_document(document: bytes | None) -> StreamDocument | None:
