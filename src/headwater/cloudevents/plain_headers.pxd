@@ -15,6 +15,6 @@ cpdef object write_plain(CloudEvent event, bytes more)
 cdef bytes _new_bytes(Py_ssize_t size)
 @cython.locals(read="const unsigned char *", offset=Py_ssize_t)
 cdef Py_ssize_t _put(unsigned char *text, Py_ssize_t at, bytes piece) noexcept
-@cython.locals(letter=Py_UCS4, character=Py_ssize_t)
+@cython.locals(read="const unsigned char *", offset=Py_ssize_t)
 cdef Py_ssize_t _put_visible(unsigned char *text, Py_ssize_t at, str value) noexcept
 cdef object _write_interpreted(dict attributes, bytes more)

@@ -17,6 +17,7 @@ from headwater.cloudevents.event import DataKind, is_json_type
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.cpython.unicode import PyUnicode_1BYTE_DATA, PyUnicode_KIND
     from cython.cimports.headwater.cloudevents.event import CloudEvent, make_event
     from cython.cimports.headwater.cloudevents.plain_text import REQUIRED, core_index, set_core
 else:
@@ -176,13 +177,15 @@ def _put(text: Writable, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize
 
 def _put_visible(text: Writable, at: cython.Py_ssize_t, value: str) -> cython.Py_ssize_t:
     """Writes a value at `at`; offset behind it, or -1 for one that does not stand for itself."""
-    for letter in value:
-        character = ord(letter)
-        if character <= 0x20 or character > 0x7E or character == 0x25 or character == 0x22:
+    if cython.compiled:
+        if PyUnicode_KIND(value) != 1:  # it has characters above U+00FF
             return -1
-        text[at] = character
-        at += 1
-    return at
+        read = PyUnicode_1BYTE_DATA(value)
+        for offset in range(len(value)):
+            if read[offset] <= 0x20 or read[offset] > 0x7E or read[offset] == 0x25 or read[offset] == 0x22:
+                return -1
+            text[at + offset] = read[offset]
+    return at + len(value)
 
 
 def _write_interpreted(attributes: Attributes, more: bytes) -> bytes | None:
