@@ -118,6 +118,7 @@ def test_connections_beyond_the_limit_are_refused_and_others_served() -> None:
     async def conversation(broker: Broker) -> None:
         first = await connect(broker)
         reader, _ = await dial(broker)
+        assert (await reader.readline()).startswith(b"INFO ")
         assert await reader.read() == b"-ERR 'maximum connections exceeded'\r\n"
         assert await first.ask(b"") == b""
 

@@ -89,12 +89,12 @@ def test_a_client_is_greeted_with_info() -> None:
     assert json.loads(link.said()[5:])["headers"] is True
 
 
-def test_a_client_too_many_is_told_so_in_place_of_info() -> None:
+def test_a_client_too_many_is_told_so_behind_info() -> None:
     desk = Desk()
     desk.register.room = 0
     session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
     session.attach(link)  # type: ignore[arg-type]
-    assert link.said() == b"-ERR 'maximum connections exceeded'\r\n"
+    assert link.said() == encode_info(ServerInfo(headers=True)) + b"-ERR 'maximum connections exceeded'\r\n"
     assert link.closed
 
 

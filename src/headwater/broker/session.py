@@ -109,6 +109,7 @@ class Session(ClientOpHandler):
         self.link = link
         self.outlet = Outlet(link, link.output)
         if not self.sessions.admit(self):
+            self.outlet.output.append(self.sessions.greeting(self))
             self._end(error_texts.MAXIMUM_CONNECTIONS)
             return
         unasked = self.gate.unasked(self.connection_type)
@@ -335,14 +336,15 @@ class Session(ClientOpHandler):
         self.sessions.admitted(self)
         if options.protocol not in (0, PROTOCOL_DYNAMIC):
             return self._end(error_texts.INVALID_CLIENT_PROTOCOL)
-        if options.no_responders and not options.headers:
+        headers = options.headers and not self.sessions.options.no_header_support
+        if options.no_responders and not headers:
             return self._end(error_texts.NO_RESPONDERS_NEEDS_HEADERS)
         self.verbose = options.verbose
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
         self.protocol = options.protocol
         self.name = options.name
-        self.parser.headers = self.outlet.headers = options.headers and not self.sessions.options.no_header_support
+        self.parser.headers = self.outlet.headers = headers
         self.outlet.echo = options.echo
         self.parser.awaiting_connect = False
         self._acknowledge()

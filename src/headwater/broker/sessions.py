@@ -1,6 +1,6 @@
 """The register of connected clients: who is in, what they are greeted with, and the timers that watch over them.
 
-One timer for all, not one per client: a sweep each `SWEEP_SECONDS` sends pings that are due and ends clients that take
+One timer for all, not one per client: a sweep each `SWEEP_SECONDS` at most sends pings that are due and ends clients that take
 no bytes for `write_deadline`. Holding a publisher back is bounded (`STALL_SECONDS` per read), and is not done for the
 sake of a receiver that took nothing since the last time: one stuck client must not slow those who publish to others.
 A client that still has to show who it is has a timer of its own, and so has one whose credentials expire.
@@ -88,6 +88,7 @@ class Sessions:
         self._reads: dict[int, int] = {}  # how much a client had said when its ping was last considered
         self._progress: dict[Link, Progress] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._pace = min(SWEEP_SECONDS, options.ping_interval, options.write_deadline / 2)
         self._sweeper: asyncio.TimerHandle | None = None
         self._password_threads: ThreadPoolExecutor | None = None
 
@@ -103,17 +104,17 @@ class Sessions:
 
     def admit(self, session: Session) -> bool:
         """Register a new client; False when the broker is full or closing."""
-        if len(self._sessions) >= self.options.max_connections:
-            return False
         self.total += 1
         session.client_id = self.total
+        if len(self._sessions) >= self.options.max_connections:
+            return False
         self._sessions[session.client_id] = session
         self._next_ping[session.client_id] = self.clock() + min(FIRST_PING_SECONDS, self.options.ping_interval)
         if session.gate.asks_for_signature:
             session.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
         self.start_authentication(session, seconds_before=self.options.tls.timeout if self.options.tls else 0.0)
         if self._sweeper is None:
-            self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+            self._sweeper = self._loop.call_later(self._pace, self._sweep)
         if self.observer is not None:
             self.observer.arrived(session)
         return True
@@ -298,7 +299,7 @@ class Sessions:
 
     def _sweep(self) -> None:
         now = self.clock()
-        self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep) if self._sessions else None
+        self._sweeper = self._loop.call_later(self._pace, self._sweep) if self._sessions else None
         for session in list(self._sessions.values()):
             if session.link is None:
                 continue
