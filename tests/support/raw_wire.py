@@ -60,7 +60,11 @@ class RawLink:
         self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_TIMEOUT)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._unread = bytearray()
-        self.greeting = self.hear_line()
+        try:
+            self.greeting = self.hear_line()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -1,9 +1,10 @@
 """The register of connected clients: who is in, what they are greeted with, and the timers that watch over them.
 
-One timer for all, not one per client: a sweep each `SWEEP_SECONDS` at most sends pings that are due and ends clients that take
-no bytes for `write_deadline`. Holding a publisher back is bounded (`STALL_SECONDS` per read), and is not done for the
-sake of a receiver that took nothing since the last time: one stuck client must not slow those who publish to others.
-A client that still has to show who it is has a timer of its own, and so has one whose credentials expire.
+One timer for all, not one per client: a sweep, at most `SWEEP_SECONDS` after the last, sends pings that are due and ends
+clients that take no bytes for `write_deadline`. Holding a publisher back is bounded (`STALL_SECONDS` per read), and is
+not done for the sake of a receiver that took nothing since the last time: one stuck client must not slow those who
+publish to others. A client that still has to show who it is has a timer of its own, and so has one whose credentials
+expire.
 """
 
 import asyncio
