@@ -123,7 +123,7 @@ def test_a_modern_exchange_is_read_and_written_again(client: str, exchange: Exch
 
 def request_again(found: vsr_frames.Request, code: Code, body: bytes) -> bytes:
     checksum = int.from_bytes(found.checksum, "little")
-    return vsr_frames.request(code, body, found.client, found.number, found.login, checksum)
+    return vsr_frames.request(code, len(body), found.client, found.number, found.login, checksum)
 
 
 def test_the_request_checksum_is_the_hash_of_the_body_where_it_is_one() -> None:

@@ -98,11 +98,11 @@ def _size(buffer: bytes | bytearray, at: int, filled: int, command: int, limit: 
     return int(size)
 
 
-def request(code: Code, body: bytes, client: bytes, number: int, login: int, checksum: int = 0) -> bytes:
+def request(code: Code, body_size: int, client: bytes, number: int, login: int, checksum: int = 0) -> bytes:
     """The header of a request; the body follows it."""
     operation = OPERATION_OF.get(code, NON_REPLICATED)
     sent = code if operation == NON_REPLICATED else 0
-    size = HEADER_SIZE + len(body)
+    size = HEADER_SIZE + body_size
     return _REQUEST_OUT.pack(size, REQUEST, client, checksum.to_bytes(16, "little"), number, operation, login, 0, sent)
 
 
