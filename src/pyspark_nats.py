@@ -7,14 +7,20 @@ it is used.
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
 class DefaultSource(DataSource):
-    """JetStream streams; `headwater.spark.options` lists the options."""
+    """JetStream streams; `headwater.spark.options` and `sink_options` list the options."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -34,3 +40,9 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         return self._source.stream_reader(schema)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        return self._source.writer(schema, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        return self._source.stream_writer(schema, overwrite)

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import nats
 from nats.js import JetStreamContext
-from nats.js.api import StreamConfig
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 Message = tuple[str, dict[str, str] | None, bytes]
 
@@ -24,15 +25,34 @@ def with_jetstream(url: str, work: Callable[[JetStreamContext], Coroutine[None, 
     asyncio.run(main())
 
 
-def fill(url: str, stream: str, subjects: Sequence[str], messages: Sequence[Message]) -> None:
+def fill(url: str, stream: str, subjects: Sequence[str], messages: Sequence[Message], **config: Any) -> None:
     """Create `stream`, if it is not there, and publish `messages` to it in order."""
 
     async def work(jetstream: JetStreamContext) -> None:
-        await jetstream.add_stream(StreamConfig(name=stream, subjects=list(subjects)))
+        await jetstream.add_stream(StreamConfig(name=stream, subjects=list(subjects), **config))
         acks = [await jetstream.publish_async(s, payload, headers=headers) for s, headers, payload in messages]
         await asyncio.gather(*acks)
 
     with_jetstream(url, work)
+
+
+def stored(url: str, stream: str) -> list[tuple[str, dict[str, str], bytes]]:
+    """Subject, headers and payload of every message in a stream, in order."""
+    messages: list[tuple[str, dict[str, str], bytes]] = []
+
+    async def work(jetstream: JetStreamContext) -> None:
+        held = (await jetstream.stream_info(stream)).state.messages
+        if not held:
+            return
+        subscription = await jetstream.pull_subscribe(
+            "", stream=stream, config=ConsumerConfig(ack_policy=AckPolicy.NONE)
+        )
+        while len(messages) < held:
+            fetched = await subscription.fetch(min(500, held - len(messages)), timeout=10)
+            messages.extend((message.subject, dict(message.headers or {}), message.data) for message in fetched)
+
+    with_jetstream(url, work)
+    return messages
 
 
 def numbered(prefix: str, count: int, start: int = 0) -> list[Message]:

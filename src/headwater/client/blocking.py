@@ -236,11 +236,14 @@ class BlockingClient:
             raise JetStreamError(code, int(problem.get("err_code", 0)), detail)
         return decoded
 
-    def subscribe(self) -> tuple[int, str]:
-        """A new inbox and the sid under which its messages come. They are the caller's to `feed`."""
+    def subscribe(self, *, tokens: bool = False) -> tuple[int, str]:
+        """A new inbox and the sid under which its messages come; with `tokens`, those to `<inbox>.<any token>`.
+
+        They are the caller's to `feed`.
+        """
         self._last_sid += 1
         inbox = f"_INBOX.{secrets.token_hex(11)}"
-        self._writer.subscribe(inbox, "", self._last_sid)
+        self._writer.subscribe(f"{inbox}.*" if tokens else inbox, "", self._last_sid)
         self.flush()
         return self._last_sid, inbox
 

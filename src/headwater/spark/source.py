@@ -1,19 +1,29 @@
-"""`format("nats")`: options in, readers out."""
+"""`format("nats")`: options in, readers and writers out."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from pyspark.sql.types import StructType
 
-from headwater.spark.options import parse_options
+from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
+from headwater.spark.sink import BatchSink, StreamSink, prepared
 
 
 class JetStreamSource:
-    """A JetStream stream as Spark sees it. Raises ConfigError for wrong options, before anything connects."""
+    """A JetStream stream as Spark sees it. Raises ConfigError for wrong options, before anything connects.
+
+    Spark makes one of these for reading and for writing alike, and the two have different options: which they are is
+    known when the first question comes.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = parse_options(options)
+        self._given = dict(options)
+
+    @cached_property
+    def _options(self) -> SourceOptions:
+        return parse_options(self._given)
 
     def schema(self) -> StructType:
         return source_schema(self._options)
@@ -23,3 +33,9 @@ class JetStreamSource:
 
     def stream_reader(self, schema: StructType) -> JetStreamStreamReader:
         return JetStreamStreamReader(self._options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        return BatchSink(prepared(self._given, schema, overwrite))
+
+    def stream_writer(self, schema: StructType, overwrite: bool) -> StreamSink:
+        return StreamSink(prepared(self._given, schema, overwrite))

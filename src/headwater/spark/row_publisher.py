@@ -1,0 +1,234 @@
+"""Publishes the rows of one task, many at a time, until every one of them is taken: the executor's part of the sink.
+
+    rows ─▶ ops, in blocks ─▶ server        up to `window` rows (and `INFLIGHT_BYTES`) without an acknowledgement
+      ▲                         │
+      └── lost, or silent ◀─────┴─▶ acknowledgements by row number
+
+A batch is done when each of its rows is acknowledged. After a lost connection those that are not are published again;
+with message ids the stream drops the ones that it has already, without ids it may then have them twice. It gives up
+when no row was acknowledged for `writeTimeout`: a broker that restarts costs a job time and nothing else. An answer that
+refuses a row (a stream that is full, a limit) ends the task, with the server's words.
+
+To core NATS nothing is acknowledged; there the PONG to a PING behind the last row says that the server has read all.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from headwater.client.blocking import BlockingClient, server_error
+from headwater.errors import (
+    AuthorizationError,
+    HeadwaterError,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TransportError,
+)
+from headwater.net.blocking import deadline_after
+from headwater.spark import connections
+from headwater.spark.sink_options import SinkOptions
+from headwater.wire.row_frames import AckCounter, RowFrames, Rows
+from headwater.wire.server_ops import ServerOpParser
+
+logger = logging.getLogger(__name__)
+
+BLOCK_ROWS = 500  # rows written before the socket is looked at
+BLOCK_BYTES = 256 << 10
+INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB that wait to be stored
+ACK_SECONDS = 5.0  # without a word from the server, after which the connection is given up
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
+TRANSIENT_CODES = (429, 503)  # of an acknowledgement: too many at once; starting, electing, out of resources
+STORE_FAILED = 10077  # err_code of one that is 503 and will not pass: the stream is full, or its disk
+
+
+@dataclass(slots=True)
+class Published:
+    """What a task has done: rows that are stored or sent, and how many of them the stream had already."""
+
+    rows: int = 0
+    duplicates: int = 0
+    streams: set[str] = field(default_factory=set)
+
+
+Check = Callable[[BlockingClient, str], None]  # (client, stream)
+CheckDuplicates = Callable[[BlockingClient, Rows, list[tuple[int, bytes]]], None]
+
+
+class RowPublisher:
+    """One task's publisher. `check_stream` is called with each stream that acknowledges, once its first rows are in;
+    `check_duplicates` with the rows that a stream says it had already."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        check_stream: Check | None = None,
+        check_duplicates: CheckDuplicates | None = None,
+    ) -> None:
+        self.done = Published()
+        self._options = options
+        self._check_stream = check_stream
+        self._check_duplicates = check_duplicates
+        self._client: BlockingClient | None = None
+
+    def publish(self, rows: Rows) -> None:
+        """Publish all of `rows`, which are in order as far as nothing goes wrong.
+
+        Raises SubjectError, HeaderError or PayloadTooLarge for a row that cannot be sent, JetStreamError for one that is
+        refused, AuthorizationError for one that is not allowed, and the last TransportError, RequestTimeout or
+        NoResponders when the server stays away.
+        """
+        counter = AckCounter(0, b"", rows.rows)
+        attempt = self._store if self._options.target == "jetstream" else self._send
+        failures = 0
+        give_up = time.monotonic() + self._options.write_timeout
+        while counter.count < rows.rows:
+            before = counter.count
+            try:
+                client = self.client(fresh=failures > 0)
+                attempt(client, rows, counter)
+                self._settle(client, rows, counter)
+            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
+                self.close()
+                if isinstance(error, JetStreamError) and not may_pass(error):
+                    raise
+                if counter.count > before:
+                    failures, give_up = 0, time.monotonic() + self._options.write_timeout
+                if time.monotonic() > give_up:
+                    raise
+                logger.warning("rows_published_again left=%d: %s", rows.rows - counter.count, error)
+                time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
+                failures += 1
+            except BaseException:
+                self.close()
+                raise
+        self.done.rows += rows.rows
+        self.done.duplicates += len(counter.duplicates)
+
+    def finish(self) -> Published:
+        """Keep the connection for the next task."""
+        if self._client is not None:
+            connections.give_back(self._options.server, self._client)
+            self._client = None
+        return self.done
+
+    def close(self) -> None:
+        """Give up the connection: what is still to come on it would meet the wrong reader."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def client(self, *, fresh: bool = False) -> BlockingClient:
+        """The connection, made where there is none."""
+        if self._client is None:
+            self._client = connections.take(self._options.server, self._options.write_timeout, fresh=fresh)
+        return self._client
+
+    def _store(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
+        """Publish what is not acknowledged yet, and wait until it is."""
+        sid, inbox = client.subscribe(tokens=True)
+        prefix = f"{inbox}.".encode()
+        counter.listen(sid, prefix)
+        frames = RowFrames(client.output, rows, prefix, client.info.max_payload)
+        parser = ServerOpParser(counter)
+        most = inflight(rows, self._options.window)
+        waiting, row = 0, 0
+        filling = True  # up to `most`, then wait until half of them are acknowledged: no op in a segment of its own
+        heard = time.monotonic()
+        while counter.count < rows.rows:
+            before = counter.count
+            if filling:
+                last = min(rows.rows, row + min(BLOCK_ROWS, most - waiting))
+                while row < last and client.output.size < BLOCK_BYTES:
+                    if not counter.acked[row]:
+                        frames.append(row)
+                        waiting += 1
+                    row += 1
+                client.flush()
+                filling = row < rows.rows and waiting < most
+            client.feed(parser, deadline_after(0 if filling else ACK_SECONDS))
+            client.pong(counter.answered_pings())
+            raise_refusal(counter)
+            if counter.count > before:
+                waiting -= counter.count - before
+                filling = filling or (row < rows.rows and waiting <= most // 2)
+                heard = time.monotonic()
+            elif time.monotonic() - heard > ACK_SECONDS:
+                raise RequestTimeout(f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s")
+        client.unsubscribe(sid)
+
+    def _send(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
+        """Publish all, and wait until the server has read it."""
+        frames = RowFrames(client.output, rows, b"", client.info.max_payload)
+        parser = ServerOpParser(counter)
+        for row in range(rows.rows):
+            frames.append(row)
+            if client.output.size >= BLOCK_BYTES:
+                client.flush()
+                client.feed(parser, deadline_after(0))
+                client.pong(counter.answered_pings())
+                raise_refusal(counter)
+        expected = counter.pongs + 1
+        client.ping()
+        deadline = deadline_after(ACK_SECONDS)
+        while counter.pongs < expected:
+            if not client.feed(parser, deadline):
+                raise RequestTimeout(f"no PONG behind {rows.rows} rows within {ACK_SECONDS:g} s")
+            client.pong(counter.answered_pings())
+            raise_refusal(counter)
+        counter.settle()
+
+    def _settle(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
+        """Look at what the acknowledgements said beside yes."""
+        if counter.sample:
+            stream = str(msgspec.json.decode(counter.sample, type=dict[str, Any]).get("stream", ""))
+            if stream not in self.done.streams:
+                self.done.streams.add(stream)
+                if self._check_stream is not None:
+                    self._check_stream(client, stream)
+        if counter.duplicates and self._check_duplicates is not None:
+            self._check_duplicates(client, rows, counter.duplicates)
+
+
+def inflight(rows: Rows, window: int) -> int:
+    """How many rows may wait for their acknowledgement: `window`, fewer when they are large, at least one."""
+    if rows.payloads is None or not rows.rows:
+        return window
+    mean = max(1, (rows.payloads.offsets[-1] - rows.payloads.offsets[0]) // rows.rows)
+    return max(1, min(window, INFLIGHT_BYTES // mean))
+
+
+def may_pass(error: JetStreamError) -> bool:
+    return error.code in TRANSIENT_CODES and error.err_code != STORE_FAILED
+
+
+def raise_refusal(counter: AckCounter) -> None:
+    """Raise what the server said instead of yes, if it did."""
+    if counter.violation is not None:
+        raise TransportError(f"the server broke the protocol: {counter.violation}") from counter.violation
+    if counter.errors:
+        said = server_error(counter.errors[0])
+        # What is not about our rights is about this connection: a shutdown, a stale connection, a slow consumer.
+        raise said if isinstance(said, AuthorizationError) else TransportError(str(said))
+    if counter.refused:
+        row, answer = counter.refused[0]
+        if not answer:
+            raise NoResponders(
+                f"no stream takes the subject of row {row} of the batch",
+                hint="create a stream for it, or target=core for subscribers alone",
+            )
+        raise refusal(row, answer)
+
+
+def refusal(row: int, answer: bytes) -> HeadwaterError:
+    """The error in a stream's answer to a row."""
+    try:
+        problem = msgspec.json.decode(answer, type=dict[str, Any])["error"]
+        code, number, words = int(problem["code"]), int(problem.get("err_code", 0)), str(problem["description"])
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return TransportError(f"row {row} of the batch was answered with {answer[:80]!r}")
+    return JetStreamError(code, number, f"row {row} of the batch was refused: {words}")

@@ -1,0 +1,144 @@
+"""`df.write.format("nats")` and `writeStream.format("nats")`: record batches in, messages out.
+
+Spark pickles a writer where the query is planned and calls `write` for each task on an executor; `commit` and `abort` run
+where it was planned. A message that is acknowledged is stored, so there is nothing left to commit, and nothing that an
+abort could take back: what makes a second attempt harmless are the message ids.
+
+    streaming   <query>/<batch>/<partition>/<row>      the query's id lies in its checkpoint, and survives restarts
+    batch       <random>/<partition>/<row>             the same for every attempt of a task of this job
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from headwater.client.blocking import BlockingClient
+from headwater.errors import ConfigError
+from headwater.spark import connections
+from headwater.spark.row_publisher import Published, RowPublisher
+from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
+from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
+from headwater.spark.sink_rows import rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+SPARKS_OWN = (
+    "checkpointlocation",
+    "queryname",
+    "asyncprogresstrackingenabled",
+    "asyncprogresstrackingcheckpointintervalms",
+    "asyncprogresstrackingoverridesinksupportcheck",
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Written(WriterCommitMessage):
+    """What one task did."""
+
+    def __init__(self, done: Published) -> None:
+        self.rows = done.rows
+        self.duplicates = done.duplicates
+
+
+def write_partition(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, job: str, returning: bool) -> Written:
+    """Publish the rows of one task. `job` begins the message ids; `returning`: an earlier attempt may be long ago."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    prefix = f"{job}/{partition}/".encode() if options.exactly_once else b""
+
+    def check_stream(client: BlockingClient, stream: str) -> None:
+        check_window(client, stream, options)
+
+    exactly_once = options.exactly_once
+    publisher = RowPublisher(options, check_stream if exactly_once else None, check_order if exactly_once else None)
+    try:
+        start = 0
+        for batch in batches:
+            if start == 0 and returning and exactly_once:
+                client = publisher.client()
+                if stream := target_stream(client, options):
+                    check_return(client, stream, f"{job}/".encode())
+            if batch.num_rows:
+                publisher.publish(rows_of(batch, options, prefix, start))
+            start += batch.num_rows
+    except BaseException:
+        publisher.close()
+        raise
+    return Written(publisher.finish())
+
+
+def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> SinkOptions:
+    """The options, and what can be checked before a row is there: columns, and the stream, if it is named.
+
+    Spark hands over its own options of a streaming query as well.
+    """
+    options = parse_sink_options({name: value for name, value in given.items() if name.lower() not in SPARKS_OWN})
+    check_columns(schema, options)
+    if overwrite:
+        raise ConfigError("a stream is appended to, never overwritten", hint='.mode("append")')
+    check_before(options)
+    return options
+
+
+def check_before(options: SinkOptions) -> None:
+    """Raises ConfigError for a named stream that does not remember long enough."""
+    if not options.stream or not options.exactly_once:
+        return
+    client = connections.take(options.server, options.write_timeout)
+    try:
+        check_window(client, options.stream, options)
+    finally:
+        client.close()
+
+
+class BatchSink(DataSourceArrowWriter):
+    """`df.write`."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._job = uuid.uuid4().hex
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        return write_partition(iterator, self._options, self._job, returning=False)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _report("rows_written", messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        _report("rows_written_by_a_failed_job", messages)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """`df.writeStream`."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        return write_partition(iterator, self._options, f"{query}/{batch}", returning=True)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _report(f"batch_written batch={batchId}", messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        _report(f"batch_failed batch={batchId}", messages)
+
+
+def _report(event: str, messages: list[WriterCommitMessage | None]) -> None:
+    done = [message for message in messages if isinstance(message, Written)]
+    rows, duplicates = sum(each.rows for each in done), sum(each.duplicates for each in done)
+    logger.info("%s rows=%d duplicates=%d", event, rows, duplicates)

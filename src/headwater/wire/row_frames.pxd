@@ -1,0 +1,69 @@
+cimport cython
+from headwater.wire.memory cimport OutputBuffer
+from headwater.wire.server_ops cimport ServerOpHandler
+
+cdef bytes CRLF
+cdef bytes MSG_ID_LINE
+cdef bytes VERSION_LINE
+cdef bytes ERROR_MEMBER
+cdef bytes DUPLICATE_MEMBER
+cdef tuple INSTRUCTIONS
+
+cdef bint is_one_line(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cdef bint is_header_name(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cdef bint is_instruction(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+
+@cython.final
+cdef class TextReader:
+    cdef bytearray data
+    cdef int[::1] ends
+    cdef Py_ssize_t rows
+
+@cython.final
+cdef class RowFrames:
+    cdef readonly Py_ssize_t rows
+    cdef Py_ssize_t limit
+    cdef OutputBuffer output
+    cdef OutputBuffer block
+    cdef bytes inbox
+    cdef TextReader subjects
+    cdef bytes subject
+    cdef TextReader payloads
+    cdef TextReader blocks
+    cdef int[::1] entry_ends
+    cdef TextReader names
+    cdef int[::1] list_ends
+    cdef TextReader values
+    cdef TextReader ids
+    cdef bytes id_prefix
+    cdef long long id_start
+    cdef bytes lines
+    cdef bint with_map
+    cdef set known
+    cdef bytes last
+    cpdef Py_ssize_t append(self, Py_ssize_t row) except? -1
+    cdef int subject_of(self, Py_ssize_t row) except? -1
+    cdef int block_of(self, Py_ssize_t row) except? -1
+    cdef int map_lines(self, Py_ssize_t row) except? -1
+    cdef int message_id(self, Py_ssize_t row) except? -1
+
+@cython.final
+cdef class AckCounter(ServerOpHandler):
+    cdef readonly Py_ssize_t sid
+    cdef readonly Py_ssize_t rows
+    cdef readonly Py_ssize_t count
+    cdef readonly bytearray acked
+    cdef readonly list duplicates
+    cdef readonly list refused
+    cdef readonly list errors
+    cdef readonly object violation
+    cdef readonly bytes sample
+    cdef readonly Py_ssize_t pings
+    cdef readonly Py_ssize_t pongs
+    cdef Py_ssize_t token
+    cdef bint has_member(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes member) noexcept
+    cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cpdef int on_ping(self) except? -1
+    cpdef int on_pong(self) except? -1
+    cpdef int on_error(self, str text) except? -1
+    cpdef int on_violation(self, error) except? -1

@@ -1,0 +1,391 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The way back: rows of column buffers as PUB and HPUB ops, and the acknowledgements that come for them.
+
+    HPUB <subject> <inbox>.<row> <#header bytes> <#total bytes>␍␊NATS/1.0␍␊<name>: <value>␍␊…Nats-Msg-Id: <id>␍␊␍␊<payload>␍␊
+
+`RowFrames` writes the op of a row from buffers in Arrow's layout (`headwater.wire.columns.Text`), `AckCounter` keeps
+which rows a stream has acknowledged; between them there is no Python object per row. The row's number is the last
+token of the reply subject, so an acknowledgement says by its subject what it is for.
+
+Everything is checked before the first byte of an op is written: a subject that is none, a header that could begin
+another one, a message above the server's limit.
+
+Of the headers of a row, those that instruct the server are left out: `Nats-Msg-Id`, `Nats-Rollup`, `Nats-Expected-*`.
+They were the original publisher's, for another stream; repeated, they would drop, purge or refuse messages here. A
+message id comes from its own column, or is made of a prefix and the row's place.
+
+Not done here: sending, waiting, trying again.
+"""
+
+from array import array
+from dataclasses import dataclass
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.publish import append_number
+    from cython.cimports.headwater.wire.server_ops import ServerOpHandler
+else:
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from headwater.wire.publish import append_number
+    from headwater.wire.server_ops import ServerOpHandler
+
+from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, RemoteProtocolError, SubjectError
+from headwater.model.header_syntax import checked_name, checked_value
+from headwater.model.subject import validate_subject
+from headwater.wire.columns import HeaderMap, Text
+
+CRLF = b"\r\n"
+VERSION_LINE = b"NATS/1.0\r\n"
+MSG_ID_LINE = b"Nats-Msg-Id: "
+ERROR_MEMBER = b'"error":'
+DUPLICATE_MEMBER = b'"duplicate":'  # never false
+INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup")
+KNOWN_SUBJECTS: int = 1024  # checked ones that are remembered
+
+
+def is_one_line(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether there is neither CR nor LF in `buffer[start:end]`."""
+    return find_byte(buffer, 13, start, end) < 0 and find_byte(buffer, 10, start, end) < 0
+
+
+def is_header_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether `buffer[start:end]` is printable ASCII without colon, at least one character."""
+    at: cython.Py_ssize_t
+    for at in range(start, end):
+        if buffer[at] < 33 or buffer[at] > 126 or buffer[at] == 58:
+            return False
+    return end > start
+
+
+def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether the header of this name tells a server what to do with the message."""
+    if end - start < 11 or buffer[start] != 78:
+        return False
+    if equals(buffer, start, end, INSTRUCTIONS[0]) or equals(buffer, start, end, INSTRUCTIONS[1]):
+        return True
+    return end - start > 14 and equals(buffer, start, start + 14, b"Nats-Expected-")
+
+
+class TextReader:
+    """A column of byte strings, for reading. `data` is a bytearray of our own, for Arrow's buffers are not."""
+
+    data: bytearray
+
+    def __init__(self, text: Text) -> None:
+        whole = text.data.obj
+        self.data = whole if isinstance(whole, bytearray) else bytearray(text.data)
+        self.ends = text.offsets
+        self.rows = len(text.offsets) - 1
+
+
+NO_TEXT: Text = Text(memoryview(b""), memoryview(array("i", [0])))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What to publish: `rows` messages.
+
+    `subjects` or, where it is None, `subject` for all. `headers` or `blocks` (whole header blocks) or neither.
+    `ids` are message ids; where they are None and `id_prefix` is not empty, row i gets `<id_prefix><id_start + i>`.
+    `lines` are header lines for all, each with its CRLF.
+    """
+
+    rows: int
+    subjects: Text | None
+    subject: bytes
+    payloads: Text | None
+    headers: HeaderMap | None = None
+    blocks: Text | None = None
+    ids: Text | None = None
+    id_prefix: bytes = b""
+    id_start: int = 0
+    lines: bytes = b""
+
+
+class RowFrames:
+    """Appends the ops of rows to `output`. `inbox` is where acknowledgements go, or empty for none."""
+
+    def __init__(self, output: OutputBuffer, rows: Rows, inbox: bytes, max_payload: int) -> None:
+        self.output = output
+        self.block = OutputBuffer()
+        self.inbox = inbox
+        self.rows = rows.rows
+        self.limit = max_payload
+        self.subject = rows.subject
+        self.last = b""
+        self.known: set[bytes] = set()
+        self.subjects = _reader(rows.subjects)
+        self.payloads = _reader(rows.payloads)
+        self.blocks = _reader(rows.blocks)
+        self.ids = _reader(rows.ids)
+        self.id_prefix = rows.id_prefix
+        self.id_start = rows.id_start
+        self.lines = rows.lines
+        headers = rows.headers
+        self.with_map = headers is not None
+        self.names = TextReader(headers.names if headers else NO_TEXT)
+        self.values = TextReader(headers.values if headers else NO_TEXT)
+        self.entry_ends = headers.entries if headers else array("i", [0])
+        self.list_ends = headers.lists if headers else array("i", [0])
+
+    def append(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Write the op of a row; returns its size in bytes.
+
+        Raises SubjectError, HeaderError or PayloadTooLarge, naming the row; nothing is written then.
+        """
+        output: OutputBuffer = self.output
+        before: cython.Py_ssize_t = output.size
+        start: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t = 0
+        header_size: cython.Py_ssize_t
+        payloads: TextReader | None = self.payloads
+        if payloads is not None:
+            start = payloads.ends[row]
+            size = payloads.ends[row + 1] - start
+        self.subject_of(row)
+        self.block_of(row)
+        header_size = self.block.size
+        if header_size + size > self.limit:
+            raise PayloadTooLarge(
+                f"row {row} of the batch has {header_size + size} bytes, headers included; the server takes {self.limit}",
+                value=header_size + size,
+                limit=self.limit,
+            )
+        output.append(b"HPUB " if header_size else b"PUB ")
+        output.append(self.last)
+        output.append(b" ")
+        if self.inbox:
+            output.append(self.inbox)
+            append_number(output, row)
+            output.append(b" ")
+        if header_size:
+            append_number(output, header_size)
+            output.append(b" ")
+        append_number(output, header_size + size)
+        output.append(CRLF)
+        output.append_slice(self.block.data, 0, header_size)
+        if payloads is not None:
+            output.append_slice(payloads.data, start, start + size)
+        output.append(CRLF)
+        return output.size - before
+
+    def subject_of(self, row: cython.Py_ssize_t) -> cython.int:
+        """Make `last` the checked subject of a row."""
+        start: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        subject: bytes = self.subject
+        if self.subjects is not None:
+            start = self.subjects.ends[row]
+            end = self.subjects.ends[row + 1]
+            if end > start:  # an empty subject stands for none: the subject for all serves
+                if equals(self.subjects.data, start, end, self.last):
+                    return 0
+                subject = slice_bytes(self.subjects.data, start, end)
+        if subject not in self.known:
+            try:
+                validate_subject(subject.decode())
+            except SubjectError as error:
+                raise SubjectError(f"row {row} of the batch: {error}", value=subject.decode()) from error
+            if len(self.known) >= KNOWN_SUBJECTS:
+                self.known.clear()
+            self.known.add(subject)
+        self.last = subject
+        return 0
+
+    def block_of(self, row: cython.Py_ssize_t) -> cython.int:
+        """Make `block` the header block of a row; empty when it has no headers and no message id."""
+        block: OutputBuffer = self.block
+        start: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        block.size = 0
+        if self.blocks is not None:
+            start = self.blocks.ends[row]
+            end = self.blocks.ends[row + 1]
+            if end > start:
+                block.append_slice(self.blocks.data, start, end - 2)
+        if self.with_map and self.entry_ends[row] < self.entry_ends[row + 1]:
+            block.append(VERSION_LINE)
+            self.map_lines(row)
+            if block.size == 10:
+                block.size = 0
+        if self.ids is not None or self.id_prefix or self.lines:
+            if block.size == 0:
+                block.append(VERSION_LINE)
+            block.append(self.lines)
+            if self.ids is not None or self.id_prefix:
+                self.message_id(row)
+        if block.size:
+            block.append(CRLF)
+        return 0
+
+    def map_lines(self, row: cython.Py_ssize_t) -> cython.int:
+        """Append a line for each value of the row's map."""
+        block: OutputBuffer = self.block
+        entry: cython.Py_ssize_t
+        item: cython.Py_ssize_t
+        name: cython.Py_ssize_t
+        name_end: cython.Py_ssize_t
+        start: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        for entry in range(self.entry_ends[row], self.entry_ends[row + 1]):
+            name = self.names.ends[entry]
+            name_end = self.names.ends[entry + 1]
+            if not is_header_name(self.names.data, name, name_end):
+                _refuse(row, slice_bytes(self.names.data, name, name_end), b"")
+            if is_instruction(self.names.data, name, name_end):
+                continue
+            for item in range(self.list_ends[entry], self.list_ends[entry + 1]):
+                start = self.values.ends[item]
+                end = self.values.ends[item + 1]
+                if not is_one_line(self.values.data, start, end):
+                    _refuse(
+                        row,
+                        slice_bytes(self.names.data, name, name_end),
+                        slice_bytes(self.values.data, start, end),
+                    )
+                block.append_slice(self.names.data, name, name_end)
+                block.append(b": ")
+                block.append_slice(self.values.data, start, end)
+                block.append(CRLF)
+        return 0
+
+    def message_id(self, row: cython.Py_ssize_t) -> cython.int:
+        block: OutputBuffer = self.block
+        start: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        block.append(MSG_ID_LINE)
+        if self.ids is None:
+            block.append(self.id_prefix)
+            append_number(block, self.id_start + row)
+        else:
+            start = self.ids.ends[row]
+            end = self.ids.ends[row + 1]
+            if start == end:
+                raise HeaderError(f"row {row} of the batch has no message id", key="Nats-Msg-Id", rule="empty")
+            if not is_one_line(self.ids.data, start, end):
+                _refuse(row, b"Nats-Msg-Id", slice_bytes(self.ids.data, start, end))
+            block.append_slice(self.ids.data, start, end)
+        block.append(CRLF)
+        return 0
+
+
+def _reader(text: Text | None) -> TextReader | None:
+    return None if text is None else TextReader(text)
+
+
+def _refuse(row: int, name: bytes, value: bytes) -> None:
+    """Raise for a header that cannot be written, in the words of the model."""
+    try:
+        checked_value(checked_name(name.decode()), value.decode())
+    except HeaderError as error:
+        raise HeaderError(f"row {row} of the batch: {error}", key=error.key, rule=error.rule) from error
+    raise LocalProtocolError(f"row {row} of the batch: the header {name!r} cannot be written", value=value)
+
+
+class AckCounter(ServerOpHandler):
+    """Which of `rows` rows were acknowledged to `<inbox>.<row>`, a subscription with `sid`.
+
+    `duplicates` and `refused` are (row, payload of the answer) for answers that say so; a refused row counts as not
+    acknowledged; an answer of status 503 has an empty payload. `sample` is the last good answer. PINGs are counted for
+    whoever answers them.
+    """
+
+    duplicates: list[tuple[int, bytes]]
+    refused: list[tuple[int, bytes]]
+    errors: list[str]
+    violation: RemoteProtocolError | None
+    sample: bytes
+
+    def __init__(self, sid: cython.Py_ssize_t, inbox: bytes, rows: cython.Py_ssize_t) -> None:
+        self.sid = sid
+        self.token = len(inbox)
+        self.rows = rows
+        self.count = 0
+        self.acked = bytearray(rows)
+        self.duplicates = []
+        self.refused = []
+        self.errors = []
+        self.violation = None
+        self.sample = b""
+        self.pings = 0
+        self.pongs = 0
+
+    def listen(self, sid: int, inbox: bytes) -> None:
+        """Go on with another subscription; what was acknowledged stays so."""
+        self.sid = sid
+        self.token = len(inbox)
+        self.refused = []
+        self.errors = []
+
+    def settle(self) -> None:
+        """Declare all rows taken, where nothing is acknowledged singly."""
+        self.count = self.rows
+
+    def on_message(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        sid: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        row: cython.Py_ssize_t = 0
+        at: cython.Py_ssize_t
+        if sid != self.sid or subject_end - subject <= self.token:
+            return 0
+        for at in range(subject + self.token, subject_end):
+            if buffer[at] < 48 or buffer[at] > 57 or row > self.rows:
+                return 0
+            row = row * 10 + buffer[at] - 48
+        if row >= self.rows or self.acked[row]:
+            return 0
+        if payload == end or self.has_member(buffer, payload, end, ERROR_MEMBER):
+            self.refused.append((row, slice_bytes(buffer, payload, end)))
+            return 0
+        if self.has_member(buffer, payload, end, DUPLICATE_MEMBER):
+            self.duplicates.append((row, slice_bytes(buffer, payload, end)))
+        if self.count % 1024 == 0:
+            self.sample = slice_bytes(buffer, payload, end)
+        self.acked[row] = 1
+        self.count += 1
+        return 0
+
+    def has_member(
+        self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, member: bytes
+    ) -> cython.bint:
+        """Whether `member` stands in the text; a stream's name, the only text of others in it, has no quotes."""
+        size: cython.Py_ssize_t = len(member)
+        at: cython.Py_ssize_t = find_byte(buffer, 34, start, end)
+        while at >= 0 and end - at >= size:
+            if buffer[at + 1] == member[1] and equals(buffer, at, at + size, member):
+                return True
+            at = find_byte(buffer, 34, at + 1, end)
+        return False
+
+    def on_ping(self) -> cython.int:
+        self.pings += 1
+        return 0
+
+    def on_pong(self) -> cython.int:
+        self.pongs += 1
+        return 0
+
+    def on_error(self, text: str) -> cython.int:
+        self.errors.append(text)
+        return 0
+
+    def on_violation(self, error: RemoteProtocolError) -> cython.int:
+        self.violation = error
+        return 0
+
+    def answered_pings(self) -> int:
+        """How many PINGs came since the last call; the caller owes a PONG for each."""
+        count: int = self.pings
+        self.pings = 0
+        return count

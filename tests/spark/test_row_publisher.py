@@ -1,0 +1,132 @@
+"""Rows into streams and to subscribers: all of them, in order, over connections that break, or not at all and why."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import pyarrow as pa
+import pytest
+from support.cut_proxy import CutProxy
+from support.headwater_server import HeadwaterServer
+from support.nats_server import NatsServer, start_nats_server
+from support.stream_filling import fill, stored
+
+from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, TransportError
+from headwater.spark import row_publisher
+from headwater.spark.row_publisher import Published, RowPublisher, inflight
+from headwater.spark.sink_options import parse_sink_options
+from headwater.spark.sink_rows import rows_of
+from headwater.wire.row_frames import Rows
+
+pytestmark = pytest.mark.interop
+
+Server = NatsServer | HeadwaterServer
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(row_publisher, "FIRST_PAUSE", 0.001)
+    yield
+
+
+def publish(url: str, count: int, size: int = 20, id_prefix: bytes = b"q/", **more: str) -> tuple[Published, Rows]:
+    """`count` rows whose payload begins with their number, in batches of 700."""
+    options = parse_sink_options({"servers": url, **more})
+    publisher = RowPublisher(options)
+    rows = None
+    for start in range(0, count, 700):
+        data = pa.array([b"%d" % number + bytes(size) for number in range(start, min(count, start + 700))])
+        rows = rows_of(pa.RecordBatch.from_pydict({"data": data}), options, id_prefix, start)
+        publisher.publish(rows)
+    assert rows is not None
+    return publisher.finish(), rows
+
+
+def numbers(messages: list[tuple[str, dict[str, str], bytes]]) -> list[int]:
+    return [int(data.rstrip(b"\0")) for _, _, data in messages]
+
+
+def test_every_row_is_stored_in_order_with_its_id(server: Server) -> None:
+    fill(server.url, "SINK", ["sink.*"], [])
+    done, _ = publish(server.url, 1500, subject="sink.a")
+    assert (done.rows, done.duplicates, done.streams) == (1500, 0, {"SINK"})
+    held = stored(server.url, "SINK")
+    assert numbers(held) == list(range(1500))
+    assert [headers["Nats-Msg-Id"] for _, headers, _ in held] == [f"q/{number}" for number in range(1500)]
+    again, _ = publish(server.url, 1500, subject="sink.a")
+    assert (again.rows, again.duplicates) == (1500, 1500)
+    assert len(stored(server.url, "SINK")) == 1500
+
+
+def test_connections_that_break_lose_nothing_and_double_nothing(server: Server) -> None:
+    fill(server.url, "CUTS", ["cuts"], [])
+    with CutProxy(server.port, 20_000) as proxy:
+        done, _ = publish(proxy.url, 2100, subject="cuts", window="150")
+        assert proxy.cuts >= 3
+    assert done.rows == 2100
+    assert sorted(numbers(stored(server.url, "CUTS"))) == list(range(2100))
+
+
+def test_without_ids_a_broken_connection_may_double_but_not_lose(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "TWICE", ["twice"], [])
+    with CutProxy(nats_server.port, 20_000) as proxy:
+        publish(proxy.url, 1400, id_prefix=b"", subject="twice", delivery="at-least-once")
+    assert set(numbers(stored(nats_server.url, "TWICE"))) == set(range(1400))
+
+
+def test_a_server_that_restarts_costs_time_only(tmp_path: Path) -> None:
+    with start_nats_server(tmp_path) as first:
+        fill(first.url, "AWAY", ["away"], [])
+        publish(first.url, 100, subject="away")
+        first.kill()
+        with start_nats_server(tmp_path, port=first.port):
+            done, _ = publish(first.url, 700, subject="away")
+            assert (done.rows, done.duplicates) == (700, 100)
+
+
+def test_large_rows_are_bounded_in_bytes(server: Server) -> None:
+    fill(server.url, "WIDE", ["wide"], [])
+    done, rows = publish(server.url, 60, size=900_000, subject="wide")
+    assert inflight(rows, 2000) == 18
+    assert done.rows == 60
+    assert numbers(stored(server.url, "WIDE")) == list(range(60))
+
+
+def test_a_row_that_is_refused_ends_the_task_with_the_servers_words(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "SHORT", ["short"], [], max_msgs=10, discard="new")
+    with pytest.raises(JetStreamError, match="row 10 of the batch was refused: maximum messages exceeded"):
+        publish(nats_server.url, 20, subject="short", window="1")
+    with pytest.raises(JetStreamError, match="expected stream does not match"):
+        publish(nats_server.url, 1, subject="short", stream="OTHER")
+
+
+def test_a_subject_that_no_stream_takes_is_given_up_on_after_the_timeout(server: Server) -> None:
+    with pytest.raises(NoResponders, match="no stream takes the subject of row 0"):
+        publish(server.url, 3, subject="nobody.listens", writeTimeout="0.1")
+
+
+def test_a_row_above_the_servers_limit_is_refused_before_it_is_sent(server: Server) -> None:
+    with pytest.raises(PayloadTooLarge):
+        publish(server.url, 1, size=2 << 20, subject="sink.big")
+
+
+def test_a_server_that_stays_away_is_given_up_on() -> None:
+    with pytest.raises(TransportError):
+        publish("nats://127.0.0.1:1", 1, subject="x", writeTimeout="0.2")
+
+
+def test_core_subscribers_get_every_row(server: Server) -> None:
+    async def main() -> list[Any]:
+        async with asyncio.timeout(30):
+            client = await nats.connect(server.url)
+            subscription = await client.subscribe("core.>")
+            await client.flush()
+            done, _ = await asyncio.to_thread(publish, server.url, 1500, id_prefix=b"", subject="core.x", target="core")
+            assert done.rows == 1500
+            got = [await subscription.next_msg(5) for _ in range(1500)]
+            await client.close()
+            return got
+
+    assert [int(message.data.rstrip(b"\0")) for message in asyncio.run(main())] == list(range(1500))
