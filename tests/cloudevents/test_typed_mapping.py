@@ -8,7 +8,8 @@ from headwater.cloudevents import CloudEvent, CloudEventError
 from headwater.cloudevents.typed_mapping import event_from_typed, event_to_typed
 from headwater.model.header_mapping import Loss
 
-typed_values = strings | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.binary(min_size=1, max_size=12)
+binaries = st.binary(min_size=1, max_size=12).filter(lambda value: value != b"\0")
+typed_values = strings | st.booleans() | st.integers(-(2**31), 2**31 - 1) | binaries
 
 
 @given(events(data=json_data, extension_values=typed_values))
@@ -46,6 +47,13 @@ def test_an_attribute_that_is_too_long_is_reported() -> None:
     typed, _, losses = event_to_typed(event)
     assert losses == [Loss("ce-dataschema", "the value has 300 bytes, Iggy takes 255")]
     assert typed["ce-blob"].as_raw() == b"\1" * 255
+
+
+def test_the_one_binary_that_iggy_reads_as_empty_text_loses_its_type_and_is_reported() -> None:
+    event = CloudEvent(id="1", source="/s", type="t", extensions={"blob": b"\0"})
+    typed, payload, losses = event_to_typed(event)
+    assert [loss.name for loss in losses] == ["ce-blob"]
+    assert event_from_typed(typed, payload).attributes["blob"] == "AA=="
 
 
 def test_what_is_no_event_is_refused_by_the_rules_of_the_binding() -> None:

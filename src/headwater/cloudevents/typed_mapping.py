@@ -26,7 +26,9 @@ def event_to_typed(event: CloudEvent) -> tuple[TypedHeaders, bytes, list[Loss]]:
     typed, losses = nats_to_typed(message.headers)
     for attribute, value in event.attributes.items():
         name = PREFIX + attribute
-        if isinstance(value, bytes) and 0 < len(value) <= LONGEST:
+        if value == EMPTY.raw:  # the one Binary that already means something: its base64 goes, its type does not
+            losses.append(Loss(name, "one zero byte is the empty text in Iggy: sent as base64"))
+        elif isinstance(value, bytes) and 0 < len(value) <= LONGEST:
             typed[name] = HeaderValue.from_raw(value)  # its base64 may have been too long
             losses = [loss for loss in losses if loss.name != name]
         elif isinstance(value, bool):
