@@ -329,3 +329,64 @@ def test_a_lost_connection_ends_the_callbacks_task_quietly() -> None:
             await subscription.task
 
     finish(main())
+
+
+def test_a_full_queue_may_drop_the_oldest_instead() -> None:
+    async def main() -> None:
+        heard: list[BaseException] = []
+        async with conversation(error_callback=heard.append) as (client, peer):
+            subscription = await client.subscribe("a", max_pending=3, when_full="drop_oldest")
+            peer.say(b"".join(b"MSG a 1 1\r\n%d\r\n" % n for n in range(8)))
+            await until(lambda: subscription.received == 8)
+            assert [message.data for message in subscription.take(10)] == [b"5", b"6", b"7"]
+            assert subscription.dropped == 5
+            assert "the oldest messages are dropped" in str(heard[0])
+            with pytest.raises(LocalProtocolError):
+                await client.subscribe("b", max_pending=0)
+            with pytest.raises(LocalProtocolError):
+                await client.subscribe("b", when_full="explode")  # type: ignore[arg-type]
+
+    finish(main())
+
+
+def test_record_batches_hold_what_waited_what_comes_and_nothing_twice() -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            subscription = await client.subscribe("a.*", max_messages=6)
+            peer.say(b"MSG a.1 1 1\r\n1\r\n")
+            await until(lambda: subscription.received == 1)
+            batches = subscription.record_batches(rows=4)
+            first = await anext(batches)
+            assert first.to_pylist() == [{"subject": "a.1", "reply": None, "header_block": None, "data": b"1"}]
+            peer.say(
+                b"MSG a.2 1 re 1\r\n2\r\nHMSG a.3 1 18 19\r\nNATS/1.0\r\nK: v\r\n\r\n3\r\n"
+                b"MSG a.\xff 1 0\r\n\r\nMSG a.5 1 0\r\n\r\nMSG a.6 1 0\r\n\r\n"
+            )
+            rest = [batch async for batch in batches]
+            for batch in rest:
+                batch.validate(full=True)
+            assert [row for batch in rest for row in batch.to_pylist()] == [
+                {"subject": "a.2", "reply": "re", "header_block": None, "data": b"2"},
+                {"subject": "a.3", "reply": None, "header_block": b"NATS/1.0\r\nK: v\r\n\r\n", "data": b"3"},
+                {"subject": "a.\ufffd", "reply": None, "header_block": None, "data": b""},
+                {"subject": "a.5", "reply": None, "header_block": None, "data": b""},
+                {"subject": "a.6", "reply": None, "header_block": None, "data": b""},
+            ]
+            assert max(batch.num_rows for batch in rest) == 4
+
+    finish(main())
+
+
+def test_columns_are_bounded_as_messages_are() -> None:
+    async def main() -> None:
+        async with conversation(error_callback=lambda _: None) as (client, peer):
+            subscription = await client.subscribe("a", max_pending=3, max_messages=8)
+            batches = subscription.record_batches()
+            waiting = asyncio.ensure_future(anext(batches))
+            await asyncio.sleep(0)
+            peer.say(b"".join(b"MSG a 1 1\r\n%d\r\n" % n for n in range(8)))
+            rows = (await waiting).num_rows + sum([batch.num_rows async for batch in batches])
+            assert rows == 8 - subscription.dropped
+            assert subscription.dropped > 0
+
+    finish(main())

@@ -10,19 +10,19 @@ may be awaited: that costs nothing, but for a turn of the loop once in a MiB, an
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headwater.client.connection import Connection
-from headwater.client.connection_ops import BytesLike
+from headwater.client.connection_ops import BytesLike, Sender
 from headwater.client.connector import Connector
 from headwater.client.contexts import find_options
 from headwater.client.events import EventCallback, Events, EventStream
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.requests import Requests, new_inbox
 from headwater.client.server_url import parse_server_urls
-from headwater.client.subscription import MessageCallback, Subscription
+from headwater.client.subscription import MessageCallback, Subscription, WhenFull
 from headwater.errors import HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from headwater.client.jetstream import JetStream
 
 
-class Client:
+class Client(Sender):
     """A connected client; made by `connect`. Its methods raise ConnectionClosed once the connection has ended."""
 
     def __init__(self, connection: Connection, connector: Connector, options: ClientOptions) -> None:
-        self._connection = connection
+        super().__init__(connection)
+        self._connection: Connection = connection
         self._connector = connector
         self._options = options
         self._requests = Requests(connection, options.inbox_prefix)
@@ -84,30 +85,34 @@ class Client:
         """Whether it has ended for good."""
         return self._connection.closed.done()
 
-    def publish(
+    async def subscribe(
         self,
         subject: str,
-        data: BytesLike = b"",
         *,
-        headers: HeaderSource | Headers | None = None,
-        reply: str = "",
-    ) -> Awaitable[None]:
-        """Send a message; the result may be awaited, for back-pressure.
-
-        Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
-        """
-        return self._connection.publish(subject, data, reply, headers)
-
-    async def subscribe(
-        self, subject: str, *, queue: str = "", callback: MessageCallback | None = None, max_messages: int = 0
+        queue: str = "",
+        callback: MessageCallback | None = None,
+        max_messages: int = 0,
+        max_pending: int | None = None,
+        max_pending_bytes: int | None = None,
+        when_full: WhenFull = "drop_newest",
     ) -> Subscription:
         """Subscribe to a subject or pattern, as a member of `queue` if given, for `max_messages` if given.
 
         With `callback` each message is passed to it, one after the other, in a task of the subscription; a coroutine
         function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
-        subscription. Raises SubjectError.
+        subscription. What waits to be read is limited; see `Subscription.limit`. Raises SubjectError.
         """
+        options = self._options
         subscription = self._connection.subscribe(subject, queue, max_messages)
+        try:
+            subscription.limit(
+                options.max_pending if max_pending is None else max_pending,
+                options.max_pending_bytes if max_pending_bytes is None else max_pending_bytes,
+                when_full,
+            )
+        except HeadwaterError:
+            subscription.unsubscribe()
+            raise
         if callback is not None:
             subscription.serve(callback)
         return subscription
@@ -116,16 +121,16 @@ class Client:
         """For layers above: subscribe, and have `receive` called in the reader's turn; it must not block."""
         return self._connection.subscribe(subject, direct=receive)
 
-    async def request(
+    def request(
         self,
         subject: str,
         data: BytesLike = b"",
         *,
         headers: HeaderSource | Headers | None = None,
         timeout: float = 2.0,
-    ) -> Message:
+    ) -> Coroutine[Any, Any, Message]:
         """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds."""
-        return await self._requests.ask(subject, data, headers, timeout)
+        return self._requests.ask(subject, data, headers, timeout)
 
     def new_inbox(self) -> str:
         """A reply subject that nobody else uses."""

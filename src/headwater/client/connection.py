@@ -95,6 +95,7 @@ class Connection(ConnectionOps):
         conversation.adopted = True
         self.link = conversation.link
         self.writer = OpWriter(self.link.output)
+        self.open = True
         for subscription in self._subscriptions.values():
             self.writer.subscribe(subscription.subject, subscription.queue, subscription.sid)
             subscription.received_before = subscription.received
@@ -125,6 +126,7 @@ class Connection(ConnectionOps):
         if self.link is None:
             return
         self.link = None
+        self.open = False
         self.writer = OpWriter(OutputBuffer())
         if self._ping_timer is not None:
             self._ping_timer.cancel()
@@ -151,6 +153,7 @@ class Connection(ConnectionOps):
         self.writer = OpWriter(OutputBuffer())
         subscriptions, self._subscriptions = self._subscriptions, {}
         self.queues.clear()
+        self.last_queue = None
         for subscription in subscriptions.values():
             subscription.end(reason)
         self._back.ring()
@@ -252,6 +255,7 @@ class Connection(ConnectionOps):
         """Deliver nothing more to it."""
         self._subscriptions.pop(subscription.sid, None)
         self.queues.pop(subscription.sid, None)
+        self.last_queue = None
 
     async def flush(self, timeout: float | None) -> None:
         """PING, and wait for the PONG: everything before it has been processed by the server. Away, when we are back."""
@@ -307,6 +311,7 @@ class Connection(ConnectionOps):
                 await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
             self._end(None)
             return
+        self.open = False
         link.close()
         await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
         if not self.closed.done():
@@ -403,6 +408,7 @@ class Connection(ConnectionOps):
         conversation = self.conversation
         if conversation is None:
             return
+        self.open = False
         conversation.end(error)
         if self.comeback is not None and not self._ordered:
             self._step_away(error)

@@ -1,3 +1,4 @@
+from headwater.client.message_queue cimport MessageQueue
 from headwater.wire.publish cimport OpWriter
 from headwater.wire.server_ops cimport ServerOpHandler
 
@@ -11,11 +12,17 @@ cdef class Done:
 
 cdef class ConnectionOps(ServerOpHandler):
     cdef public dict queues
+    cdef public MessageQueue last_queue
     cdef public list touched
     cdef public object link
     cdef public OpWriter writer
     cdef public Py_ssize_t max_payload
     cdef public bint takes_headers
+    cdef public bint open
     cdef public Py_ssize_t since_turn
     cdef object turn
     cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cpdef publish(self, str subject, data, str reply, headers)
+
+cdef class Sender:
+    cdef public ConnectionOps _connection

@@ -53,11 +53,13 @@ class ConnectionOps(ServerOpHandler):
 
     def __init__(self) -> None:
         self.queues: dict[int, MessageQueue] = {}
+        self.last_queue: MessageQueue | None = None  # of the last delivery; None as soon as `queues` loses one
         self.touched: list[MessageQueue] = []
         self.link: Link | None = None
         self.writer = OpWriter(OutputBuffer())
         self.max_payload = 0  # 0: the server did not say
         self.takes_headers = True
+        self.open = False  # `link` takes what we write
         self.since_turn = 0
         self.turn: Awaitable[None] = Later(self.give_way)
 
@@ -73,10 +75,18 @@ class ConnectionOps(ServerOpHandler):
         payload: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
-        queue: MessageQueue | None = self.queues.get(sid)
+        queue: MessageQueue | None = self.last_queue
         message: Message
-        if queue is None:
-            return 0  # it came while our UNSUB was on its way
+        if queue is None or queue.sid != sid:
+            queue = self.queues.get(sid)
+            if queue is None:
+                return 0  # it came while our UNSUB was on its way
+            self.last_queue = queue
+        if queue.columns is not None:
+            if not queue.touched:
+                queue.touched = True
+                self.touched.append(queue)
+            return queue.add_row(buffer, subject, subject_end, reply, reply_end, headers, payload, end)
         if not equals(buffer, subject, subject_end, queue.last_subject_bytes):
             queue.last_subject_bytes = slice_bytes(buffer, subject, subject_end)
             queue.last_subject = queue.last_subject_bytes.decode("utf-8", "surrogateescape")
@@ -127,7 +137,7 @@ class ConnectionOps(ServerOpHandler):
                 value=size,
                 limit=self.max_payload,
             )
-        if link is None or link.closing:
+        if link is None or not self.open:
             self.away(size)
             self.writer.publish(subject, reply, block, payload)
             return _DONE if self.writer.output.size < TURN_BYTES else self.turn
@@ -164,3 +174,25 @@ class ConnectionOps(ServerOpHandler):
         Afterwards `writer` writes into a buffer that the next server will get.
         """
         raise NotImplementedError
+
+
+class Sender:
+    """What a client does once per message on behalf of the program; `Client` is built on it."""
+
+    def __init__(self, connection: ConnectionOps) -> None:
+        self._connection = connection
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        reply: str = "",
+    ) -> Awaitable[None]:
+        """Send a message; the result may be awaited, for back-pressure.
+
+        Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
+        While there is no server, the message is kept and sent later; BufferFull when there is no room for it.
+        """
+        return self._connection.publish(subject, data, reply, headers)

@@ -1,4 +1,5 @@
 from headwater.model.message cimport Message
+from headwater.wire.message_columns cimport MessageColumns
 
 cdef class MessageQueue:
     cdef public Py_ssize_t sid
@@ -10,12 +11,16 @@ cdef class MessageQueue:
     cdef public Py_ssize_t pending_bytes
     cdef public bint touched
     cdef public bint overrun
+    cdef public bint drop_oldest
     cdef public object direct
+    cdef public MessageColumns columns
     cdef list arrived
     cdef list reading
     cdef str last_subject
     cdef bytes last_subject_bytes
     cpdef int add(self, Message message, Py_ssize_t size) except? -1
+    cdef int add_row(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cdef int full(self, Message message, Py_ssize_t size) except? -1
     cpdef Message pop(self)
     cpdef list take(self, Py_ssize_t maximum)
     cdef int turn_round(self) except? -1

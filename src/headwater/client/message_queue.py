@@ -7,20 +7,24 @@
 When `reading` is used up the two change places. So taking one message is a pop from the end of a list, and taking
 everything hands over a list as it is.
 
-A queue that is full loses what comes next (the newest), counts it, and reports it once per overrun: the reader never
-waits for a program, or the whole connection would stand still and the server would cut it off.
+With `columns` no message objects are made: what comes is appended to column buffers.
+
+A queue that is full loses what comes next (or, with `drop_oldest`, what has waited longest), counts it, and reports it once
+per overrun: the reader never waits for a program, or the whole connection would stand still and the server would cut it
+off.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Self
+from collections.abc import AsyncIterator, Callable
 
 import cython
 
 if cython.compiled:
     from cython.cimports.headwater.model.message import Message
+    from cython.cimports.headwater.wire.message_columns import MessageColumns
 else:
     from headwater.model.message import Message
+    from headwater.wire.message_columns import MessageColumns
 
 PENDING_MESSAGES: int = 512 * 1024  # limits of nats.go and nats-py for what waits in one subscription
 PENDING_BYTES: int = 128 << 20
@@ -43,7 +47,9 @@ class MessageQueue:
         self.pending_bytes = 0
         self.touched = False
         self.overrun = False
+        self.drop_oldest = False
         self.direct = direct
+        self.columns: MessageColumns | None = None
         self.arrived: list[Message] = []
         self.reading: list[Message] = []
         self.last_subject = ""
@@ -61,10 +67,7 @@ class MessageQueue:
             len(self.arrived) + len(self.reading) >= self.max_pending
             or self.pending_bytes + size > self.max_pending_bytes
         ):
-            self.dropped += 1
-            if not self.overrun:
-                self.overrun = True
-                self.overrun_began()
+            self.full(message, size)
         else:
             self.arrived.append(message)
             self.pending_bytes += size
@@ -72,9 +75,59 @@ class MessageQueue:
             self.maximum_reached()
         return 0
 
+    def add_row(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Take a message off the wire into `columns`; the positions are those of `ServerOpHandler.on_message`."""
+        columns: MessageColumns | None = self.columns
+        if columns is None:
+            return 0
+        self.received += 1
+        if columns.rows >= self.max_pending or self.pending_bytes + end - headers > self.max_pending_bytes:
+            self.dropped += 1
+            if not self.overrun:
+                self.overrun = True
+                self.overrun_began()
+        else:
+            columns.append(buffer, subject, subject_end, reply, reply_end, headers, payload, end)
+            self.pending_bytes += end - headers
+        if self.maximum > 0 and self.received >= self.maximum:
+            self.maximum_reached()
+        return 0
+
+    def full(self, message: Message, size: cython.Py_ssize_t) -> cython.int:
+        """There is no room for `message`: drop it, or with `drop_oldest` as many old ones as make room for it."""
+        if not self.overrun:
+            self.overrun = True
+            self.overrun_began()
+        if not self.drop_oldest or size > self.max_pending_bytes:
+            self.dropped += 1
+            return 0
+        while len(self.arrived) + len(self.reading) > 0 and (
+            len(self.arrived) + len(self.reading) >= self.max_pending
+            or self.pending_bytes + size > self.max_pending_bytes
+        ):
+            self.turn_round()
+            oldest: Message = self.reading.pop()
+            self.pending_bytes -= len(oldest.data) + len(oldest.header_block)
+            self.dropped += 1
+        self.arrived.append(message)
+        self.pending_bytes += size
+        return 0
+
     @property
     def pending(self) -> int:
         """Messages that wait to be read."""
+        if self.columns is not None:
+            return self.columns.rows
         return len(self.arrived) + len(self.reading)
 
     def pop(self) -> Message:
@@ -117,15 +170,13 @@ class MessageQueue:
 
     # ── iteration ──
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Message:
-        """Raises StopAsyncIteration when nothing will come any more, and why, when that was no order of ours."""
-        while len(self.reading) == 0 and len(self.arrived) == 0:
-            if not await self.more():
-                raise StopAsyncIteration
-        return self.pop()
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Each message. One generator serves the whole iteration; no coroutine is made for a message that is there."""
+        while True:
+            while len(self.reading) == 0 and len(self.arrived) == 0:
+                if not await self.more():
+                    return
+            yield self.pop()
 
     # ── for Subscription to say ──
 

@@ -1,94 +1,152 @@
-"""Requests: many at a time over one subscription.
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Requests: many at a time over one subscription. Compiled where it can be: all of it runs once per request.
 
     _INBOX.<22 random characters>.*      the one subscription, made at the first request
     _INBOX.<22 random characters>.<n>    the reply subject of request n
 
-An answer finds its request by the last token. "No responders" (status 503) is an answer, at once.
+An answer finds its request by the last token. "No responders" (status 503) is an answer, at once. All requests share one
+timer, set to the earliest deadline: a timer of its own would cost a request as much as all the rest of it.
 """
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headwater.client.connection_ops import BytesLike
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.client.connection_ops import ConnectionOps
+    from cython.cimports.headwater.model.message import Message
+else:
+    from headwater.client.connection_ops import ConnectionOps
+    from headwater.model.message import Message
+
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
-from headwater.model.message import Message
 from headwater.model.status import NO_RESPONDERS
 
 if TYPE_CHECKING:
-    from headwater.client.connection import Connection
-    from headwater.client.subscription import Subscription
+    from headwater.client.connection_ops import BytesLike
 
-_RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
+RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
+SWEEP_SECONDS = 0.002  # deadlines that lie closer together are looked at together
 
 
 def new_inbox(prefix: str) -> str:
     """A subject that nobody else uses."""
-    return f"{prefix}.{secrets.token_hex(_RANDOM_BYTES)}"
+    return f"{prefix}.{secrets.token_hex(RANDOM_BYTES)}"
+
+
+class Asked:
+    """One outstanding request. `deadline` by the loop's clock, `answer` the future of whoever waits."""
+
+    def __init__(self, subject: str, deadline: cython.double, timeout: cython.double, answer: Any) -> None:
+        self.subject = subject
+        self.deadline = deadline
+        self.timeout = timeout
+        self.answer = answer
 
 
 class Requests:
     """The outstanding requests of one connection."""
 
-    def __init__(self, connection: "Connection", inbox_prefix: str) -> None:
-        self._connection = connection
-        self._inbox = new_inbox(inbox_prefix)
-        self._subscription: Subscription | None = None
-        self._outstanding: dict[str, asyncio.Future[Message]] = {}
-        self._last = 0
+    def __init__(self, connection: ConnectionOps, inbox_prefix: str) -> None:
+        self.connection = connection
+        self.inbox = new_inbox(inbox_prefix)
+        self.inbox_dot = f"{self.inbox}."
+        self.inbox_size = len(self.inbox_dot)
+        self.subscription: object = None
+        self.waiting: dict[str, Asked] = {}
+        self.last = 0
+        self.loop = asyncio.get_running_loop()
+        self.create_future = self.loop.create_future
+        self.now = self.loop.time
+        self.timer: asyncio.TimerHandle | None = None
+        self.timer_at = 0.0
 
     async def ask(
-        self, subject: str, data: BytesLike, headers: HeaderSource | Headers | None, timeout: float
-    ) -> Message:
+        self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float
+    ) -> Any:
         """Publish, and wait for the first answer.
 
-        Raises NoResponders, RequestTimeout after `timeout` seconds, and TransportError when the connection is lost.
+        Raises NoResponders, RequestTimeout after `timeout` seconds, and what a publish raises; ConnectionClosed, or the
+        reason, when the connection ends for good. While it is only away, the request waits on.
         """
-        if self._subscription is None:
-            self._subscription = self._connection.subscribe(f"{self._inbox}.*", direct=self._answer)
-            self._connection.closed.add_done_callback(self._fail_all)
-        self._last += 1
-        token = str(self._last)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Message] = loop.create_future()
-        self._outstanding[token] = answer
-        # A timer of our own: asyncio.timeout costs as much as the rest of a request together.
-        timer = loop.call_later(timeout, self._expire, answer, subject, timeout)
+        answer: Any = self.create_future()
+        deadline: cython.double = self.now() + timeout
+        message: Any  # as a typed local, Cython's coroutine would return it through the wrong C type
+        if self.subscription is None:
+            self.begin()
+        self.last += 1
+        token: str = str(self.last)
+        self.waiting[token] = Asked(subject, deadline, timeout, answer)
+        if self.timer is None or deadline < self.timer_at:
+            self.set_timer(deadline)
         try:
             # Not awaited: who waits for the answer waits for the bytes to be written, too.
-            self._connection.publish(subject, data, f"{self._inbox}.{token}", headers)
+            self.connection.publish(subject, data, self.inbox_dot + token, headers)
             message = await answer
         finally:
-            timer.cancel()
-            del self._outstanding[token]
-        if says_no_responders(message):
+            self.waiting.pop(token, None)
+        if len(message.header_block) > 0 and says_no_responders(message):
             raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint="is the service running?")
         return message
 
     @property
     def outstanding(self) -> int:
         """Requests that wait for their answer."""
-        return len(self._outstanding)
+        return len(self.waiting)
 
-    def _answer(self, message: Message) -> None:
-        waiting = self._outstanding.get(message.subject.rpartition(".")[2])
-        if waiting is not None and not waiting.done():
-            waiting.set_result(message)
+    def begin(self) -> None:
+        """Subscribe to all answers there will ever be."""
+        connection: Any = self.connection
+        self.subscription = connection.subscribe(f"{self.inbox}.*", direct=self.answered)
+        connection.closed.add_done_callback(self.fail_all)
 
-    def _expire(self, answer: "asyncio.Future[Message]", subject: str, timeout: float) -> None:
-        if not answer.done():
-            answer.set_exception(
-                RequestTimeout(
-                    f"no answer to the request on {subject!r} within {timeout:g} s", value=subject, limit=timeout
+    def answered(self, message: Message) -> None:
+        """For the connection: a message came to the inbox."""
+        asked: Asked | None = self.waiting.get(message.subject[self.inbox_size :])
+        if asked is not None and not asked.answer.done():
+            asked.answer.set_result(message)
+
+    def set_timer(self, deadline: cython.double) -> None:
+        """Look at the deadlines when the first of them passes."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer_at = max(deadline, self.now() + SWEEP_SECONDS)
+        self.timer = self.loop.call_at(self.timer_at, self.sweep)
+
+    def sweep(self) -> None:
+        """Time out what is over its deadline, and set the timer anew while anything is outstanding."""
+        now: float = self.now()
+        asked: Asked
+        earliest: float = 0.0
+        self.timer = None
+        for asked in list(self.waiting.values()):
+            if asked.answer.done():
+                continue
+            if asked.deadline <= now:
+                asked.answer.set_exception(
+                    RequestTimeout(
+                        f"no answer to the request on {asked.subject!r} within {asked.timeout:g} s",
+                        value=asked.subject,
+                        limit=asked.timeout,
+                    )
                 )
-            )
+            elif earliest == 0.0 or asked.deadline < earliest:
+                earliest = asked.deadline
+        if earliest > 0.0:
+            self.set_timer(earliest)
 
-    def _fail_all(self, closed: "asyncio.Future[HeadwaterError | None]") -> None:
+    def fail_all(self, closed: "asyncio.Future[HeadwaterError | None]") -> None:
+        """The connection has ended for good."""
         reason = closed.result() or ConnectionClosed("the connection was closed before the answer came")
-        for waiting in self._outstanding.values():
-            if not waiting.done():
-                waiting.set_exception(reason)
+        asked: Asked
+        if self.timer is not None:
+            self.timer.cancel()
+        for asked in list(self.waiting.values()):
+            if not asked.answer.done():
+                asked.answer.set_exception(reason)
 
 
 def says_no_responders(message: Message) -> bool:

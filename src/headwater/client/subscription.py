@@ -1,4 +1,4 @@
-"""A subscription and its messages: by iteration, one by one, in lists, or by callback.
+"""A subscription and its messages: by iteration, one by one, in lists, as Arrow record batches, or by callback.
 
 What waits, and what happens when too much does, is in `message_queue`. Waiters are woken once per read of the
 connection, not per message.
@@ -7,24 +7,30 @@ connection, not per message.
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from headwater.client.awaitables import Bell
 from headwater.client.message_queue import MessageQueue
-from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout
+from headwater.errors import ConnectionClosed, EnvironmentProblem, HeadwaterError, LocalProtocolError, RequestTimeout
 from headwater.model.message import Message
+from headwater.wire.columns import MAX_SIZE
+from headwater.wire.message_columns import MessageColumns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from headwater.client.connection import Connection
 
 MessageCallback = Callable[[Message], Any]
+WhenFull = Literal["drop_newest", "drop_oldest"]
 
 
 class Subscription(MessageQueue):
     """Interest in a subject, made by `Client.subscribe`. Iterate over it, or use `next`, `batches`, or a callback.
 
-    `received` counts deliveries, `dropped` those that found the queue full: `max_pending` messages or
-    `max_pending_bytes`, which may be changed at any time. It ends after `unsubscribe`, after its maximum of messages, or
+    `received` counts deliveries, `dropped` those that were lost because the queue was full: `max_pending` messages or
+    `max_pending_bytes`, which may be changed at any time. What is lost then is what comes next, or with `drop_oldest` what
+    has waited longest; SlowConsumer is told once per overrun. It ends after `unsubscribe`, after its maximum of messages, or
     with the connection. What waits can still be read then; after that an iteration ends, or raises the reason when the
     connection was lost, and `next` raises ConnectionClosed or that reason.
     """
@@ -50,7 +56,17 @@ class Subscription(MessageQueue):
     @property
     def policy_text(self) -> str:
         """What becomes of messages when it is full, for an error."""
-        return "the newest messages are dropped"
+        return "the oldest messages are dropped" if self.drop_oldest else "the newest messages are dropped"
+
+    def limit(self, max_pending: int, max_pending_bytes: int, when_full: WhenFull = "drop_newest") -> None:
+        """How much may wait, in messages and bytes, and what is lost beyond. Raises LocalProtocolError."""
+        if max_pending < 1 or max_pending_bytes < 1:
+            raise LocalProtocolError("a queue has room for something", value=(max_pending, max_pending_bytes), limit=1)
+        if when_full not in ("drop_newest", "drop_oldest"):
+            raise LocalProtocolError(f"a full queue cannot {when_full!r}", value=when_full)
+        self.max_pending = max_pending
+        self.max_pending_bytes = max_pending_bytes
+        self.drop_oldest = when_full == "drop_oldest"
 
     # ── for programs ──
 
@@ -74,6 +90,40 @@ class Subscription(MessageQueue):
         while self.pending or await self.more():
             if self.pending:
                 yield self.take(maximum)
+
+    async def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> "AsyncIterator[pa.RecordBatch]":
+        """Everything that comes as Arrow record batches of about `rows` rows at most, straight from the wire.
+
+        Fields: `headwater.client.arrow.SCHEMA`. No message objects are made, so from here on the subscription gives
+        nothing else. Making a batch costs as much as some 200 rows: `linger` waits that many seconds for more to come. A
+        full queue drops the newest, whatever its policy. Raises EnvironmentProblem without pyarrow.
+        """
+        if rows < 1 or linger < 0:
+            raise LocalProtocolError("a batch holds at least one row", value=rows, limit=1)
+        try:
+            from headwater.client.arrow import record_batch
+        except ImportError as error:
+            raise EnvironmentProblem("record batches need pyarrow", hint="pip install 'headwater[spark]'") from error
+        columns = self._start_columns()
+        while self.pending or await self.more():
+            if linger and self.pending < rows and not self.ended:
+                await asyncio.sleep(linger)
+            if self.pending:
+                batch = record_batch(columns.take())
+                self.pending_bytes = 0
+                self.overrun = False
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.slice(start, rows)
+
+    def _start_columns(self) -> MessageColumns:
+        if self.columns is None:
+            waiting = self.take(self.pending)
+            self.columns = MessageColumns()
+            for message in waiting:
+                self.columns.append_message(message.subject, message.reply, message.header_block, message.data)
+                self.pending_bytes += len(message.data) + len(message.header_block)
+            self.max_pending_bytes = min(self.max_pending_bytes, MAX_SIZE // 2)
+        return self.columns
 
     def unsubscribe(self, maximum: int = 0) -> None:
         """End it now, or after `maximum` messages since it began. A callback hears nothing more after "now"."""

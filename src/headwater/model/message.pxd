@@ -1,5 +1,6 @@
 cimport cython
 
+@cython.no_gc  # it holds no container of messages, and a million waiting ones would be walked by every collection
 @cython.freelist(256)
 cdef class Message:
     cdef public str subject

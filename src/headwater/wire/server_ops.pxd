@@ -21,7 +21,18 @@ cdef class ServerOpParser:
     cdef readonly Py_ssize_t max_message
     cdef Py_ssize_t token
     cdef Py_ssize_t token_end
+    cdef bytes known
+    cdef Py_ssize_t last_length
+    cdef Py_ssize_t known_subject
+    cdef Py_ssize_t known_subject_end
+    cdef Py_ssize_t known_sid
+    cdef Py_ssize_t known_reply
+    cdef Py_ssize_t known_reply_end
+    cdef Py_ssize_t known_header_size
+    cdef Py_ssize_t known_size
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
+    cdef Py_ssize_t take_known(self, bytearray buffer, Py_ssize_t at, Py_ssize_t filled) except? -2
+    cdef int know(self, bytearray buffer, Py_ssize_t at, Py_ssize_t body) except? -1
     cdef bint line_may_grow(self, bytearray buffer, Py_ssize_t at, Py_ssize_t end) except? -1
     cdef bint verb_is_msg(self, bytearray buffer, Py_ssize_t at) noexcept
     cdef Py_ssize_t take_message(self, bytearray buffer, Py_ssize_t at, Py_ssize_t arguments, Py_ssize_t line_end, Py_ssize_t filled, bint with_headers) except? -1

@@ -19,10 +19,10 @@ broken, because where the next op would begin is no longer known.
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import equals, find_byte, slice_bytes
     from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
 else:
-    from headwater.wire.memory import find_byte, slice_bytes
+    from headwater.wire.memory import equals, find_byte, slice_bytes
     from headwater.wire.scan import parse_size, skip_blanks, token_end
 
 from headwater.errors import RemoteProtocolError
@@ -103,6 +103,10 @@ class ServerOpParser:
         self.wanted = 0  # bytes that the incomplete op at the front needs in all; 0 while its control line is open
         self.token = 0
         self.token_end = 0
+        self.known = b""  # the last control line of a message, when the one before was as long: see `take_known`
+        self.last_length = 0
+        self.known_subject = self.known_subject_end = self.known_sid = self.known_size = 0
+        self.known_reply = self.known_reply_end = self.known_header_size = 0
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Take the ops in `buffer[start:filled]`; returns the position after the last complete one.
@@ -116,6 +120,13 @@ class ServerOpParser:
         if filled - start < self.wanted:
             return start
         while at < filled and not self.broken:
+            if len(self.known) > 0 and filled - at > len(self.known):
+                after = self.take_known(buffer, at, filled)
+                if after == at:
+                    return at
+                if after > at:
+                    at = after
+                    continue
             line_end = find_byte(buffer, 10, at, filled)
             if line_end < 0 or line_end - at > self.max_control_line:
                 if not self.line_may_grow(buffer, at, filled if line_end < 0 else line_end):
@@ -134,6 +145,43 @@ class ServerOpParser:
                 return at
             at = after
         return filled if self.broken else at
+
+    def take_known(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """A message whose control line is, byte for byte, the one before: a stream of like messages is read so.
+
+        As `take_message`; -1 when it is another line.
+        """
+        body: cython.Py_ssize_t = at + len(self.known)
+        end: cython.Py_ssize_t = body + self.known_size
+        if not equals(buffer, at, body, self.known):
+            return -1
+        if filled < end + 2:
+            self.wanted = end + 2 - at
+            return at
+        if buffer[end] != 13 or buffer[end + 1] != 10:
+            return -1  # which says what is wrong
+        self.wanted = 0
+        self.handler.on_message(
+            buffer,
+            at + self.known_subject,
+            at + self.known_subject_end,
+            self.known_sid,
+            at + self.known_reply,
+            at + self.known_reply_end,
+            body,
+            body + self.known_header_size,
+            end,
+        )
+        return end + 2
+
+    def know(self, buffer: bytearray, at: cython.Py_ssize_t, body: cython.Py_ssize_t) -> cython.int:
+        """Remember the control line `buffer[at:body]`, of a message that was taken, if it may come again."""
+        if body - at == self.last_length:
+            self.known = slice_bytes(buffer, at, body)
+        else:
+            self.known = b""
+            self.last_length = body - at
+        return 0
 
     def line_may_grow(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
         """Whether a control line of `end - at` bytes is within its limit; INFO has a larger one."""
@@ -192,6 +240,14 @@ class ServerOpParser:
         self.wanted = 0
         if buffer[body + size] != 13 or buffer[body + size + 1] != 10:
             return self.refuse("a payload that does not end where its control line says", buffer, at, line_end)
+        self.know(buffer, at, body)
+        self.known_subject = subject - at
+        self.known_subject_end = subject_end - at
+        self.known_sid = sid
+        self.known_reply = reply - at
+        self.known_reply_end = reply_end - at
+        self.known_header_size = header_size
+        self.known_size = size
         self.handler.on_message(
             buffer, subject, subject_end, sid, reply, reply_end, body, body + header_size, body + size
         )

@@ -1,0 +1,206 @@
+"""CPU time per message of our client against other clients, on nats-server and on our broker: `./hw bench client`.
+
+Each run is a process of its own, and what is measured is its CPU time between the first message and the last
+(`client_load.py`). Inside a case the contestants alternate A B A B. A ratio is the peer's CPU per message by ours, so
+above 1 we are better; for requests the ratio of requests a second is there too. 128 bytes of payload.
+
+Peers: nats-py with its callback (its fastest way to receive) and natsrpy (async-nats under Python). libnats is C; it takes
+part where its benchmark programs are installed, and is named as absent where not.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from client_load import Outcome, Spec
+from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
+
+RUN_TIMEOUT = 120.0
+LOAD = str(Path(__file__).with_name("client_load.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row: our way, the peers' way, how many messages each gets, and the goal against nats-py."""
+
+    name: str
+    ours: str
+    theirs: str
+    messages: int
+    slow_messages: int  # for natsrpy, which needs some 50 us a message
+    goal: float
+    rate_goal: float = 0.0
+
+
+CASES = [
+    Case("publish", "publish", "publish", 400_000, 10_000, 10),
+    Case("async for", "iterate", "callback", 250_000, 10_000, 10),
+    Case("callback", "callback", "callback", 250_000, 10_000, 0),
+    Case("batches", "batches", "callback", 250_000, 10_000, 20),
+    Case("arrow", "arrow", "callback", 250_000, 10_000, 20),
+    Case("request, 64 outstanding", "request64", "request64", 19_200, 3_200, 5, 3),
+    Case("request, 1 outstanding", "request1", "request1", 3_000, 1_000, 1.5),
+]
+SMOKE_MESSAGES = 640
+
+
+class Load:
+    """A child of this benchmark: `client_load.py` with one spec."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._process = subprocess.Popen(
+            [sys.executable, LOAD, json.dumps(asdict(spec))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait_ready(self) -> None:
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != "ready":
+            self._fail(self._process.communicate(timeout=RUN_TIMEOUT)[1])
+
+    def result(self) -> Outcome:
+        try:
+            said, complaints = self._process.communicate(timeout=RUN_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._fail(f"no result within {RUN_TIMEOUT:.0f} s")
+        if self._process.returncode != 0:
+            self._fail(complaints)
+        return Outcome(**json.loads(said.splitlines()[-1]))
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=RUN_TIMEOUT)
+
+    def _fail(self, why: str) -> None:
+        raise SystemExit(f"{self._spec.role} {self._spec.case}: {why.strip()[-600:]}")
+
+
+def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcome:
+    """One run, with its feeder or responder where the case needs one."""
+    spec = Spec(role, way, port, messages, loop)
+    if way == "publish":
+        return Load(spec).result()
+    if way.startswith("request"):
+        answering = Load(Spec("responder", way, port, 0))
+        answering.wait_ready()
+        try:
+            return Load(spec).result()
+        finally:
+            answering.stop()
+    receiving = Load(spec)
+    receiving.wait_ready()
+    Load(Spec("feed", way, port, messages)).result()
+    return receiving.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One contestant in one case."""
+
+    outcomes: list[Outcome]
+
+    @property
+    def cpu(self) -> float:
+        """Median CPU microseconds per message."""
+        return statistics.median(1e6 * one.cpu / one.messages for one in self.outcomes)
+
+    @property
+    def rate(self) -> float:
+        """Median messages per second."""
+        return statistics.median(one.messages / one.seconds for one in self.outcomes)
+
+    def spell(self) -> str:
+        values = [1e6 * one.cpu / one.messages for one in self.outcomes]
+        return f"{self.cpu:.3g} us ({min(values):.3g}-{max(values):.3g})"
+
+
+def measure(case: Case, port: int, peers: list[str], repetitions: int, loop: str, *, smoke: bool) -> dict[str, Figures]:
+    """A B C A B C …"""
+    found: dict[str, list[Outcome]] = {role: [] for role in ["headwater", *peers]}
+    for _ in range(repetitions):
+        for role, outcomes in found.items():
+            way = case.ours if role == "headwater" else case.theirs
+            messages = SMOKE_MESSAGES if smoke else case.slow_messages if role == "natsrpy" else case.messages
+            outcomes.append(run_once(role, way, port, messages, loop))
+    return {role: Figures(outcomes) for role, outcomes in found.items()}
+
+
+def describe(case: Case, figures: dict[str, Figures]) -> list[str]:
+    """The lines of one case."""
+    ours = figures["headwater"]
+    lines = [f"{case.name:<26} headwater {ours.spell():<28} {ours.rate / 1000:.0f} k/s"]
+    for role, peer in figures.items():
+        if role == "headwater":
+            continue
+        verdict = ""
+        if role == "nats-py" and case.goal:
+            met = peer.cpu / ours.cpu >= case.goal and ours.rate / peer.rate >= case.rate_goal
+            wanted = f">= {case.goal:g}x" + (f" and {case.rate_goal:g}x the rate" if case.rate_goal else "")
+            verdict = f"  goal {wanted}: {'met' if met else 'MISSED'}"
+        lines.append(
+            f"{'':<26} {role:<9} {peer.spell():<28} {peer.rate / 1000:.0f} k/s   CPU {peer.cpu / ours.cpu:.1f}x"
+            f"  rate {ours.rate / peer.rate:.1f}x{verdict}"
+        )
+    return lines
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="hw bench client", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repetition: only proves that it runs")
+    parser.add_argument("--cases", default="", help="comma-separated parts of names, of: publish, async for, arrow, …")
+    parser.add_argument("--servers", default="nats-server,headwater", help="comma-separated")
+    parser.add_argument("--peers", default="nats-py,natsrpy", help="comma-separated")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument("--allow-interpreted", action="store_true", help="measure even what is not compiled")
+    return parser.parse_args()
+
+
+def start_server(name: str) -> Contestant:
+    return start_nats_server() if name == "nats-server" else start_headwater()
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    wanted = [part.strip() for part in arguments.cases.split(",") if part.strip()]
+    cases = [case for case in CASES if not wanted or any(part in case.name for part in wanted)]
+    peers = [part for part in arguments.peers.split(",") if part]
+    repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; {arguments.loop}; headwater {mode};"
+        f" {repetitions} repetitions; client CPU per message of 128 bytes"
+    )
+    absent = "" if shutil.which("nats-publisher") else "libnats is not installed here, and not compared."
+    results: dict[str, dict[str, dict[str, Figures]]] = {}
+    if not arguments.json:
+        print(heading, absent, sep="\n", end="\n\n")
+    for name in arguments.servers.split(","):
+        results[name] = {}
+        with start_server(name) as server:
+            for case in cases:
+                figures = measure(case, server.port, peers, repetitions, arguments.loop, smoke=arguments.smoke)
+                results[name][case.name] = figures
+                if not arguments.json:
+                    print(f"on {name}: " + "\n".join(describe(case, figures)), flush=True)
+    if arguments.json:
+        rows = {
+            server: {case: {role: asdict(one) for role, one in by_role.items()} for case, by_role in by_case.items()}
+            for server, by_case in results.items()
+        }
+        print(json.dumps({"machine": heading, "servers": rows}, indent=1))
+    elif arguments.smoke:
+        print("\nSmoke run: it proves that the benchmark runs; its figures mean nothing.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

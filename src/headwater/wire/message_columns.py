@@ -1,0 +1,92 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Deliveries of any subscription, straight from the receive buffer into column buffers.
+
+The columns are what a message is: subject, reply subject, header block, payload; each one run of bytes and the int32 ends
+of its values, which is Arrow's layout. An absent reply subject or header block is an empty value. Subjects are valid
+UTF-8, as Arrow demands: other bytes become U+FFFD.
+
+`columns.ColumnDecoder` is its richer sibling for consumers of a stream. Offsets are int32, so the owner takes the columns
+before `size` reaches `columns.MAX_SIZE`.
+"""
+
+from dataclasses import dataclass
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.columns import TextColumn, is_ascii
+    from cython.cimports.headwater.wire.memory import slice_bytes
+else:
+    from headwater.wire.columns import TextColumn, is_ascii
+    from headwater.wire.memory import slice_bytes
+
+from headwater.wire.columns import Text
+
+
+@dataclass(frozen=True, slots=True)
+class TakenMessages:
+    """`rows` messages as columns."""
+
+    rows: int
+    subjects: Text
+    replies: Text
+    blocks: Text
+    payloads: Text
+
+
+class MessageColumns:
+    """Grows by `append`; `take` hands over what there is."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.subjects = TextColumn()
+        self.replies = TextColumn()
+        self.blocks = TextColumn()
+        self.payloads = TextColumn()
+
+    @property
+    def size(self) -> int:
+        """Bytes in the largest column."""
+        return max(len(self.payloads.data), len(self.blocks.data), len(self.subjects.data), len(self.replies.data))
+
+    def append(
+        self,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """One message; the positions are those of `ServerOpHandler.on_message`."""
+        self.append_text(self.subjects, buffer, subject, subject_end)
+        self.append_text(self.replies, buffer, reply, reply_end)
+        self.blocks.append_slice(buffer, headers, payload)
+        self.payloads.append_slice(buffer, payload, end)
+        self.rows += 1
+        return 0
+
+    def append_text(
+        self, column: TextColumn, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.int:
+        if is_ascii(buffer, start, end):
+            column.append_slice(buffer, start, end)
+        else:
+            column.append(slice_bytes(buffer, start, end).decode("utf-8", "replace").encode())
+        return 0
+
+    def append_message(self, subject: str, reply: str, header_block: bytes, data: bytes) -> None:
+        """One message that was an object already."""
+        for column, text in ((self.subjects, subject), (self.replies, reply)):
+            column.append(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").encode())
+        self.blocks.append(header_block)
+        self.payloads.append(data)
+        self.rows += 1
+
+    def take(self) -> TakenMessages:
+        """All rows so far; it is empty afterwards."""
+        rows = self.rows
+        self.rows = 0
+        return TakenMessages(rows, self.subjects.take(), self.replies.take(), self.blocks.take(), self.payloads.take())
