@@ -24,6 +24,7 @@ VERBS = {
     "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
     "demo": Verb("headwater.cli.demo:main", "the main job: events through a broker and a stream into Spark tables"),
     "doctor": Verb("headwater.cli.doctor:main", "what this machine has, and how fast its disk syncs"),
+    "log": Verb("headwater.cli.log_tools:main", "`log inspect|verify|repair DIR`: the logs of a store, offline"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }

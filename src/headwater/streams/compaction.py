@@ -67,17 +67,27 @@ class _Writer:
 
 
 def rewrite(
-    files: Files, path: str, old: SegmentFacts, identity: bytes, gone: OffsetSet, needed: Sequence[Range]
+    files: Files,
+    path: str,
+    old: SegmentFacts,
+    identity: bytes,
+    gone: OffsetSet,
+    needed: Sequence[Range],
+    *,
+    keep_evidence: bool = True,
+    end_offset: int | None = None,
 ) -> SegmentFacts | None:
     """Write what is left of the sealed segment at `path` to its `.log.new`, durably; returns what that file holds.
 
     `gone`: the offsets of this segment that are deleted. `needed`: ranges of earlier offsets about which tombstones
-    must stay. None when the segment has damaged bytes: those are left where they are, as evidence. Raises OSError.
+    must stay. `end_offset`: how far the segment is to reach, where that is not what is found in it. None when the segment
+    has damaged bytes: those are left where they are, as evidence, unless they are not to be kept. Raises OSError.
     """
+    end_offset = old.end_offset if end_offset is None else end_offset
     source = files.open(path)
     try:
         page = source.pread(HEAD_PAGE_SIZE, 0)
-        if old.spoiled or decode_segment_head(page) is None:
+        if (old.spoiled and keep_evidence) or decode_segment_head(page) is None:
             return None
         target = files.create(path.removesuffix(SUFFIX) + NEW_SUFFIX)
         try:
@@ -89,13 +99,15 @@ def rewrite(
                 source.pread, HEAD_PAGE_SIZE, old.end_position, identity, old.base_offset, old.end_offset, READ_BYTES
             ):
                 if not isinstance(piece, FoundBatch):
-                    return None
+                    if keep_evidence:
+                        return None
+                    continue
                 if piece.header.holds_records:
                     _copy_live(writer, piece, gone, identity)
                 else:
                     tombstones += _still_needed(decode_tombstones(piece.header, piece.body), needed)
             now = old.last_timestamp_ns or 0
-            for batch in encode_tombstones(tombstones, old.end_offset, now, identity):
+            for batch in encode_tombstones(tombstones, end_offset, now, identity):
                 writer.add(*batch)
             writer.flush()
             target.fdatasync()

@@ -8,6 +8,7 @@ is left alone.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -104,9 +105,9 @@ def _recover(files: Files, directory: str, lock: File, now_ns: int, first_offset
     if state is None and bases:
         notes.append(f"{directory}/{STATE_DOCUMENT} is lost; made again from the segments")
     if state is None:
-        identity = _claimed_identity(files, directory, bases) or files.entropy(IDENTITY_SIZE)
+        identity = claimed_identity(files, directory, bases) or files.entropy(IDENTITY_SIZE)
         first = bases[0] if bases else first_offset
-        facts = _examine_all(files, directory, bases, identity, MAX_OFFSET)
+        facts = examine_all(files, directory, bases, identity, MAX_OFFSET)
         decision = decide(facts, None)
         if not bases:
             decision = decision._replace(next_offset=first)
@@ -115,6 +116,8 @@ def _recover(files: Files, directory: str, lock: File, now_ns: int, first_offset
         return _carry_out(files, directory, lock, now_ns, state, Found(facts, None, notes), decision)
     bases = _drop_expired(files, directory, bases, state.start_offset)
     found = _find(files, directory, bases, state, notes)
+    if found.clean_index is None:
+        state = replace(state, index_crc=0)  # so that the next close makes a new one
     return _carry_out(files, directory, lock, now_ns, state, found, decide(found.facts, state))
 
 
@@ -134,7 +137,7 @@ def _find(files: Files, directory: str, bases: list[int], state: LogState, notes
         if facts is not None:
             return Found(facts, index, notes)
         notes.append(f"{directory}/{INDEX_FILE} does not fit the segments; made again from them")
-    return Found(_examine_all(files, directory, bases, state.identity, state.reserved_end), None, notes)
+    return Found(examine_all(files, directory, bases, state.identity, state.reserved_end), None, notes)
 
 
 def save_index(
@@ -151,19 +154,20 @@ def save_index(
     return crc32c(content) or 1  # 0 says that there is none
 
 
+def segment_bases(files: Files, directory: str) -> list[int]:
+    """Base offsets of the segments, ascending."""
+    return sorted(base for name in files.listdir(directory) if (base := base_offset_of(name)) is not None)
+
+
 def _sweep(files: Files, directory: str) -> list[int]:
-    """Base offsets of the segments, ascending. A segment that never got its final name holds nothing."""
-    bases = []
+    """As `segment_bases`; what never got its final name holds nothing, and goes."""
     for name in files.listdir(directory):
-        base = base_offset_of(name)
-        if base is not None:
-            bases.append(base)
-        elif name.endswith(NEW_SUFFIX) and base_offset_of(name.removesuffix(NEW_SUFFIX) + SUFFIX) is not None:
+        if name.endswith(NEW_SUFFIX) and base_offset_of(name.removesuffix(NEW_SUFFIX) + SUFFIX) is not None:
             files.unlink(f"{directory}/{name}")
-    return sorted(bases)
+    return segment_bases(files, directory)
 
 
-def _claimed_identity(files: Files, directory: str, bases: list[int]) -> bytes | None:
+def claimed_identity(files: Files, directory: str, bases: list[int]) -> bytes | None:
     """Without a state, the log is who its segments say it is."""
     for base in bases:
         file = files.open(f"{directory}/{segment_name(base)}")
@@ -176,9 +180,12 @@ def _claimed_identity(files: Files, directory: str, bases: list[int]) -> bytes |
     return None
 
 
-def _examine_all(files: Files, directory: str, bases: list[int], identity: bytes, limit: int) -> list[SegmentFacts]:
+def examine_all(
+    files: Files, directory: str, bases: list[int], identity: bytes, limit: int | None
+) -> list[SegmentFacts]:
+    """What every segment holds; `limit` is the end of what the newest may hold, None when nobody knows."""
     facts = []
-    for base, end in pairwise([*bases, limit]):
+    for base, end in pairwise([*bases, MAX_OFFSET if limit is None else limit]):
         name = segment_name(base)
         file = files.open(f"{directory}/{name}")
         try:

@@ -1,0 +1,104 @@
+"""`headwater log inspect|verify|repair DIR`: what is in the logs of a store directory, whether it is whole, and mending it.
+
+DIR is one log or anything above it, a store directory for instance. `inspect` and `verify` read and change nothing, and may
+look at a log that a broker has open (its last batch may then be in motion). `repair` needs the log for itself.
+
+Exit status: 0 when all is well, 1 when something is damaged or lost, 2 for a wrong command line.
+"""
+
+import argparse
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headwater.errors import EnvironmentProblem
+from headwater.streams.files import OsFiles
+from headwater.streams.inspection import Survey, repair, survey
+from headwater.streams.segment import base_offset_of
+from headwater.streams.writer import STATE_DOCUMENT
+
+
+def main(argv: list[str]) -> int:
+    """Do one of the three to every log under a directory."""
+    parser = argparse.ArgumentParser(
+        prog="headwater log", description="Look at the logs under a directory, check them, mend them."
+    )
+    parser.add_argument("what", choices=["inspect", "verify", "repair"])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--json", action="store_true", help="one JSON document for each log")
+    arguments = parser.parse_args(argv)
+    logs = find_logs(arguments.directory)
+    if not logs:
+        raise EnvironmentProblem(f"there is no log under {arguments.directory}", value=str(arguments.directory))
+    status = 0
+    for log in logs:
+        if arguments.what == "repair":
+            _show(log, {"done": repair(OsFiles(), str(log), time.time_ns())}, as_json=arguments.json)
+            continue
+        found = survey(OsFiles(), str(log))
+        _show(log, describe(found, full=arguments.what == "inspect"), as_json=arguments.json)
+        if found.decision.damage or found.notes:
+            status = 1
+    return status
+
+
+def find_logs(directory: Path) -> list[Path]:
+    """Every directory that holds a log, this one or below it, in the order of their paths."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        if any(name.startswith(STATE_DOCUMENT) or base_offset_of(name) is not None for name in names):
+            found.append(Path(folder))
+    return sorted(found)
+
+
+def describe(found: Survey, *, full: bool) -> dict[str, object]:
+    """What a survey found, for people and for programs."""
+    report: dict[str, object] = {
+        "start_offset": found.start_offset,
+        "next_offset": found.decision.next_offset,
+        "records": found.records,
+        "bytes": sum(facts.file_size for facts in found.facts),
+        "damage": [str(item) for item in found.decision.damage],
+        "certainly_lost": sum(item.end - item.start for item in found.decision.damage if item.certain),
+        "notes": found.notes,
+    }
+    if full:
+        report["segments"] = [
+            {
+                "file": facts.name,
+                "offsets": f"[{facts.base_offset}, {facts.end_offset})",
+                "records": facts.record_count,
+                "deleted": facts.dead,
+                "bytes": facts.file_size,
+                "first": _time(facts.first_timestamp_ns),
+                "last": _time(facts.last_timestamp_ns),
+            }
+            for facts in found.facts
+        ]
+    return report
+
+
+def _show(log: Path, report: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"log": str(log), **report}))
+        return
+    print(log)
+    for name, value in report.items():
+        if not isinstance(value, list):
+            print(f"  {name:<15} {value}")
+            continue
+        print(f"  {name:<15} {len(value) or 'none'}")
+        for item in value:
+            text = "  ".join(f"{key} {part}" for key, part in item.items()) if isinstance(item, dict) else item
+            print(f"    {text}")
+
+
+def _time(timestamp_ns: int | None) -> str:
+    if timestamp_ns is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(timestamp_ns / 1e9, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ns} ns"

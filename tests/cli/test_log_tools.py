@@ -1,0 +1,48 @@
+"""`headwater log`: finds the logs under a directory, says what is in them, and by its exit status whether they are whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headwater.cli.main import main
+from headwater.streams.files import OsFiles
+from headwater.streams.log import Log, LogOptions
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        log = Log.open(OsFiles(), str(tmp_path / "streams" / name / "log"), LogOptions(), 1)
+        for number in range(3):
+            log.stage(b"s", b"", b"%d" % number, 1_700_000_000_000_000_000)
+            batch = log.seal()
+            assert batch is not None
+            log.write(batch)
+            log.publish(batch)
+        log.close()
+    return tmp_path
+
+
+def test_inspect_shows_every_log_and_its_segments(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "inspect", str(store), "--json"]) == 0
+    reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [Path(report["log"]).parent.name for report in reports] == ["one", "two"]
+    assert all(report["records"] == 3 and report["next_offset"] == 3 for report in reports)
+    assert reports[0]["segments"][0]["first"].startswith("2023-11-14T")
+
+
+def test_verify_finds_a_flipped_bit_and_repair_mends_it(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (segment,) = (store / "streams" / "two" / "log").glob("*.log")
+    content = bytearray(segment.read_bytes())
+    content[4200] ^= 4
+    segment.write_bytes(content)
+    assert main(["log", "verify", str(store)]) == 1
+    assert "corrupt: offsets" in capsys.readouterr().out
+    assert main(["log", "repair", str(store)]) == 0
+    assert main(["log", "verify", str(store)]) == 0
+
+
+def test_a_directory_without_logs_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "verify", str(tmp_path)]) == 1
+    assert "there is no log" in capsys.readouterr().err
