@@ -251,7 +251,7 @@ class Sessions:
             self.info,
             client_id=session.client_id,
             client_ip=_host_of(session),
-            auth_required=session.gate.required,
+            auth_required=session.gate.announced,
             nonce=session.nonce,
             tls_required=tls is not None and not tls.allow_non_tls,
             tls_available=tls is not None and tls.allow_non_tls,

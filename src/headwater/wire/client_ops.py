@@ -338,7 +338,7 @@ class ClientOpParser:
         answer: bytes = slice_bytes(buffer, reply, reply_end)
         # The sizes are echoed as they were written, leading zeros included.
         words: list[bytes] = slice_bytes(buffer, reply_end, last_end).split()
-        sizes: bytes = b" ".join(words[-2:]) if header_size > 0 else words.pop()
+        sizes: bytes = b" ".join(words) if header_size > 0 else words.pop()
         head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
         self._rewritten = bytearray(head) + buffer[body : end + 2]
         tail: cython.Py_ssize_t = len(name) + 1

@@ -49,6 +49,14 @@ class Gate:
             require_bcrypt()
         if self._nkeys:
             require_nacl()
+        # As nats-server has it: users of the system account alone shut nobody out of the global one.
+        known = [*self._users.values(), *self._nkeys.values()]
+        self._open_beside_system = (
+            bool(known)
+            and not self.no_auth_user
+            and all(user.identity.account == options.system_account for user in known)
+            and {account.name for account in options.accounts} <= {options.system_account}
+        )
         self._trust = None
         if options.operator is not None:
             from headwater.broker.auth.operator import Trust
@@ -60,6 +68,11 @@ class Gate:
     def required(self) -> bool:
         """Whether clients have to show who they are."""
         return bool(self._users or self._nkeys or self.username or self._token or self._trust)
+
+    @property
+    def announced(self) -> bool:
+        """Whether INFO says so: not where there is a default user."""
+        return self.required and not self.no_auth_user
 
     @property
     def asks_for_signature(self) -> bool:
@@ -94,6 +107,8 @@ class Gate:
         """Who a client is before it has said anything, where that is enough; None where it has to CONNECT first."""
         if not self.required:
             return Identity()
+        if self._open_beside_system:
+            return Identity()
         user = self._users.get(self.no_auth_user) if self.no_auth_user else None
         return user.identity if user is not None and _may_come_by(user.options, connection_type) else None
 
@@ -103,8 +118,11 @@ class Gate:
             return Identity()
         if self._trust is not None:
             return self._trust.decide(shown, now)
-        if shown.empty and not self._map_certificates and self.no_auth_user:
-            return self._default_user(shown)
+        if shown.empty and not self._map_certificates:
+            if self._open_beside_system:
+                return Identity()
+            if self.no_auth_user:
+                return self._default_user(shown)
         if shown.nkey and self._nkeys:
             return self._by_nkey(shown)
         if self._map_certificates and self._users:
