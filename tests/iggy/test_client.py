@@ -11,7 +11,7 @@ from headwater.iggy.commands import EVERY, Message
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.identifiers import Consumer, Partitioning, PollingStrategy
 
-TYPED = TypedHeaders({"Key 1": "value1", "n": HeaderValue.from_uint64(2**64 - 1)})
+TYPED = TypedHeaders([("Key 1", "value1"), ("n", HeaderValue.from_uint64(2**64 - 1))])
 
 
 def with_client(tmp_path: Path, work: Callable[[Client, str], Awaitable[None]]) -> None:

@@ -48,16 +48,18 @@ def shown(messages: Any) -> list[Any]:
 class OfApache:
     """The package `apache_iggy`, 0.5 to 0.9."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, quic: bool = False) -> None:
         import apache_iggy
 
         self.module: Any = apache_iggy
         self.is_modern = hasattr(apache_iggy, "Consumer")
-        self.client: Any = (
-            apache_iggy.IggyClient.from_connection_string(f"iggy://iggy:iggy@{address}")
-            if self.is_modern
-            else apache_iggy.IggyClient(address)
-        )
+        if quic:
+            config = self.module.QuicConfig(server_address=address, validate_certificate=False)
+            self.client: Any = apache_iggy.IggyClient(config)
+        elif self.is_modern:
+            self.client = apache_iggy.IggyClient.from_connection_string(f"iggy://iggy:iggy@{address}")
+        else:
+            self.client = apache_iggy.IggyClient(address)
 
     def message(self, text: str) -> Any:
         return self.module.SendMessage(text)
@@ -90,8 +92,8 @@ class OfApache:
         return sorted(got)
 
 
-async def apache(address: str, first: int, prefix: str) -> None:
-    peer = OfApache(address)
+async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
+    peer = OfApache(address, quic)
     client, module = peer.client, peer.module
     stream, topic = f"{prefix}stream", f"{prefix}topic"
     await step("connect", client.connect)
@@ -160,4 +162,4 @@ if __name__ == "__main__":
     if package == "iggy_py":
         asyncio.run(older(host_and_port, name_prefix))
     else:
-        asyncio.run(apache(host_and_port, int(first_partition), name_prefix))
+        asyncio.run(apache(host_and_port, int(first_partition), name_prefix, package == "quic"))

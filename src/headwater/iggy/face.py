@@ -26,12 +26,14 @@ Address = tuple[str, int]
 class IggyOptions:
     """Where to listen (host and port, port 0 for any free one), and what the service is to do.
 
+    With `http_seed` the HTTP listener is the seed's: no login, the seed's answers.
     `cert_file` and `key_file` put TLS on TCP and HTTP; QUIC always has it, and makes itself a certificate without them.
     """
 
     tcp: Address | None = ("127.0.0.1", 8090)
     seed: Address | None = None
     http: Address | None = None
+    http_seed: bool = False
     quic: Address | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
@@ -61,6 +63,10 @@ class Iggy:
                 self.service.tcp_address = (options.tcp[0], self.tcp_port)
             if options.seed is not None:
                 self.seed_port = await self._listen(options.seed, context, seed=True)
+            if options.http is not None:
+                self.http_port = await self._serve_http(options.http)
+            if options.quic is not None:
+                self.quic_port = await self._serve_quic(options.quic)
         except BaseException:
             await self.stop()
             raise
@@ -87,6 +93,23 @@ class Iggy:
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
+
+    async def _serve_http(self, address: Address) -> int:
+        from headwater.iggy.http_face import HttpFace
+
+        http = HttpFace(self.service, self.options.http_seed)
+        files = self.options.cert_file, self.options.key_file
+        self._others.append(http)
+        return await http.start(*address, *(str(name) if name is not None else None for name in files))
+
+    async def _serve_quic(self, address: Address) -> int:
+        from headwater.iggy.quic_session import QuicSession
+        from headwater.net import quic
+
+        files = self.options.cert_file, self.options.key_file
+        listener = await quic.listen(*address, lambda: QuicSession(self.service), *files)
+        self._others.append(listener)
+        return listener.port
 
     async def stop(self) -> None:
         """Take nothing more, write what is staged, end the connections. Safe to call again."""

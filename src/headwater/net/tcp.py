@@ -4,6 +4,7 @@ TCP_NODELAY is set (asyncio's default): we batch ourselves, once per loop iterat
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 from headwater.errors import EnvironmentProblem, TransportError
@@ -32,6 +33,28 @@ async def listen(
             value=f"{host}:{port}",
             hint="choose another address or port; port 0 takes any free one",
         ) from error
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening socket on `host:port` (port 0: any free one), for servers that bring their own protocol.
+
+    Raises EnvironmentProblem when the address cannot be bound.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(BACKLOG)
+        made.setblocking(False)
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise EnvironmentProblem(
+            f"cannot listen on {host}:{port}: {error}",
+            value=f"{host}:{port}",
+            hint="choose another address or port; port 0 takes any free one",
+        ) from error
+    return made
 
 
 async def dial(host: str, port: int, owner: LinkOwner, timeout: float, layer: Layer | None = None) -> Link:

@@ -1,0 +1,411 @@
+"""The HTTP JSON interface: the same service, with a bearer token in place of a connection's user.
+
+`POST /users/login` gives a token; every other request carries it, but `/` and `/ping`. Tokens live in memory, for an hour:
+a restart ends them. A listener for the seed (`seed=True`) wants no login and answers in the seed's shapes.
+
+Starlette routes and uvicorn serves; both are of the extra `http`, imported here alone.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from headwater.errors import HeaderError, HeadwaterError, StorageError
+from headwater.iggy import commands as c
+from headwater.iggy import http_json
+from headwater.iggy.batches import build
+from headwater.iggy.commands import Command, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy.eras import Era
+from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy.http_json import field, identifier
+from headwater.iggy.identifiers import Consumer
+from headwater.iggy.message_commands import poll, send
+from headwater.iggy.seed_codec import from_batches
+from headwater.iggy.service import HTTP, Client, Service
+
+logger = logging.getLogger(__name__)
+
+TOKEN_SECONDS: Final = 3600
+MAX_BODY: Final = 64 << 20
+_STATUSES: Final = {
+    "unauthenticated": 401,
+    "invalid_access_token": 401,
+    "invalid_credentials": 401,
+    "invalid_personal_access_token": 401,
+    "personal_access_token_expired": 401,
+    "user_inactive": 401,
+    "unauthorized": 403,
+    "io_error": 500,
+    "cannot_append_message": 500,
+}
+Endpoint = Callable[[Request], Awaitable[Response]]
+Entry = tuple[str, str, Endpoint]  # method, path, what serves it
+
+
+def each(show: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """The same, for every entry of a list."""
+    return lambda entries: [show(entry) for entry in entries]
+
+
+class HttpFace:
+    """See the head of this module."""
+
+    def __init__(self, service: Service, seed: bool = False) -> None:
+        self._service = service
+        self._seed = seed
+        self._tokens: dict[str, tuple[int, int]] = {}  # token -> (user id, µs at which it ends)
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.app = Starlette(routes=self._routes())
+
+    # ── life ──
+
+    async def start(self, host: str, port: int, cert_file: str | None = None, key_file: str | None = None) -> int:
+        """Listen; returns the port. Raises EnvironmentProblem when the address cannot be bound."""
+        from headwater.net.tcp import bound_socket
+
+        listening = bound_socket(host, port)
+        config = uvicorn.Config(
+            self.app,
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            ssl_certfile=cert_file,
+            ssl_keyfile=key_file,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        self._task = asyncio.create_task(self._server._serve([listening]))
+        while not self._server.started and not self._task.done():
+            await asyncio.wait([self._task], timeout=0.001)  # uvicorn has no event for it
+        found: int = listening.getsockname()[1]
+        return found
+
+    async def stop(self) -> None:
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await self._task
+            self._server = None
+
+    # ── from a request to the service ──
+
+    def _routes(self) -> list[Route]:
+        table = [*self._server_routes(), *self._user_routes(), *self._stream_routes(), *self._topic_routes()]
+        return [Route(path, self._guarded(endpoint), methods=[method]) for method, path, endpoint in table]
+
+    def _server_routes(self) -> list[Entry]:
+        ask, do = self._answering, self._doing
+        tokens = "/personal-access-tokens"
+        return [
+            ("GET", "/", self._root),
+            ("GET", "/ping", self._ping),
+            ("GET", "/stats", ask(lambda r, b: c.GetStats(), http_json.stats)),
+            ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(asdict))),
+            ("POST", "/users/login", self._login),
+            ("DELETE", "/users/logout", self._logout),
+            ("POST", tokens + "/login", self._login_with_token),
+            ("GET", tokens, ask(lambda r, b: c.GetTokens(), each(asdict))),
+            ("POST", tokens, ask(_create_token, asdict)),
+            ("DELETE", tokens + "/{name}", do(lambda r, b: c.DeleteToken(r.path_params["name"]))),
+        ]
+
+    def _user_routes(self) -> list[Entry]:
+        ask, do, one = self._answering, self._doing, "/users/{user}"
+        return [
+            ("GET", "/users", ask(lambda r, b: c.GetUsers(), each(http_json.user))),
+            ("POST", "/users", ask(_create_user, http_json.user)),
+            ("GET", one, ask(lambda r, b: c.GetUser(_of(r, "user")), http_json.user)),
+            ("PUT", one, do(_update_user)),
+            ("DELETE", one, do(lambda r, b: c.DeleteUser(_of(r, "user")))),
+            ("PUT", one + "/permissions", do(_update_permissions)),
+            ("PUT", one + "/password", do(_change_password)),
+        ]
+
+    def _stream_routes(self) -> list[Entry]:
+        ask, do, one = self._answering, self._doing, "/streams/{stream}"
+        return [
+            ("GET", "/streams", ask(lambda r, b: c.GetStreams(), each(http_json.stream))),
+            ("POST", "/streams", ask(_create_stream, http_json.stream)),
+            ("GET", one, ask(lambda r, b: c.GetStream(_of(r, "stream")), http_json.stream)),
+            ("PUT", one, do(_update_stream)),
+            ("DELETE", one, do(lambda r, b: c.DeleteStream(_of(r, "stream")))),
+            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeStream(_of(r, "stream")))),
+        ]
+
+    def _topic_routes(self) -> list[Entry]:
+        ask, do, topics = self._answering, self._doing, "/streams/{stream}/topics"
+        one = topics + "/{topic}"
+        groups = one + "/consumer-groups"
+        return [
+            ("GET", topics, ask(lambda r, b: c.GetTopics(_of(r, "stream")), each(http_json.topic))),
+            ("POST", topics, ask(_create_topic, http_json.topic)),
+            ("GET", one, ask(lambda r, b: c.GetTopic(*_topic(r)), http_json.topic)),
+            ("PUT", one, do(_update_topic)),
+            ("DELETE", one, do(lambda r, b: c.DeleteTopic(*_topic(r)))),
+            ("DELETE", one + "/purge", do(lambda r, b: c.PurgeTopic(*_topic(r)))),
+            ("POST", one + "/partitions", do(_create_partitions, 201)),
+            ("DELETE", one + "/partitions", do(_delete_partitions)),
+            ("POST", one + "/messages", self._send),
+            ("GET", one + "/messages", self._poll),
+            ("PUT", one + "/consumer-offsets", do(_store_offset)),
+            ("GET", one + "/consumer-offsets", ask(_get_offset, _offset)),
+            ("GET", groups, ask(lambda r, b: c.GetGroups(*_topic(r)), each(asdict))),
+            ("POST", groups, ask(_create_group, asdict)),
+            ("GET", groups + "/{group}", ask(lambda r, b: c.GetGroup(*_topic(r), _of(r, "group")), asdict)),
+            ("DELETE", groups + "/{group}", do(lambda r, b: c.DeleteGroup(*_topic(r), _of(r, "group")))),
+        ]
+
+    def _guarded(self, endpoint: Endpoint) -> Endpoint:
+        async def guarded(request: Request) -> Response:
+            try:
+                return await endpoint(request)
+            except HeadwaterError as error:
+                return self._refused(error)
+
+        return guarded
+
+    def _refused(self, error: HeadwaterError) -> Response:
+        refused = as_refusal(error)
+        status = _STATUSES.get(refused.name, 404 if refused.name.endswith("_not_found") else 400)
+        number = seed_number(refused) if self._seed else refused.number
+        return JSONResponse(http_json.error(refused, number), status)
+
+    def _client(self, request: Request) -> Client:
+        """Who asks. Raises IggyError for a token that is none."""
+        era = Era.S if self._seed else Era.C3
+        client = Client(0, HTTP, request.client.host if request.client is not None else "", era)
+        header = request.headers.get("authorization", "")
+        token = header[len("Bearer ") :] if header.startswith("Bearer ") else ""
+        if token and not self._seed:
+            user_id, ends = self._tokens.get(token, (0, 0))
+            if ends <= self._service.clock_us():
+                self._tokens.pop(token, None)
+                raise refusal("unauthenticated", "the access token is unknown or past its time")
+            client.user = next((user for user in self._service.catalog.users if user.id == user_id), None)
+        return client
+
+    async def _execute(self, client: Client, command: Command) -> Any:
+        view = self._service.execute(client, command)
+        return await view if asyncio.iscoroutine(view) else view
+
+    def _answering(self, make: Callable[[Request, dict[str, Any]], Command], show: Callable[[Any], Any]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            client = self._client(request)
+            body = http_json.document(await _body(request)) if request.method in ("POST", "PUT") else {}
+            view = await self._execute(client, make(request, body))
+            if view is None:
+                return self._refused(refusal("resource_not_found", "there is no such thing"))
+            return JSONResponse(show(view), 201 if request.method == "POST" and self._seed else 200)
+
+        return endpoint
+
+    def _doing(self, make: Callable[[Request, dict[str, Any]], Command], status: int = 204) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            client = self._client(request)
+            body = http_json.document(await _body(request)) if request.method in ("POST", "PUT") else {}
+            await self._execute(client, make(request, body))
+            return Response(status_code=status)
+
+        return endpoint
+
+    # ── what is no plain command ──
+
+    async def _root(self, request: Request) -> Response:
+        return Response("Headwater, an Iggy server", media_type="text/plain")
+
+    async def _ping(self, request: Request) -> Response:
+        return Response("pong", media_type="text/plain")
+
+    async def _login(self, request: Request) -> Response:
+        body = http_json.document(await _body(request))
+        return await self._enter(c.Login(field(body, "username", str), field(body, "password", str)))
+
+    async def _login_with_token(self, request: Request) -> Response:
+        return await self._enter(c.LoginWithToken(field(http_json.document(await _body(request)), "token", str)))
+
+    async def _enter(self, command: Command) -> Response:
+        view = await self._execute(Client(0, HTTP, "", Era.C3), command)
+        now = self._service.clock_us()
+        self._tokens = {token: known for token, known in self._tokens.items() if known[1] > now}
+        token, ends = secrets.token_urlsafe(32), now + TOKEN_SECONDS * 1_000_000
+        self._tokens[token] = (view.user_id, ends)
+        return JSONResponse({"user_id": view.user_id, "access_token": {"token": token, "expiry": ends // 1_000_000}})
+
+    async def _logout(self, request: Request) -> Response:
+        self._tokens.pop(request.headers.get("authorization", "").removeprefix("Bearer "), None)
+        return Response(status_code=204)
+
+    async def _send(self, request: Request) -> Response:
+        client = self._client(request)
+        body = http_json.document(await _body(request))
+        where = http_json.partitioning(body.get("partitioning"))
+        parts = http_json.parts(body.get("messages"), self._service.clock_us(), self._seed)
+        batch, checksums = build(parts)
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(error: StorageError | None) -> None:
+            if not stored.done():
+                stored.set_result(None) if error is None else stored.set_exception(error)
+
+        address = c.SendMessages(*_topic(request), where, len(parts))
+        sent = send(self._service, client, address, (batch, 0, len(batch)), checksums, done)
+        await stored
+        if self._seed:
+            return Response(status_code=201)
+        shown = {"stream_id": sent.stream, "topic_id": sent.topic, "partition_id": sent.partition}
+        return JSONResponse({"confirmations": [{**shown, "base_offset": sent.base_offset}]}, 201)
+
+    async def _poll(self, request: Request) -> Response:
+        client, query = self._client(request), request.query_params
+        partition = query.get("partition_id")
+        command = c.PollMessages(
+            Consumer.single(identifier(query.get("consumer_id", "1")).value),
+            *_topic(request),
+            None if partition is None else _number(partition),
+            http_json.strategy(query.get("kind", "offset"), _number(query.get("value", "0"))),
+            _number(query.get("count", "10")),
+            query.get("auto_commit", "false") == "true",
+        )
+        self._service.authorize(client, command)
+        found = poll(self._service, client, command)
+        try:
+            messages = from_batches(found.polled.batches)
+        except HeaderError as error:
+            raise refusal("cannot_read_message", str(error)) from error
+        if self._seed:
+            return JSONResponse(http_json.seed_messages(messages))
+        return JSONResponse(http_json.polled(messages, found.partition, found.polled.current_offset))
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise refusal("invalid_command", f"a request has at most {MAX_BODY} bytes", len(body))
+    return bytes(body)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 20:
+        raise refusal("invalid_number_value", f"{text!r} is no number", text)
+    return int(text)
+
+
+def _of(request: Request, name: str) -> Any:
+    return identifier(request.path_params[name])
+
+
+def _topic(request: Request) -> tuple[Any, Any]:
+    return _of(request, "stream"), _of(request, "topic")
+
+
+def _create_stream(request: Request, body: dict[str, Any]) -> Command:
+    number = body.get("stream_id") or 0
+    return c.CreateStream(field(body, "name", str), number if isinstance(number, int) else 0)
+
+
+def _update_stream(request: Request, body: dict[str, Any]) -> Command:
+    return c.UpdateStream(_of(request, "stream"), field(body, "name", str))
+
+
+def _settings(body: dict[str, Any]) -> dict[str, Any]:
+    compression = body.get("compression_algorithm", "none")
+    return {
+        "compression": {"gzip": 2}.get(compression, 1),
+        "message_expiry": field(body, "message_expiry", int, 0),
+        "max_size": field(body, "max_topic_size", int, 0),
+        "replication": body.get("replication_factor") or 1,
+    }
+
+
+def _create_topic(request: Request, body: dict[str, Any]) -> Command:
+    count, number = field(body, "partitions_count", int, 1), body.get("topic_id") or 0
+    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), count, number, **_settings(body))
+
+
+def _update_topic(request: Request, body: dict[str, Any]) -> Command:
+    return c.UpdateTopic(*_topic(request), field(body, "name", str), **_settings(body))
+
+
+def _create_partitions(request: Request, body: dict[str, Any]) -> Command:
+    return c.CreatePartitions(*_topic(request), field(body, "partitions_count", int))
+
+
+def _delete_partitions(request: Request, body: dict[str, Any]) -> Command:
+    return c.DeletePartitions(*_topic(request), _number(request.query_params.get("partitions_count", "0")))
+
+
+def _store_offset(request: Request, body: dict[str, Any]) -> Command:
+    consumer = body.get("consumer_id", 1)
+    who = Consumer.single(consumer if isinstance(consumer, int) else identifier(str(consumer)).value)
+    return c.StoreOffset(who, *_topic(request), body.get("partition_id"), field(body, "offset", int))
+
+
+def _get_offset(request: Request, body: dict[str, Any]) -> Command:
+    query = request.query_params
+    partition = query.get("partition_id")
+    who = Consumer.single(identifier(query.get("consumer_id", "1")).value)
+    return c.GetOffset(who, *_topic(request), None if partition is None else _number(partition))
+
+
+def _offset(view: Any) -> dict[str, Any]:
+    shown = asdict(view)
+    return {"partition_id": shown.pop("partition"), **shown} if "partition" in shown else shown
+
+
+def _create_group(request: Request, body: dict[str, Any]) -> Command:
+    return c.CreateGroup(*_topic(request), body.get("name") or "", body.get("consumer_group_id") or 0)
+
+
+def _create_token(request: Request, body: dict[str, Any]) -> Command:
+    return c.CreateToken(field(body, "name", str), field(body, "expiry", int, 0))
+
+
+def _create_user(request: Request, body: dict[str, Any]) -> Command:
+    status = 2 if body.get("status") in (2, "inactive") else 1
+    return c.CreateUser(field(body, "username", str), field(body, "password", str), status, _permissions(body))
+
+
+def _update_user(request: Request, body: dict[str, Any]) -> Command:
+    status = {None: None, "active": 1, "inactive": 2, 1: 1, 2: 2}.get(body.get("status"))
+    return c.UpdateUser(_of(request, "user"), body.get("username"), status)
+
+
+def _update_permissions(request: Request, body: dict[str, Any]) -> Command:
+    return c.UpdatePermissions(_of(request, "user"), _permissions(body))
+
+
+def _change_password(request: Request, body: dict[str, Any]) -> Command:
+    return c.ChangePassword(
+        _of(request, "user"), field(body, "current_password", str), field(body, "new_password", str)
+    )
+
+
+def _permissions(body: dict[str, Any]) -> Permissions | None:
+    """Global flags, and streams and topics by id, whose keys are strings in JSON. Raises IggyError."""
+    source = body.get("permissions")
+    if source is None:
+        return None
+    try:
+        streams = {
+            int(key): StreamPermissions(
+                **{name: bool(value) for name, value in entry.items() if name != "topics"},
+                topics={int(k): TopicPermissions(**t) for k, t in (entry.get("topics") or {}).items()},
+            )
+            for key, entry in (source.get("streams") or {}).items()
+        }
+        flags = source.get("global", {name: value for name, value in source.items() if name != "streams"})
+        return Permissions(**{name: bool(value) for name, value in flags.items()}, streams=streams)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise refusal("invalid_format", f"these are no permissions: {error}") from None

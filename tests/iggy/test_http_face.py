@@ -1,0 +1,192 @@
+import asyncio
+import base64
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from headwater import HeaderValue, TypedHeaders
+from headwater.iggy.client import connect
+from headwater.iggy.commands import Message
+from headwater.iggy.face import Iggy, IggyOptions
+
+Call = Callable[..., Awaitable[tuple[int, Any]]]
+
+
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def caller(port: int, token: str = "") -> Call:
+    def request(method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        data = json.dumps(body).encode() if body is not None else None
+        made = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, method=method)
+        made.add_header("Content-Type", "application/json")
+        if token:
+            made.add_header("Authorization", f"Bearer {token}")
+        try:
+            with urllib.request.urlopen(made, timeout=10) as answer:
+                status, text = answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                status, text = error.code, error.read().decode()
+        return status, json.loads(text) if text[:1] in ("{", "[") else text
+
+    return lambda *arguments: asyncio.to_thread(request, *arguments)
+
+
+def with_http(tmp_path: Path, work: Callable[[Iggy], Awaitable[None]], seed: bool = False) -> None:
+    options = IggyOptions(tcp=("127.0.0.1", 0), http=("127.0.0.1", 0), http_seed=seed)
+
+    async def main() -> None:
+        async with asyncio.timeout(30), Iggy(options, tmp_path) as iggy:
+            await work(iggy)
+
+    asyncio.run(main())
+
+
+async def logged_in(iggy: Iggy) -> Call:
+    status, body = await caller(iggy.http_port)("POST", "/users/login", {"username": "iggy", "password": "iggy"})
+    assert (status, body["user_id"]) == (200, 1)
+    return caller(iggy.http_port, body["access_token"]["token"])
+
+
+def test_the_conversation_of_the_released_client(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        assert await call("GET", "/ping") == (200, "pong")
+        assert (await call("POST", "/streams", {"name": "stream1"}))[0] == 200
+        topic = {"partitions_count": 1, "compression_algorithm": "none", "message_expiry": 0, "max_topic_size": 0}
+        options = {"consumer_offset_durability": "replicated", "durability": "replicated"}
+        status, made = await call("POST", "/streams/stream1/topics", {**topic, "name": "topic1", "options": options})
+        assert (status, made["partitions_count"]) == (200, 1)
+        header = {"key": {"kind": "string", "value": "a2V5XzE="}, "value": {"kind": "string", "value": "dmFsdWUgMQ=="}}
+        messages = [{"id": 7, "payload": "aGVsbG8=", "user_headers": [header]}, {"id": 0, "payload": "eA=="}]
+        sent = {"partitioning": {"kind": "partition_id", "value": "AAAAAA=="}, "messages": messages}
+        status, answer = await call("POST", "/streams/stream1/topics/topic1/messages", sent)
+        assert answer["confirmations"] == [{"stream_id": 0, "topic_id": 0, "partition_id": 0, "base_offset": 0}]
+        path = "/streams/stream1/topics/topic1/messages?consumer_id=1&partition_id=0&kind=offset&value=0&count=10"
+        status, found = await call("GET", path + "&auto_commit=false")
+        assert (found["partition_id"], found["current_offset"], found["count"]) == (0, 1, 2)
+        assert found["messages"][0]["user_headers"] == [header]
+        assert [m["payload"] for m in found["messages"]] == ["aGVsbG8=", "eA=="]
+        assert found["messages"][0]["header"]["id"] == 7
+
+    with_http(tmp_path, work)
+
+
+def test_the_seeds_json_wants_no_login_and_has_its_shapes(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = caller(iggy.http_port)
+        assert (await call("POST", "/streams", {"stream_id": 1, "name": "Sample stream"}))[0] == 201
+        await call("POST", "/streams/1/topics", {"topic_id": 1, "name": "sample", "partitions_count": 1})
+        assert (await call("GET", "/streams/1"))[1]["name"] == "sample.stream"
+        headers = {"key_1": {"kind": "string", "value": b64(b"value 1")}, "n": {"kind": "uint8", "value": b64(b"\7")}}
+        messages = [{"id": 0, "payload": b64(b"one")}, {"id": 2**127, "payload": b64(b"two"), "headers": headers}]
+        sent = {"partitioning": {"kind": "partition_id", "value": "AQAAAA=="}, "messages": messages}
+        assert await call("POST", "/streams/1/topics/1/messages", sent) == (201, "")
+        status, found = await call(
+            "GET", "/streams/1/topics/1/messages?consumer_id=1&partition_id=1&kind=first&count=9"
+        )
+        assert [(m["offset"], m["id"], m["payload"], m["headers"]) for m in found] == [
+            (0, 0, b64(b"one"), None),
+            (1, 2**127, b64(b"two"), headers),
+        ]
+        big = {f"k{n}": {"kind": "raw", "value": b64(b"v" * 255)} for n in range(402)}
+        sent["messages"] = [{"payload": b64(b"x"), "headers": big}]
+        status, refused = await call("POST", "/streams/1/topics/1/messages", sent)
+        assert (status, refused["id"]) == (400, 4016)
+        offsets = "/streams/1/topics/1/consumer-offsets"
+        assert (await call("PUT", offsets, {"consumer_id": 1, "partition_id": 1, "offset": 1}))[0] == 204
+        assert (await call("GET", offsets + "?consumer_id=1&partition_id=1"))[1] == {"consumer_id": 1, "offset": 1}
+
+    with_http(tmp_path, work, seed=True)
+
+
+def test_tokens_are_wanted_and_end(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        stranger = caller(iggy.http_port)
+        assert (await stranger("GET", "/streams"))[0] == 401
+        assert (await caller(iggy.http_port, "made-up")("GET", "/streams"))[0] == 401
+        assert (await stranger("POST", "/users/login", {"username": "iggy", "password": "no"}))[0] == 401
+        call = await logged_in(iggy)
+        assert await call("GET", "/streams") == (200, [])
+        _, token = await call("POST", "/personal-access-tokens", {"name": "ci token", "expiry": 0})
+        login = await stranger("POST", "/personal-access-tokens/login", {"token": token["token"]})
+        assert (login[0], login[1]["user_id"]) == (200, 1)
+        assert (await call("DELETE", "/users/logout"))[0] == 204
+        assert (await call("GET", "/streams"))[0] == 401
+
+    with_http(tmp_path, work)
+
+
+def test_users_have_what_they_are_given(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        root = await logged_in(iggy)
+        await root("POST", "/streams", {"name": "open"})
+        await root("POST", "/streams", {"name": "closed"})
+        granted = {"global": {}, "streams": {"0": {"read_stream": True}}}
+        user = {"username": "reader", "password": "secret", "status": "active", "permissions": granted}
+        status, made = await root("POST", "/users", user)
+        assert (status, made["username"], made["status"]) == (200, "reader", "active")
+        status, body = await caller(iggy.http_port)(
+            "POST", "/users/login", {"username": "reader", "password": "secret"}
+        )
+        reader = caller(iggy.http_port, body["access_token"]["token"])
+        assert [(await reader("GET", f"/streams/{name}"))[0] for name in ("open", "closed")] == [200, 403]
+        assert (await reader("POST", "/streams", {"name": "more"}))[0] == 403
+        assert (await root("PUT", "/users/reader", {"status": "inactive"}))[0] == 204
+        again = await caller(iggy.http_port)("POST", "/users/login", {"username": "reader", "password": "secret"})
+        assert (again[0], again[1]["code"]) == (401, "user_inactive")
+        assert (await root("DELETE", "/users/reader"))[0] == 204
+        assert (await root("GET", "/users/reader"))[0] == 404
+
+    with_http(tmp_path, work)
+
+
+def test_bad_requests_are_told_what_is_wrong(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        await call("POST", "/streams", {"name": "s"})
+        await call("POST", "/streams/s/topics", {"name": "t", "partitions_count": 1})
+        messages = "/streams/s/topics/t/messages"
+        balanced = {"kind": "balanced", "value": ""}
+        for body, code in [
+            ({}, "invalid_format"),
+            ({"partitioning": balanced, "messages": []}, "invalid_messages_count"),
+            ({"partitioning": balanced, "messages": [{"payload": "*"}]}, "invalid_format"),
+            ({"partitioning": balanced, "messages": [{"payload": ""}]}, "empty_message_payload"),
+            ({"partitioning": {"kind": "partition_id", "value": "AA=="}, "messages": []}, "invalid_key_value_length"),
+            (
+                {
+                    "partitioning": balanced,
+                    "messages": [{"payload": "eA==", "headers": {"k": {"kind": "no", "value": ""}}}],
+                },
+                "invalid_header_kind",
+            ),
+        ]:
+            status, answer = await call("POST", messages, body)
+            assert (status, answer["code"]) == (400, code)
+        assert (await call("GET", "/streams/none"))[0] == 404
+        assert (await call("GET", messages + "?kind=sideways"))[0] == 400
+        assert (await call("GET", messages + "?partition_id=7"))[0] == 404
+
+    with_http(tmp_path, work)
+
+
+def test_both_transports_show_one_message(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t")
+            headers = TypedHeaders({"n": HeaderValue.from_uint64(5)})
+            await client.send("s", "t", [Message(b"x", headers, id=3)], 0)
+            _, found = await call("GET", "/streams/s/topics/t/messages?partition_id=0&kind=last&count=1")
+        (message,) = found["messages"]
+        assert TypedHeaders.from_json(message["user_headers"]) == headers
+        assert message["header"]["id"] == 3
+
+    with_http(tmp_path, work)
