@@ -70,6 +70,10 @@ class ConnectOptions(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     account: str | msgspec.UnsetType = msgspec.UNSET
     new_account: bool = False
 
+    def __repr__(self) -> str:
+        """Without the credentials: a `repr` ends up in logs."""
+        return f"<ConnectOptions name={self.name!r} lang={self.lang!r} version={self.version!r}>"
+
 
 _encoder = msgspec.json.Encoder()
 _info_decoder = msgspec.json.Decoder(ServerInfo)
