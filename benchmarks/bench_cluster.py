@@ -1,0 +1,241 @@
+"""Three brokers in a cluster against three nats-servers: `./hw bench cluster`.
+
+    routed    one publisher at the first node, one subscriber at the second: CPU of both nodes for each message, and the rate
+    mesh      three processes started one after the other, each but the first knowing the first: until every node's INFO
+              names three, counted from the start of the last process' life as a server
+    interest  a SUB at the second node, answered by PONG, until the first message that the first node is given arrives
+    failover  kill -9 of a node: until another node's clients are told, and, once it is back, until they are told again
+
+Both clusters run all the time; repetitions alternate A B A B. nats-server runs with its default route pool and settings.
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from contestants import (
+    Contestant,
+    describe_machine,
+    read_cpu_time,
+    refuse_interpreted,
+    start_headwater,
+    start_nats_server,
+)
+from load_generator import Failure, open_link, read_until
+
+PAYLOAD = 128
+RUN_MESSAGES = 500_000
+SMOKE_MESSAGES = 2_000
+INTEREST_ROUNDS = 200
+SMOKE_ROUNDS = 5
+PATIENCE = 20.0  # seconds for anything to happen
+
+Start = Callable[..., Contestant]
+
+
+class Cluster(NamedTuple):
+    """Three servers of one make, and the port of each one's routes."""
+
+    name: str
+    start: Start
+    nodes: list[Contestant]
+    ports: list[int]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start_node(start: Start, name: str, port: int, seed: int, client_port: int = -1) -> Contestant:
+    routes = [] if seed == port else ["--routes", f"nats://127.0.0.1:{seed}"]
+    own_port = ["-p", str(client_port)] if client_port > 0 else []
+    return start("--cluster_name", "bench", "--cluster", f"nats://127.0.0.1:{port}", *routes, *own_port, name=name)
+
+
+def start_cluster(name: str, start: Start, stack: ExitStack) -> Cluster:
+    ports = [free_port() for _ in range(3)]
+    nodes = [stack.enter_context(start_node(start, f"{name} {at}", port, ports[0])) for at, port in enumerate(ports)]
+    await_names(nodes, 3)
+    return Cluster(name, start, nodes, ports)
+
+
+def names_in_info(node: Contestant) -> int:
+    """How many servers a client of `node` is told of."""
+    link = socket.create_connection(("127.0.0.1", node.port), PATIENCE)
+    try:
+        info = json.loads(read_until(link, b"\r\n").removeprefix(b"INFO "))
+    finally:
+        link.close()
+    return len(info.get("connect_urls", []))
+
+
+def await_names(nodes: list[Contestant], count: int) -> float:
+    """Until each node tells its clients of `count` servers; returns the seconds waited."""
+    started = time.perf_counter()
+    while any(names_in_info(node) != count for node in nodes):
+        if time.perf_counter() - started > PATIENCE:
+            raise Failure(f"{nodes[0].name}: no {count} servers known within {PATIENCE:g} s")
+        time.sleep(0.001)
+    return time.perf_counter() - started
+
+
+def measure_routed(cluster: Cluster, messages: int) -> tuple[float, float]:
+    """CPU microseconds of both nodes for each message, and messages per second."""
+    publisher, subscriber = open_link(cluster.nodes[0].port), open_link(cluster.nodes[1].port)
+    subscriber.sendall(b"SUB bench.routed 1\r\nPING\r\n")
+    read_until(subscriber, b"PONG\r\n")
+    await_interest(publisher, subscriber, b"bench.routed")
+    op = b"PUB bench.routed %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD)
+    expected = messages * len(b"MSG bench.routed 1 %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD))
+    done = threading.Event()
+
+    def read() -> None:
+        buffer, left = bytearray(1 << 18), expected
+        while left > 0:
+            got = subscriber.recv_into(buffer)
+            if not got:
+                return
+            left -= got
+        if left == 0:
+            done.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    before = [read_cpu_time(node.pid) for node in cluster.nodes[:2]]
+    started = time.perf_counter()
+    reader.start()
+    chunk = op * 500
+    for _ in range(messages // 500):
+        publisher.sendall(chunk)
+    publisher.sendall(op * (messages % 500))
+    if not done.wait(120):
+        raise Failure(f"{cluster.name}: not every message arrived")
+    seconds = time.perf_counter() - started
+    used = [read_cpu_time(node.pid).since(b).scheduled for node, b in zip(cluster.nodes[:2], before, strict=True)]
+    publisher.close()
+    subscriber.close()
+    return 1e6 * sum(used) / messages, messages / seconds
+
+
+def await_interest(publisher: socket.socket, subscriber: socket.socket, subject: bytes) -> float:
+    """Publish until the first message arrives, then until what was sent too much is here; seconds to the first."""
+    started = time.perf_counter()
+    first = 0.0
+    sent = 0
+    subscriber.settimeout(0.0005)
+    said = b""
+    while not first:
+        if time.perf_counter() - started > PATIENCE:
+            raise Failure("interest does not cross the route")
+        publisher.sendall(b"PUB %b 1\r\n.\r\n" % subject)
+        sent += 1
+        try:
+            said += subscriber.recv(65536)
+            first = time.perf_counter() - started
+        except TimeoutError:
+            continue
+    subscriber.settimeout(PATIENCE)
+    publisher.sendall(b"PUB %b 3\r\nend\r\n" % subject)
+    while not said.endswith(b"end\r\n"):
+        said += subscriber.recv(65536)
+    return first
+
+
+def measure_interest(cluster: Cluster, rounds: int) -> list[float]:
+    """Milliseconds, one for each new subject."""
+    publisher, subscriber = open_link(cluster.nodes[0].port), open_link(cluster.nodes[1].port)
+    found = []
+    for number in range(rounds):
+        subscriber.sendall(b"SUB bench.new.%d %d\r\nPING\r\n" % (number, number))
+        read_until(subscriber, b"PONG\r\n")
+        found.append(1e3 * await_interest(publisher, subscriber, b"bench.new.%d" % number))
+        subscriber.sendall(b"UNSUB %d\r\n" % number)
+    publisher.close()
+    subscriber.close()
+    return found
+
+
+def measure_mesh(start: Start, name: str) -> float:
+    """Seconds from when the last of three nodes accepts clients until all three know three."""
+    with ExitStack() as stack:
+        ports = [free_port() for _ in range(3)]
+        nodes = [stack.enter_context(start_node(start, name, port, ports[0])) for port in ports]
+        return await_names(nodes, 3)
+
+
+def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float]:
+    """Milliseconds until the loss of the last node is told, and until its return is, counted from when it accepts."""
+    victim = cluster.nodes.pop()
+    os.kill(victim.pid, signal.SIGKILL)
+    noticed = await_names(cluster.nodes, 2)
+    back = stack.enter_context(
+        start_node(cluster.start, cluster.name, cluster.ports[2], cluster.ports[0], client_port=victim.port)
+    )
+    cluster.nodes.append(back)
+    return 1e3 * noticed, 1e3 * await_names(cluster.nodes, 3)
+
+
+def spell(values: list[float], digits: int = 2) -> str:
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hw bench cluster", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="a few messages: only proves that it runs")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument("--allow-interpreted", action="store_true")
+    arguments = parser.parse_args()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
+    messages, rounds = (SMOKE_MESSAGES, SMOKE_ROUNDS) if arguments.smoke else (RUN_MESSAGES, INTEREST_ROUNDS)
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
+    )
+    results: dict[str, dict[str, list[float]]] = {}
+    makes: list[tuple[str, Start]] = [("nats-server", start_nats_server), ("headwater", start_headwater)]
+    with ExitStack() as stack:
+        clusters = [start_cluster(name, start, stack) for name, start in makes]
+        for _ in range(repetitions):
+            for cluster in clusters:
+                row = results.setdefault(cluster.name, {})
+                cpu, rate = measure_routed(cluster, messages)
+                row.setdefault("routed: CPU us of both nodes a message", []).append(cpu)
+                row.setdefault("routed: messages/s", []).append(rate)
+                row.setdefault("interest visible, p50 ms", []).append(
+                    statistics.median(measure_interest(cluster, rounds))
+                )
+                noticed, rejoined = measure_failover(cluster, stack)
+                row.setdefault("killed node noticed, ms", []).append(noticed)
+                row.setdefault("rejoined, ms", []).append(rejoined)
+                row.setdefault("mesh of three, ms", []).append(1e3 * measure_mesh(cluster.start, cluster.name))
+    if arguments.json:
+        print(json.dumps({"machine": heading, "results": results}, indent=1))
+        return 0
+    print(heading)
+    for what in results["headwater"]:
+        theirs, ours = results["nats-server"][what], results["headwater"][what]
+        better = statistics.median(theirs) / statistics.median(ours)
+        ratio = 1 / better if what.endswith("/s") else better
+        digits = 0 if what.endswith("/s") else 2
+        print(f"  {what:<42}{spell(theirs, digits):<28}{spell(ours, digits):<28}{ratio:.2f}x")
+    print("columns: nats-server, headwater, how much better we are" if not arguments.smoke else "")
+    print("Smoke run: its figures mean nothing." if arguments.smoke else "")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failure, OSError) as error:
+        sys.exit(f"bench cluster: {error}")
