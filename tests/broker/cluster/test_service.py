@@ -15,13 +15,14 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
+from support.certificates import make_certificates
 from support.clusters import agreed, cluster_of, free_port, meshed, route_url, start_node, start_nodes, until
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink
 
 from headwater import Broker
 from headwater.broker.cluster.mesh import Protocol
-from headwater.broker.options import AccountOptions, AuthorizationOptions, UserOptions
+from headwater.broker.options import AccountOptions, AuthorizationOptions, TlsOptions, UserOptions
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
 
@@ -337,5 +338,35 @@ def test_client_users_do_not_open_the_route_port() -> None:
                 return link.hear_end()
 
         assert await asyncio.to_thread(talk) == b"-ERR 'Authorization Violation'\r\n"
+
+    run(test)
+
+
+@pytest.mark.interop
+def test_routes_over_mutual_tls_join_ours_and_a_real_server_and_keep_strangers_out(tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        made = make_certificates(tmp_path / "certificates")
+        tls = TlsOptions(cert_file=made.server_cert, key_file=made.server_key, ca_file=made.ca, verify=True)
+        stranger = TlsOptions(cert_file=made.stranger_cert, key_file=made.stranger_key, ca_file=made.ca, verify=True)
+        first = await start_node(stack, "n0", tls=tls)
+        await start_node(stack, "n1", [route_url(first)], tls=tls)
+        await start_node(stack, "stranger", [route_url(first)], tls=stranger)
+        await start_node(stack, "in the clear", [route_url(first)])
+        config = tmp_path / "real.conf"
+        config.write_text(
+            f"""cluster {{ name: hw, listen: "127.0.0.1:-1", routes: ["{route_url(first)}"]
+            tls {{ cert_file: "{made.server_cert}", key_file: "{made.server_key}", ca_file: "{made.ca}" }} }}"""
+        )
+        real = await asyncio.to_thread(start_nats_server, tmp_path, "-c", str(config), jetstream=False)
+        stack.callback(real.stop)
+        await meshed([first], 2)
+        assert {peer.name for peer in cluster_of(first).peers} > {"n1"}
+        here, there = await connect(stack, first.url), await connect(stack, real.url)
+        inbox = Inbox()
+        await there.subscribe("secret", cb=inbox.take)
+        await there.flush()
+        await spread({b"secret"}, [first], 1)
+        await here.publish("secret", b"kept")
+        await until(lambda: inbox.got == [("secret", b"kept")], "the message over TLS")
 
     run(test)
