@@ -3,7 +3,7 @@
     publishes ─▶ staged in the log, acks wait in `items`
                      │ seal, at the end of the loop iteration in which the first arrived
                      ▼
-              write + one fdatasync in a worker thread      meanwhile the next batch fills
+              write + one fdatasync in a writing thread      meanwhile the next batch fills
                      │
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
 
@@ -11,7 +11,7 @@ A small batch is written in the loop itself while the disk is quick: handing it 
 than an fdatasync of 60 us. As soon as one took long, writes go to the thread until they are quick again; so a slow disk
 holds up the broker's other clients once, not always.
 
-At most one write of a log is in progress, so `Log`'s rule of one writing thread holds whatever the executor's size.
+At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
 With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
 fdatasync. Nothing waits to make a batch larger.
 
@@ -25,10 +25,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor
 from time import perf_counter
 from typing import NamedTuple
 
+from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams.log import Log, StagedBatch, Upkeep
 
@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 
 DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
 INLINE_BYTES = 16 << 10  # a larger batch gains from being written while the next one fills
-QUICK = 0.0005  # seconds; the running mean of a write's time up to which the loop waits for it
-SLOW = 0.002  # seconds; one write that took longer sends the next ones to the thread
+QUICK = 0.001  # seconds; the running mean of a write's time up to which the loop waits for it
+SLOW = 0.01  # seconds; one write that took longer sends the next ones to the thread
 MAX_STAGED_BYTES = 128 << 20  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
 
 
@@ -64,18 +64,18 @@ class Item(NamedTuple):
 
 
 class Committer:
-    """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop. Without an
-    executor it writes in the loop: for logs in memory."""
+    """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop. Without
+    writers it writes in the loop: for logs in memory."""
 
     def __init__(
         self,
         log: Log,
-        executor: Executor | None,
+        writers: Writers | None,
         on_durable: Callable[[list[Item]], None],
         on_failed: Callable[[list[Item], StorageError], None],
     ) -> None:
         self._log = log
-        self._executor = executor
+        self._writers = writers
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
@@ -163,11 +163,12 @@ class Committer:
             self._finish(None, None)
             return
         small = batch.size <= INLINE_BYTES
-        if self._executor is None or (small and self._mean <= QUICK):
+        if self._writers is None or (small and self._mean <= QUICK):
             self._write_here(batch, small)
             return
-        future = self._loop.run_in_executor(self._executor, self._timed_write, batch)
-        future.add_done_callback(lambda done: self._written(batch, small, done))
+        self._writers.submit(
+            self._timed_write, batch, lambda seconds, error: self._written(batch, small, seconds, error)
+        )
 
     def _timed_write(self, batch: StagedBatch) -> float:
         """Blocking; returns the seconds that it took."""
@@ -183,15 +184,14 @@ class Committer:
         else:
             self._finish(batch, None)
 
-    def _written(self, batch: StagedBatch, small: bool, done: "asyncio.Future[float]") -> None:
-        error = done.exception()
-        if error is None:
-            self._note_time(done.result(), small)
+    def _written(self, batch: StagedBatch, small: bool, seconds: float | None, error: BaseException | None) -> None:
+        if seconds is not None:
+            self._note_time(seconds, small)
         self._finish(batch, error)
 
     def _note_time(self, seconds: float, small: bool) -> None:
         if small:
-            self._mean = seconds if seconds > SLOW else 0.75 * self._mean + 0.25 * seconds
+            self._mean = seconds if seconds > SLOW else 0.9 * self._mean + 0.1 * seconds
 
     def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
         items, self.writing = self.writing, []
@@ -233,7 +233,7 @@ class Committer:
                 self._erase.popleft()
             self._upkeep_wanted = bool(self._erase)
             return self._start_upkeep() if self._erase else False
-        if self._executor is None:
+        if self._writers is None:
             error: BaseException | None = None
             try:
                 self._log.maintain(upkeep)
@@ -241,8 +241,7 @@ class Committer:
                 error = failure
             self._finish_upkeep(upkeep, error)
             return True
-        future = self._loop.run_in_executor(self._executor, self._log.maintain, upkeep)
-        future.add_done_callback(lambda done: self._finish_upkeep(upkeep, done.exception()))
+        self._writers.submit(self._log.maintain, upkeep, lambda _, error: self._finish_upkeep(upkeep, error))
         return True
 
     def _finish_upkeep(self, upkeep: Upkeep, error: BaseException | None) -> None:

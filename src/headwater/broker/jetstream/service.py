@@ -53,6 +53,7 @@ from headwater.broker.jetstream.sequence import offset_of
 from headwater.broker.jetstream.store import ConsumerRecord, Store, StreamDirectory, StreamRecord
 from headwater.broker.jetstream.stream import Stream
 from headwater.broker.jetstream.stream_api import StreamApi
+from headwater.broker.jetstream.writers import Writers
 from headwater.broker.router import Router
 from headwater.broker.sublist import Subscription
 from headwater.errors import ConfigError, JetStreamError, StorageError
@@ -128,7 +129,7 @@ class JetStream:
         self._clock_ns = clock_ns
         self._log_options = LogOptions(sync=sync)
         self._files = files if files is not None else OsFiles()
-        self._writers = ThreadPoolExecutor(WRITERS, "headwater-jetstream-write")
+        self._writers: Writers | None = None
         # One thread for everything but writing messages: what is done to one document is done in the order in which
         # it was asked for. A consumer that is saved and then deleted stays deleted.
         self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
@@ -146,6 +147,7 @@ class JetStream:
 
     async def start(self) -> None:
         """Recover every stream and its durable consumers, then answer requests."""
+        self._writers = Writers(WRITERS, "headwater-jetstream-write")
         try:
             recovered = await self._in_thread(self._recover)
         except BaseException:
@@ -185,7 +187,8 @@ class JetStream:
         if self._store is not None:
             self._store.close()
             self._store = None
-        self._writers.shutdown(wait=False)
+        if self._writers is not None:
+            self._writers.shutdown()
         self._clerk.shutdown(wait=False)
 
     def _recover(self) -> list[tuple[Stream, list[ConsumerRecord]]]:

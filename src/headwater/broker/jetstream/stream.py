@@ -18,7 +18,6 @@ One that nobody needs is given its sequence, acknowledged, and gone.
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 
 import msgspec
 
@@ -49,6 +48,7 @@ from headwater.broker.jetstream.store import StreamDirectory, StreamRecord
 from headwater.broker.jetstream.stream_config import shown_metadata
 from headwater.broker.jetstream.subject_table import SubjectFilter, SubjectTable
 from headwater.broker.jetstream.timestamps import SECOND, format_time
+from headwater.broker.jetstream.writers import Writers
 from headwater.broker.router import Router
 from headwater.broker.sublist import Subscription
 from headwater.errors import DiskFull, JetStreamError, StorageError
@@ -141,10 +141,10 @@ class Stream:
         contents = self.contents.document()
         return msgspec.msgpack.encode(StreamDocument(contents, self._duplicates.dump(), self._last_message_id))
 
-    def attach(self, router: Router, executor: Executor | None) -> None:
-        """Start to capture. Without an executor, writes happen in the loop."""
+    def attach(self, router: Router, writers: Writers | None) -> None:
+        """Start to capture. Without writers, writes happen in the loop."""
         self._router = router
-        self._committer = Committer(self.log, executor, self._on_durable, self._on_failed)
+        self._committer = Committer(self.log, writers, self._on_durable, self._on_failed)
         self._subscribe()
         self.enforce()
 
