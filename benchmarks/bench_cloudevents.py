@@ -6,8 +6,8 @@ process, contestants alternated.
 
 What is counted is said row by row, because the two libraries do their work at different times. The SDK encodes data when
 it writes and decodes it when it reads. Ours encodes data when an event is made and decodes it when somebody looks, so
-every operation has two rows: as it is called, and with that work inside. Ours writes binary mode as far as the bytes of
-the header block, and reads it from them; the SDK's headers are a dict on both ways.
+every operation has two rows: as it is called, and with that work inside. Ours writes the header block of binary mode and
+reads it from bytes; the SDK's headers are a dict on both ways. Handing the block on to a client has a row of its own.
 """
 
 import argparse
@@ -25,12 +25,13 @@ import msgspec
 from cloudevents.core.bindings import kafka
 from cloudevents.core.formats.json import JSONFormat as SdkFormat
 from cloudevents.core.v1.event import CloudEvent as SdkEvent
-from contestants import describe_machine, refuse_interpreted
+from contestants import describe_machine
 
 from headwater.cloudevents import CloudEvent, from_json, from_nats, to_binary, to_json
+from headwater.cloudevents.plain_headers import COMPILED
 from headwater.model.message import Message
 
-RUN_SECONDS = 0.4  # CPU seconds of one contestant in one repetition
+RUN_SECONDS = 0.3  # CPU seconds of one contestant in one repetition
 SMOKE_SECONDS = 0.005
 
 DATA: dict[str, Any] = {
@@ -92,6 +93,7 @@ def cases() -> list[Case]:
 
     assert json.loads(sdk_format.write(sdk_event)) == json.loads(structured) == ATTRIBUTES | {"data": DATA}
     assert from_json(structured) == read_binary() == event
+    assert write_binary()[1] == kafka_message.value == encoded
     assert kafka.from_binary(kafka_message, sdk_format, SdkEvent).get_data() == read_binary().data == DATA
     return [
         Case("structured encode", lambda: sdk_format.write(sdk_event), lambda: to_json(event), 8),
@@ -106,7 +108,14 @@ def cases() -> list[Case]:
             lambda: sdk_format.read(SdkEvent, structured).get_data(),
             lambda: from_json(structured).data,
         ),
-        Case("binary encode, data encoded before", lambda: kafka.to_binary(sdk_bytes, sdk_format), write_binary, 4),
+        Case(
+            "binary encode, data encoded before",
+            lambda: kafka.to_binary(sdk_bytes, sdk_format),
+            lambda: to_binary(event),
+            4,
+        ),
+        Case("  the block taken out as bytes, too", lambda: kafka.to_binary(sdk_bytes, sdk_format), write_binary),
+        Case("  a dict, which the SDK encodes now", lambda: kafka.to_binary(sdk_event, sdk_format), write_binary),
         Case(
             "  event made from attributes and a dict, too",
             lambda: kafka.to_binary(SdkEvent(dict(sdk_attributes), DATA), sdk_format),
@@ -146,7 +155,9 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
     arguments = parser.parse_args()
-    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    if not (COMPILED or arguments.allow_interpreted or arguments.smoke):
+        raise SystemExit("headwater.cloudevents runs interpreted here: its figures would mean nothing (./hw setup)")
+    mode = "compiled" if COMPILED else "INTERPRETED"
     repetitions, seconds = (1, SMOKE_SECONDS) if arguments.smoke else (max(1, arguments.repetitions), RUN_SECONDS)
     heading = (
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
