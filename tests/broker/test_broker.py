@@ -3,11 +3,19 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 
 import pytest
 
 from headwater.broker.broker import Broker
-from headwater.broker.options import BrokerOptions
+from headwater.broker.options import (
+    AccountOptions,
+    BrokerOptions,
+    Permissions,
+    SubjectRules,
+    UserOptions,
+    WebSocketOptions,
+)
 from headwater.errors import EnvironmentProblem, LocalProtocolError
 
 PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":0}\r\n'
@@ -163,3 +171,43 @@ def test_stopping_ends_the_connections_without_an_error_op() -> None:
         assert await client.reader.read() == b""
 
     serve(conversation)
+
+
+def test_an_embedded_broker_takes_every_option_as_a_keyword(tmp_path: Path) -> None:
+    async def main() -> None:
+        users = (
+            UserOptions(username="derek", password="p", permissions=Permissions(publish=SubjectRules(deny=("no",)))),
+        )
+        broker = Broker(
+            store_dir=tmp_path,
+            jetstream=True,
+            accounts=(AccountOptions(name="A", users=users),),
+            max_payload=1000,
+            websocket=WebSocketOptions(no_tls=True),
+        )
+        async with asyncio.timeout(30), broker:
+            assert broker.websocket_url == f"ws://127.0.0.1:{broker.websocket_port}"
+            assert not broker.jetstreams, "there are accounts, and none of them asks for streams"
+            client = await connect(broker, PLAIN.replace(b"{", b'{"user":"derek","pass":"p",', 1))
+            assert client.info["max_payload"] == 1000
+            assert client.info["auth_required"] is True
+            assert await client.ask(b"PUB no 1\r\nx\r\n") == b"-ERR 'Permissions Violation for Publish to \"no\"'\r\n"
+            client.writer.transport.abort()
+            opened.clear()
+
+    asyncio.run(main())
+    with pytest.raises(TypeError, match="max_payload"):
+        Broker(options=BrokerOptions(), max_payload=5)
+
+
+def test_a_start_that_fails_leaves_no_listener_behind() -> None:
+    async def main() -> None:
+        async with Broker() as other:
+            taken = WebSocketOptions(no_tls=True, port=other.port)
+            broker = Broker(websocket=taken)
+            with pytest.raises(EnvironmentProblem, match=str(other.port)):
+                await broker.start()
+            with pytest.raises(OSError):
+                await asyncio.open_connection("127.0.0.1", broker.port)
+
+    asyncio.run(main())
