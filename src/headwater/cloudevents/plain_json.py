@@ -35,8 +35,7 @@ def read_plain(source: bytes) -> CloudEvent | None:
     at: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    colon: cython.Py_ssize_t
-    index: cython.int
+    after: cython.Py_ssize_t
     seen: cython.int = 0
     text = source
     at = _blanks_end(text, 0, end)
@@ -52,10 +51,10 @@ def read_plain(source: bytes) -> CloudEvent | None:
         stop = _name_end(text, start, end)
         if stop >= end or text[stop] != 0x22 or stop == start:
             return None
-        colon = _blanks_end(text, stop + 1, end)
-        if colon >= end or text[colon] != 0x3A:
+        after = _blanks_end(text, stop + 1, end)
+        if after >= end or text[after] != 0x3A:
             return None
-        at = _blanks_end(text, colon + 1, end)
+        at = _blanks_end(text, after + 1, end)
         if at >= end:
             return None
         if stop - start == 4 and text[start] == 0x64 and source[start:stop] == b"data":
@@ -66,28 +65,17 @@ def read_plain(source: bytes) -> CloudEvent | None:
                 return None
             data = source[at:stop]
         elif text[at] == 0x22:
-            index = core_index(text, start, stop)
-            name = "" if index >= 0 else source[start:stop].decode("ascii")
-            start = at + 1
-            stop = _string_end(text, start, end)
-            if stop >= end or text[stop] != 0x22 or stop == start:
+            after = _string_end(text, at + 1, end)
+            if after >= end or text[after] != 0x22:
                 return None
-            if index >= 0:
-                if seen & (1 << index) or not set_core(attributes, source, index, start, stop):
-                    return None
-                seen |= 1 << index
-            elif name in attributes:
-                return None
-            else:
-                attributes[name] = source[start:stop].decode("ascii")
-            stop += 1
+            seen = _set_text(attributes, source, start, stop, at + 1, after, seen)
+            stop = after + 1
         else:
-            name = source[start:stop].decode("ascii")
-            stop = _word_end(text, at, end)
-            value = _literal(source[at:stop])
-            if value is None or name in attributes or core_index(text, start, start + len(name)) >= 0:
-                return None
-            attributes[name] = value
+            after = _word_end(text, at, end)
+            seen = _set_word(attributes, source, start, stop, source[at:after], seen)
+            stop = after
+        if seen < 0:
+            return None
         at = _blanks_end(text, stop, end)
         if at >= end or text[at] != 0x2C:
             break
@@ -96,6 +84,49 @@ def read_plain(source: bytes) -> CloudEvent | None:
     if data is None:
         return make_event(CloudEvent, attributes, _ABSENT, b"", True)
     return make_event(CloudEvent, attributes, _JSON, data, True) if _is_json(attributes, data) else None
+
+
+def _set_text(
+    attributes: Attributes,
+    source: bytes,
+    name: cython.Py_ssize_t,
+    name_end: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    seen: cython.int,
+) -> cython.int:
+    """Sets an attribute to `source[start:end]`. What is then `seen` of the core attributes; -1 when it may not be set."""
+    text = source
+    index: cython.int = core_index(text, name, name_end)
+    if start == end:
+        return -1
+    if index >= 0:
+        if seen & (1 << index) or not set_core(attributes, source, index, start, end):
+            return -1
+        return seen | 1 << index
+    key = source[name:name_end].decode("ascii")
+    if key in attributes:
+        return -1
+    attributes[key] = source[start:end].decode("ascii")
+    return seen
+
+
+def _set_word(
+    attributes: Attributes,
+    source: bytes,
+    name: cython.Py_ssize_t,
+    name_end: cython.Py_ssize_t,
+    word: bytes,
+    seen: cython.int,
+) -> cython.int:
+    """`_set_text` for a number or a boolean, which no core attribute is."""
+    text = source
+    key = source[name:name_end].decode("ascii")
+    value = _literal(word)
+    if value is None or key in attributes or core_index(text, name, name_end) >= 0:
+        return -1
+    attributes[key] = value
+    return seen
 
 
 def _is_json(attributes: Attributes, data: bytes) -> bool:
