@@ -1,6 +1,7 @@
 """A link over a real loopback socket: batching, last words, back-pressure, and owners that fail."""
 
 import asyncio
+import os
 import select
 import socket
 import struct
@@ -206,3 +207,43 @@ def test_link_whose_peer_has_just_reset_the_connection_closes_without_an_error()
         assert owner.times_lost == 1
 
     asyncio.run(main())
+
+
+def test_a_link_that_waited_for_room_leaves_no_descriptor_behind() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        before = set(os.listdir("/dev/fd"))
+        server_link.pause_reading()
+        while link.pending < 2 * HIGH_WATER:
+            link.output.append(bytes(HIGH_WATER))
+            link.flush()
+        assert len(os.listdir("/dev/fd")) == len(before) + 1
+        server_link.resume_reading()
+        while link.pending:
+            server.got.clear()
+            await server.got.wait()
+        assert len(os.listdir("/dev/fd")) == len(before)
+        server_link.pause_reading()
+        while link.pending < 2 * HIGH_WATER:
+            link.output.append(bytes(HIGH_WATER))
+            link.flush()
+        link.abort()
+        await client.ended.wait()
+
+    run(conversation)
+
+
+def test_what_waits_when_a_link_closes_is_written_first() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        said = bytes(range(256)) * (1 << 15)
+        link.output.append(said)
+        link.flush()
+        assert link.pending
+        link.close()
+        server_link.resume_reading()
+        while len(server.received) < len(said):
+            server.got.clear()
+            await server.got.wait()
+        assert server.received == said
+
+    run(conversation)

@@ -126,3 +126,29 @@ def test_pairs_and_runs_are_pieces_and_slices_in_turn(
 def test_ends_line_sees_cr_lf_and_nothing_else(data: bytes, draw: st.DataObject) -> None:
     at = draw.draw(st.integers(0, len(data) - 2))
     assert ends_line(bytearray(data), at) == (data[at : at + 2] == b"\r\n")
+
+
+@given(st.lists(st.one_of(st.binary(max_size=3000), st.integers(0, 4000)), max_size=30))
+def test_what_is_written_in_parts_leaves_the_rest_in_order(steps: list[bytes | int]) -> None:
+    buffer, expected = OutputBuffer(), b""
+    for step in steps:
+        if isinstance(step, bytes):
+            buffer.append(step)
+            expected += step
+        else:
+            count = min(step, len(expected))
+            buffer.skip(count)
+            expected = expected[count:]
+        assert len(buffer) == len(expected)
+        assert bytes(buffer.data[buffer.head : buffer.size]) == expected
+    assert buffer.take() == expected
+    assert (buffer.head, buffer.size) == (0, 0)
+
+
+def test_an_output_that_never_empties_does_not_grow_with_what_it_has_written() -> None:
+    buffer = OutputBuffer()
+    for _ in range(1000):
+        buffer.append(bytes(3000))
+        if len(buffer) > 6000:
+            buffer.skip(3000)
+    assert len(buffer.data) <= 1 << 15

@@ -50,3 +50,36 @@ def test_an_announced_op_gets_its_room_at_once_and_keeps_it() -> None:
     buffer.received(1)
     buffer.consume(1)
     assert len(buffer.data) == START_SIZE
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=9000), st.integers(0, 9000)), max_size=30))
+def test_buffers_that_share_an_array_keep_their_bytes_apart(steps: list[tuple[int, bytes, int]]) -> None:
+    shared = bytearray(1 << 14)
+    buffers = [ReceiveBuffer(shared=shared) for _ in range(3)]
+    expected = [b"", b"", b""]
+    for which, arrived, consumed in steps:
+        buffer = buffers[which]
+        buffer.writable()  # asked in vain: nothing came
+        for at in range(0, len(arrived), FREE_MINIMUM):
+            piece = arrived[at : at + FREE_MINIMUM]
+            buffer.writable()[: len(piece)] = piece
+            buffer.received(len(piece))
+            expected[which] += piece
+            assert bytes(buffer.data[: buffer.filled]) == expected[which]
+            buffer.consume(0)  # no reader keeps the shared array for itself
+        used = min(consumed, len(expected[which]))
+        buffer.consume(used)
+        expected[which] = expected[which][used:]
+        for other, rest in zip(buffers, expected, strict=True):
+            assert bytes(other.data[: other.filled]) == rest
+
+
+def test_an_idle_buffer_of_several_holds_no_array_of_its_own() -> None:
+    shared = bytearray(1 << 16)
+    buffer = ReceiveBuffer(shared=shared)
+    for size in (10, 1 << 16, 100):
+        buffer.writable(1 << 20)
+        buffer.received(size)
+        buffer.consume(0)
+        buffer.consume(size)
+        assert buffer.data is shared

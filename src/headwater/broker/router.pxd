@@ -6,6 +6,7 @@ from headwater.broker.sublist cimport Match, Outlet, Sublist, Subscription
 cdef class Router:
     cdef readonly Sublist sublist
     cdef public Py_ssize_t max_pending
+    cdef readonly Py_ssize_t stall_at
     cdef public Py_ssize_t slow_consumers
     cdef readonly set congested
     cdef object _schedule
@@ -13,6 +14,8 @@ cdef class Router:
     cdef list _dirty
     cdef readonly object forwarding
     cdef object _observer
+    cdef bint _scheduled
+    cdef bint _reading
 
     cpdef int route(
         self,
@@ -92,5 +95,8 @@ cdef class Router:
     ) except? -1
     cdef unsigned int _next_random(self) noexcept
     cdef int _mark(self, Outlet outlet) except? -1
+    cpdef int begin_read(self) except? -1
+    cpdef int end_read(self) except? -1
+    cdef int _flush_dirty(self) except? -1
     cpdef mark_dirty(self, Outlet outlet)
     cpdef unsubscribe(self, Subscription subscription)

@@ -78,6 +78,7 @@ class Router:
     ) -> None:
         self.sublist = Sublist()
         self.max_pending = max_pending
+        self.stall_at = min(STALL_AT, max_pending)
         self.slow_consumers = 0
         self.congested: set[Outlet] = set()
         self._schedule = schedule
@@ -85,6 +86,8 @@ class Router:
         self._dirty: list[Outlet] = []
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and nothing of it costs anything
         self._observer: RouterObserver | None = None
+        self._scheduled = False
+        self._reading = False
 
     # ── interest ──
 
@@ -453,25 +456,51 @@ class Router:
 
     def _mark(self, outlet: Outlet) -> cython.int:
         outlet.dirty = True
-        if not self._dirty:
-            self._schedule(self.flush)
         self._dirty.append(outlet)
+        if not self._scheduled and not self._reading:
+            self._scheduled = True
+            self._schedule(self.flush)
+        return 0
+
+    def begin_read(self) -> cython.int:
+        """A client's input is about to be parsed: what comes of it is written by `end_read`."""
+        self._reading = True
+        return 0
+
+    def end_read(self) -> cython.int:
+        """Write what the input that was just parsed has led to, without a detour through the loop."""
+        self._reading = False
+        if self._dirty:
+            self._flush_dirty()
         return 0
 
     def flush(self) -> None:
         """Write what waits, and cut off whoever is too far behind."""
-        dirty, self._dirty = self._dirty, []
+        self._scheduled = False
+        self._flush_dirty()
+
+    def _flush_dirty(self) -> cython.int:
+        dirty: list[Outlet] = self._dirty
+        self._dirty = []
         outlet: Outlet
+        waiting: cython.Py_ssize_t
         for outlet in dirty:
             outlet.dirty = False
             if outlet.closed:
                 continue
-            outlet.link.flush()
-            waiting = outlet.link.pending
-            if waiting > STALL_AT:
-                self.congested.add(outlet)
-            if waiting > self.max_pending:
-                self.slow_consumers += 1
-                logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
-                outlet.closed = True
-                outlet.link.abort()
+            if outlet.endpoint is not None:
+                waiting = outlet.endpoint.push()
+            else:
+                outlet.link.flush()
+                waiting = outlet.link.pending
+            if waiting > self.stall_at:
+                self._fell_behind(outlet, waiting)
+        return 0
+
+    def _fell_behind(self, outlet: Outlet, waiting: int) -> None:
+        self.congested.add(outlet)
+        if waiting > self.max_pending:
+            self.slow_consumers += 1
+            logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
+            outlet.closed = True
+            outlet.link.abort()

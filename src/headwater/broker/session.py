@@ -128,7 +128,12 @@ class Session(ClientOpHandler):
         """Parse what came; afterwards hold this client back when those it publishes to are too far behind."""
         self.pings_out = 0
         self.reads += 1
-        used = self.parser.parse(buffer, 0, filled)
+        router: Router = self.router
+        router.begin_read()
+        try:
+            used = self.parser.parse(buffer, 0, filled)
+        finally:
+            router.end_read()
         if self.stall:
             self.stall = False
             self.sessions.hold_back(self)

@@ -1,10 +1,12 @@
 cimport cython
+from headwater.net.endpoint cimport Endpoint
 from headwater.wire.memory cimport OutputBuffer
 
 
 @cython.final
 cdef class Outlet:
     cdef public object link
+    cdef Endpoint endpoint
     cdef public OutputBuffer output
     cdef public object guard
     cdef public bint headers

@@ -19,6 +19,7 @@ Sources: client protocol document ("SUB", wildcards); nats-server for subjects w
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.memory import (
         OutputBuffer,
         equals,
@@ -28,6 +29,7 @@ if cython.compiled:
         slice_bytes,
     )
 else:
+    from headwater.net.endpoint import Endpoint
     from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
 
 from collections.abc import Callable
@@ -66,6 +68,7 @@ class Outlet:
 
     def __init__(self, link: OutletLink, output: OutputBuffer) -> None:
         self.link = link
+        self.endpoint = link if isinstance(link, Endpoint) else None
         self.output = output
         self.guard: DeliveryGuard | None = None
         self.headers = False

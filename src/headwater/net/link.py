@@ -4,29 +4,34 @@ The owner (a broker session, a client connection) is sans-I/O: it is handed the 
 used; it appends to `output` and asks for a flush. This class knows no protocol.
 
     socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
-    … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ transport ──▶ socket
+    … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ socket
 
-With a layer (TLS, WebSocket) its two calls lie in between on either side; without one, nothing is between.
+With a layer (TLS, WebSocket) its two calls lie in between on either side, and the transport writes what it gives; without
+one, nothing is between, and `Endpoint` does the frequent things.
 
-Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the transport is above
-its high-water mark the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link
-only, and is logged.
+Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer takes no more
+the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
+
+To hear when a plain socket is writable again, a duplicate of its descriptor is watched: an event loop leaves the
+descriptor of a transport to that transport.
 """
 
 import asyncio
 import logging
 import os
 import sys
+import weakref
 from typing import Protocol, cast
 
 from headwater.errors import TransportError
+from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
-from headwater.wire.memory import OutputBuffer
-from headwater.wire.receive import ReceiveBuffer
+from headwater.wire.receive import START_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
 
-HIGH_WATER = 1 << 20  # bytes in the transport above which we keep further output here
+HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
+LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
 LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
 LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
 WIRE_BYTES = 1 << 16  # one read when there is a layer
@@ -45,23 +50,31 @@ class LinkOwner(Protocol):
         """The connection is gone; None when one side closed it in order."""
 
 
-class Link(asyncio.BufferedProtocol):
+# Where the links of one loop read into: one array, for one of them reads at a time (see `wire.receive`).
+_reading: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray] = weakref.WeakKeyDictionary()
+
+
+def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
+    if sys.platform.startswith("win"):
+        return None  # a proactor holds the space while others read
+    array = _reading.get(loop)
+    if array is None:
+        _reading[loop] = array = bytearray(START_SIZE)
+    return array
+
+
+class Link(Endpoint, asyncio.BufferedProtocol):
     """A connected stream transport (TCP, TLS or a Unix socket) with buffered output."""
 
     def __init__(self, owner: LinkOwner, layer: Layer | None = None) -> None:
-        self.owner = owner
-        self.output = OutputBuffer()
-        self.closing = False
-        self._input = ReceiveBuffer()
         self._loop = asyncio.get_running_loop()
+        super().__init__(owner, ReceiveBuffer(shared=_shared_array(self._loop)), layer)
         self._transport: asyncio.Transport | None = None
-        self._descriptor = -1  # the socket's, where bytes may go straight to it
         self._flush_scheduled = False
         self._paused = False
         self._discarded = 0
-        self._handed = 0
+        self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
-        self._layer = layer
         self._wire = bytearray(WIRE_BYTES if layer is not None else 0)  # what came from the wire, for the layer
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
@@ -76,26 +89,6 @@ class Link(asyncio.BufferedProtocol):
         elif self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
             self._descriptor = self._transport.get_extra_info("socket").fileno()
         self.owner.attach(self)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        if self._layer is not None:
-            return memoryview(self._wire)
-        return self._input.writable(sizehint)
-
-    def buffer_updated(self, nbytes: int) -> None:
-        received = self._input
-        if self.closing:
-            self._discard(nbytes)
-            return
-        if self._layer is not None:
-            self._through_layer(self._layer, nbytes)
-            return
-        received.received(nbytes)
-        try:
-            received.consume(self.owner.receive(received.data, received.filled))
-        except Exception:
-            logger.exception("link_owner_failed peer=%s", self.peer)
-            self.abort()
 
     def eof_received(self) -> bool:
         return False  # a half-open peer can do nothing for us: close
@@ -112,6 +105,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
         self._descriptor = -1
+        self._stop_watching()
         self.output.clear()
         self._wake_drained(exc or ConnectionResetError("the connection was closed"))
         if self._preparing is not None and not self._preparing.done():
@@ -133,7 +127,7 @@ class Link(asyncio.BufferedProtocol):
     @property
     def pending(self) -> int:
         """Bytes that were handed to this link and that the kernel has not taken."""
-        waiting = self.output.size
+        waiting = len(self.output)
         return waiting + (self._transport.get_write_buffer_size() if self._transport else 0)
 
     @property
@@ -148,41 +142,52 @@ class Link(asyncio.BufferedProtocol):
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Hand `output` to the transport now, unless that is above its high-water mark."""
+        """Write what `output` holds now, as far as the peer takes it."""
         self._flush_scheduled = False
-        if self._paused or self.output.size == 0 or self._transport is None or self.closing:
+        if self.closing or self._transport is None or len(self.output) == 0:
             return
         if self._layer is not None:
+            if self._paused:
+                return
             if self._layer.ready:
                 with memoryview(self.output.data) as view:
                     self._layer.write(view[: self.output.size])
                 self.output.clear()
             self._write_layer(self._layer)
-            return
-        self._handed += self.output.size
-        if self._descriptor >= 0 and self._transport.get_write_buffer_size() == 0:
-            self._write_through()
-        if self.output.size:
-            self._transport.write(self.output.take())
+        elif self._descriptor >= 0:
+            self.push()
+        elif not self._paused:
+            self._hand_to_transport(self._transport)
 
-    def _write_through(self) -> None:
-        """Offer the output to the kernel without a copy; the transport would make one, and a detour through the loop.
+    def _hand_to_transport(self, transport: asyncio.Transport) -> None:
+        self._handed += len(self.output)
+        transport.write(self.output.take())
 
-        Only while the transport holds nothing, or the order would be lost. What the kernel does not take stays.
-        """
-        with memoryview(self.output.data) as view:
-            try:
-                written = os.write(self._descriptor, view[: self.output.size])
-            except BlockingIOError:
-                return
-            except OSError:
-                return  # the transport will meet the same error, and report it to `connection_lost`
-        self.output.skip(written)
+    def await_room(self) -> None:
+        if self._watched < 0:
+            self._watched = os.dup(self._descriptor)
+            self._loop.add_writer(self._watched, self._go_on)
+
+    def _go_on(self) -> None:
+        """The socket is writable again."""
+        self._blocked = False
+        self.push()
+        if not self._blocked:
+            self._stop_watching()
+        if len(self.output) <= LOW_WATER:
+            self._wake_drained(None)
+
+    def _stop_watching(self) -> None:
+        self._blocked = False
+        if self._watched >= 0:
+            self._loop.remove_writer(self._watched)
+            os.close(self._watched)
+            self._watched = -1
 
     async def drained(self) -> None:
-        """Wait until the transport takes writes again. Raises ConnectionError when the link is lost meanwhile."""
+        """Wait until few bytes wait for the peer. Raises ConnectionError when the link is lost meanwhile."""
         self.flush()
-        if not self._paused or self.closing:
+        if self.closing or not (self._paused or len(self.output) > HIGH_WATER):
             return
         waiter = self._loop.create_future()
         self._drain_waiters.append(waiter)
@@ -204,7 +209,7 @@ class Link(asyncio.BufferedProtocol):
 
     def read_on(self) -> None:
         """Hand the owner again what it left, soon: it may go on now, though nothing has come since."""
-        self._loop.call_soon(self._hand_over)
+        self._loop.call_soon(self._hand_over_again)
 
     def close(self) -> None:
         """Write what is left, then end.
@@ -216,6 +221,9 @@ class Link(asyncio.BufferedProtocol):
             return
         self._paused = False
         self.flush()
+        self._stop_watching()
+        if self._descriptor >= 0 and len(self.output):
+            self._hand_to_transport(self._transport)  # it closes behind its last byte
         self.closing = True
         if self._layer is not None:
             self._layer.finish()
@@ -250,6 +258,7 @@ class Link(asyncio.BufferedProtocol):
         self._wire = bytearray(WIRE_BYTES)
         self._layer = layer
         self._descriptor = -1
+        self._stop_watching()
         if self._transport is not None:
             self._write_layer(layer)
 
@@ -260,7 +269,11 @@ class Link(asyncio.BufferedProtocol):
         self._preparing = self._loop.create_future()
         await self._preparing
 
-    def _through_layer(self, layer: Layer, nbytes: int) -> None:
+    def wire_space(self) -> memoryview:
+        return memoryview(self._wire)
+
+    def through_layer(self, nbytes: int) -> None:
+        layer = cast(Layer, self._layer)
         received = self._input
         failure: TransportError | None = None
         try:
@@ -308,17 +321,11 @@ class Link(asyncio.BufferedProtocol):
 
     # ── inside ──
 
-    def _hand_over(self) -> None:
-        received = self._input
-        if self.closing or received.filled == 0:
-            return
-        try:
-            received.consume(self.owner.receive(received.data, received.filled))
-        except Exception:
-            logger.exception("link_owner_failed peer=%s", self.peer)
-            self.abort()
+    def _hand_over_again(self) -> None:
+        if not self.closing and self._input.filled:
+            self.hand_over()
 
-    def _discard(self, nbytes: int) -> None:
+    def discard(self, nbytes: int) -> None:
         self._discarded += nbytes
         if self._discarded > LINGER_BYTES and self._transport is not None:
             self._transport.abort()

@@ -14,6 +14,7 @@ cpdef Py_ssize_t drop_front(bytearray buffer, Py_ssize_t used, Py_ssize_t filled
 @cython.final
 cdef class OutputBuffer:
     cdef public bytearray data
+    cdef public Py_ssize_t head
     cdef public Py_ssize_t size
     cdef int reserve(self, Py_ssize_t extra) except? -1
     cpdef int append(self, bytes piece) except? -1
@@ -22,3 +23,4 @@ cdef class OutputBuffer:
     cpdef int append_run(
         self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
+    cpdef int skip(self, Py_ssize_t count) except? -1

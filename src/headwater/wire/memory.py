@@ -125,15 +125,17 @@ def count_run(
 class OutputBuffer:
     """Bytes on their way out: append many times, take once per flush.
 
-    `size` is how many bytes wait. The backing array grows by doubling and is kept between flushes up to
-    `KEEP` bytes, so that steady traffic allocates nothing.
+    What waits is `data[head:size]`; `head` is above 0 only while a peer takes less than we have. The backing array grows
+    by doubling and is kept between flushes up to `KEEP` bytes, so that steady traffic allocates nothing.
     """
 
     data: bytearray
+    head: cython.Py_ssize_t
     size: cython.Py_ssize_t
 
     def __init__(self) -> None:
-        self.data = bytearray(1024)
+        self.data = bytearray(START)
+        self.head = 0
         self.size = 0
 
     def reserve(self, extra: cython.Py_ssize_t) -> cython.int:
@@ -141,6 +143,10 @@ class OutputBuffer:
         needed: cython.Py_ssize_t = self.size + extra
         if needed <= capacity:
             return 0
+        if self.head > capacity // 2:  # not sooner: what moves is then less than what was written since the last move
+            self.size = drop_front(self.data, self.head, self.size)
+            self.head = 0
+            needed = self.size + extra
         while capacity < needed:
             capacity *= 2
         if cython.compiled:
@@ -222,27 +228,29 @@ class OutputBuffer:
 
     def take(self) -> bytes:
         """All waiting bytes as one object; the buffer is empty afterwards."""
-        taken: bytes = slice_bytes(self.data, 0, self.size)
+        taken: bytes = slice_bytes(self.data, self.head, self.size)
         self.clear()
         return taken
 
-    def skip(self, count: cython.Py_ssize_t) -> None:
-        """The first `count` bytes are written; the rest moves to the front."""
-        if count >= self.size:
+    def skip(self, count: cython.Py_ssize_t) -> cython.int:
+        """The first `count` bytes are written."""
+        self.head += count
+        if self.head >= self.size:
             self.clear()
-        else:
-            self.size = drop_front(self.data, count, self.size)
+        return 0
 
     def clear(self) -> None:
         """Forget what waits; give memory back if a burst made the backing array large."""
+        self.head = 0
         self.size = 0
         if len(self.data) > KEEP:
-            self.data = bytearray(1024)
+            self.data = bytearray(START)
 
     def __len__(self) -> int:
-        return self.size
+        return self.size - self.head
 
 
+START: int = 512  # bytes; an idle connection keeps this much
 KEEP: int = 1 << 22  # bytes; a burst of 64 MiB is not held for ever, and steady fan-out need not grow anew each time
 
 

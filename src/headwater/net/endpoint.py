@@ -1,0 +1,143 @@
+"""The hot half of a link: what happens for every read and every write of a plain connection.
+
+Reading: the transport asks for space, and says how much came; both go to the receive buffer, and the owner parses it in
+place. Writing: the output is offered to the kernel straight from its buffer, without the copy that a transport would
+make; what the kernel does not take stays there until the socket is writable again.
+
+Everything that happens seldom (connecting, layers, closing, waiting for a slow peer) is `net.link.Link`, which extends
+this class. The one pointer here is handed to write(2), and nothing is computed with it.
+"""
+
+import logging
+import os
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.receive import ReceiveBuffer
+    from cython.cimports.libc.errno import EAGAIN, EINTR, errno
+    from cython.cimports.posix.unistd import write
+else:
+    from headwater.wire.memory import OutputBuffer
+    from headwater.wire.receive import ReceiveBuffer
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headwater.net.layer import Layer
+    from headwater.net.link import LinkOwner
+
+logger = logging.getLogger("headwater.net.link")
+
+
+class Endpoint:
+    """Bytes in to `owner.receive`, bytes out of `output`.
+
+    `_descriptor` is the socket's where bytes may go straight to it, else -1. `_blocked`: the kernel takes no more for now.
+    `_handed` counts the bytes that have left `output`.
+    """
+
+    def __init__(self, owner: "LinkOwner", received: ReceiveBuffer, layer: "Layer | None") -> None:
+        self.owner = owner
+        self.output = OutputBuffer()
+        self.closing = False
+        self._input = received
+        self._layer = layer
+        self._descriptor = -1
+        self._blocked = False
+        self._handed = 0
+
+    # ── asyncio.BufferedProtocol ──
+
+    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
+        if self._layer is not None:
+            return self.wire_space()
+        return self._input.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.closing:
+            self.discard(nbytes)
+        elif self._layer is not None:
+            self.through_layer(nbytes)
+        else:
+            self._input.received(nbytes)
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """Let the owner parse what is there."""
+        received: ReceiveBuffer = self._input
+        try:
+            received.consume(self.owner.receive(received.data, received.filled))
+        except Exception:
+            logger.exception("link_owner_failed")
+            self.abort()
+
+    # ── out ──
+
+    def push(self) -> cython.Py_ssize_t:
+        """Write what `output` holds, as far as the peer takes it; returns how many bytes still wait."""
+        if self._descriptor < 0 or self._layer is not None:
+            self.flush()
+            return self.pending
+        if self._blocked or self.closing or self.output.size == 0:
+            return self.output.size - self.output.head
+        self._offer()
+        return self.output.size - self.output.head
+
+    def _offer(self) -> cython.int:
+        """One write(2). An error is met again by the transport when it reads, and reported by it."""
+        output: OutputBuffer = self.output
+        written: cython.Py_ssize_t
+        waiting: cython.Py_ssize_t = output.size - output.head
+        if cython.compiled:
+            written = write(self._descriptor, PyByteArray_AS_STRING(output.data) + output.head, waiting)
+            if written < 0 and errno != EAGAIN and errno != EINTR:
+                return 0
+        else:
+            try:
+                with memoryview(output.data) as view:
+                    written = os.write(self._descriptor, view[output.head : output.size])
+            except BlockingIOError:
+                written = 0
+            except OSError:
+                return 0
+        if written > 0:
+            self._handed += written
+            output.skip(written)
+        if written < waiting:
+            self._blocked = True
+            self.await_room()
+        return 0
+
+    # ── what Link adds ──
+
+    @property
+    def pending(self) -> int:
+        """Bytes that were handed to this link and that the kernel has not taken."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write now what `output` holds."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """End now."""
+        raise NotImplementedError
+
+    def await_room(self) -> None:
+        """Go on writing once the kernel takes more."""
+        raise NotImplementedError
+
+    def discard(self, nbytes: int) -> None:
+        """Input after our end."""
+        raise NotImplementedError
+
+    def wire_space(self) -> memoryview:
+        """Where the layer's input goes."""
+        raise NotImplementedError
+
+    def through_layer(self, nbytes: int) -> None:
+        """Input for the layer."""
+        raise NotImplementedError
