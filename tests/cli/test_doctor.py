@@ -1,6 +1,7 @@
 """The doctor reports facts, counts only what makes a part impossible, and leaves nothing behind."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def test_a_directory_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys:
 def test_a_missing_package_is_a_problem_only_where_it_is_needed() -> None:
     assert not doctor.distribution("no-such-package", "optional").problem
     assert doctor.distribution("no-such-package", "needed", needed=True).problem
+
+
+def test_a_port_is_free_or_taken_and_neither_is_a_problem() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert (doctor.client_port(port).value, doctor.client_port(port).problem) == ("taken", False)
+    assert doctor.client_port(port).value == "free"
 
 
 def test_the_time_of_a_sync_is_the_median(tmp_path: Path) -> None:

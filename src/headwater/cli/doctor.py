@@ -23,6 +23,21 @@ from headwater.errors import EnvironmentProblem
 
 SYNCS = 20  # enough for a median; 20 fsyncs of a slow disk are still under a second
 ENOUGH_FILES = 4096  # descriptors: a broker uses one per connection and two per segment
+CLIENT_PORT = 4222
+
+OPTIONAL = {
+    "uvloop": "a faster event loop; extra fast",
+    "bcrypt": "hashed passwords; extra auth",
+    "pynacl": "nkeys and JWTs; extra auth",
+    "wsproto": "WebSocket; extra websocket",
+    "h11": "monitoring over HTTP; extra http",
+    "prometheus-client": "/metrics; extra http",
+    "aioquic": "Iggy over QUIC; extra iggy",
+    "typer": "the commands of a client; extra cli",
+    "pyarrow": "needed by spark only",
+    "pyspark": "needed by spark only",
+}
+"""What is used where it is installed, and for what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +78,12 @@ def examine(directory: Path) -> Iterator[Finding]:
     compiled_here = bool(headwater.__compiled__)
     advice = "" if compiled_here else "slower; ./hw setup compiles where gcc and Python's headers are"
     yield Finding("hot modules", "compiled" if compiled_here else "interpreted", advice)
-    yield distribution("uvloop", "optional: a faster event loop")
     yield distribution("google-crc32c", "needed by streams", needed=True)
-    yield distribution("pyarrow", "needed by spark only")
-    yield distribution("pyspark", "needed by spark only")
+    for name, purpose in OPTIONAL.items():
+        yield distribution(name, purpose)
     yield java()
     yield open_files()
+    yield client_port()
     yield sync_time(directory)
 
 
@@ -97,6 +112,18 @@ def open_files() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = soft != resource.RLIM_INFINITY and soft < ENOUGH_FILES
     return Finding("open files", f"{soft} (hard limit {hard})", "few for a broker: ulimit -n 65536" if few else "")
+
+
+def client_port(port: int = CLIENT_PORT) -> Finding:
+    """Whether the port that clients expect is free on this machine."""
+    import socket
+
+    name = f"port {port}"
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return Finding(name, "free")
+    except OSError as error:
+        return Finding(name, "taken", f"{error.strerror}: a server runs already, or choose another with -p")
 
 
 def sync_time(directory: Path, clock: Callable[[], float] = time.perf_counter) -> Finding:
