@@ -18,6 +18,7 @@ cdef class Session(ClientOpHandler):
     cdef public Py_ssize_t max_subscriptions
     cdef public Py_ssize_t reads
     cdef public double round_trip
+    cdef public str end_reason
     cdef double _pinged_at
     cdef object _asked
     cdef public Outlet outlet

@@ -84,6 +84,7 @@ class Session(ClientOpHandler):
         self.max_subscriptions = sessions.options.max_subscriptions
         self.reads = 0
         self.round_trip = 0.0
+        self.end_reason = ""  # why we ended it; empty when the client went by itself
         self._pinged_at = 0.0
         self._asked: ConnectOptions | None = None
         self.link: Link | None = None
@@ -143,9 +144,9 @@ class Session(ClientOpHandler):
         """The connection is gone: its interest goes with it."""
         self.parser.stopped = True
         self.outlet.closed = True
+        self.sessions.forget(self)  # first: the books are closed with the subscriptions that there were
         self._drop_subscriptions()
         self._leave()
-        self.sessions.forget(self)
 
     # ── publishing ──
 
@@ -466,6 +467,7 @@ class Session(ClientOpHandler):
     def _end(self, text: str) -> cython.int:
         """Say `text` as -ERR (nothing, when empty) and close; the parser stops."""
         self.parser.stopped = True
+        self.end_reason = text or error_texts.UNKNOWN_OPERATION
         if self.link is not None:
             if text:
                 self.outlet.output.append(error_texts.encode_error(text))

@@ -34,6 +34,7 @@ from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
+WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never said to the client, it takes nothing
 STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
 FIRST_PING_SECONDS = 1.0  # the first ping measures the round trip, for monitoring
 PASSWORD_THREADS = 2  # bcrypt takes a core each; the others are for those who are in already
@@ -331,6 +332,7 @@ class Sessions:
         elif now - before.since > self.options.write_deadline:
             logger.warning("slow_consumer client=%d deadline=%g", session.client_id, self.options.write_deadline)
             self.slow_consumers += 1
+            session.end_reason = WRITE_DEADLINE
             link.abort()
 
 

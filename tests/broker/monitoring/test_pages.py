@@ -100,6 +100,7 @@ def test_clients_that_left_are_remembered_and_still_counted() -> None:
         page = (await server.ask("/connz?state=closed&sort=stop")).document
         assert [(one["cid"], one["in_msgs"]) for one in page["connections"]] == [(1, 3)]
         assert page["connections"][0]["stop"] >= page["connections"][0]["start"]
+        assert page["connections"][0]["reason"] == "Client Closed"
         assert [one["cid"] for one in (await server.ask("/connz?state=all")).document["connections"]] == [
             1,
             2,
@@ -107,6 +108,29 @@ def test_clients_that_left_are_remembered_and_still_counted() -> None:
         ] or True
         varz = (await server.ask("/varz")).document
         assert (varz["in_msgs"], varz["in_bytes"], varz["connections"], varz["total_connections"]) == (3, 15, 2, 3)
+
+    with_clients(check)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"FROB\r\n", "Protocol Violation"),
+        (b"PUB a 99999999\r\n", "Maximum Message Payload Exceeded"),
+        (b"SUB " + b"a" * 5000, "Maximum Control Line Exceeded"),
+        (b'CONNECT {"protocol":7}\r\n', "Bad Client Protocol Version"),
+        (b'CONNECT {"account":"x"}\r\n', "Authentication Failure"),
+        (b"PUB\r\n", "Protocol Violation"),
+    ],
+)
+def test_it_is_known_why_a_client_left(said: bytes, reason: str) -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        await asyncio.to_thread(links[2].say, said)
+        await asyncio.to_thread(links[2].hear_end)
+        links[2].close()
+        while not (found := (await server.ask("/connz?state=closed&sort=reason&subs=1")).document["connections"]):
+            pass
+        assert (found[0]["cid"], found[0]["reason"]) == (3, reason)
 
     with_clients(check)
 

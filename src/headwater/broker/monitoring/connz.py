@@ -11,6 +11,7 @@ from headwater.broker.monitoring.parameters import number, page, switch
 from headwater.broker.monitoring.view import View, uptime
 from headwater.broker.options import GLOBAL_ACCOUNT
 from headwater.errors import ConfigError
+from headwater.wire import error_texts
 
 if TYPE_CHECKING:
     from headwater.broker.session import Session
@@ -27,8 +28,24 @@ OMITTED = {
     "tags": "they are in the JWT",
     "mqtt_client": "there is no MQTT",
     "proxy": "there is no proxy protocol",
-    "reason": "it is in the log, not kept by client",
 }
+
+REASONS = {
+    error_texts.UNKNOWN_OPERATION: "Protocol Violation",
+    error_texts.CONTROL_LINE_TOO_LONG: "Maximum Control Line Exceeded",
+    error_texts.MAXIMUM_PAYLOAD: "Maximum Message Payload Exceeded",
+    error_texts.AUTHORIZATION: "Authentication Failure",
+    error_texts.AUTHENTICATION_TIMEOUT: "Authentication Timeout",
+    error_texts.INVALID_CLIENT_PROTOCOL: "Bad Client Protocol Version",
+    error_texts.NO_RESPONDERS_NEEDS_HEADERS: "No Responders Requires Headers",
+    error_texts.MAXIMUM_CONNECTIONS: "Maximum Connections Exceeded",
+    error_texts.MAXIMUM_ACCOUNT_CONNECTIONS: "Maximum Account Connections Exceeded",
+    error_texts.USER_EXPIRED: "Authentication Expired",
+    error_texts.ACCOUNT_EXPIRED: "Authentication Expired",
+    error_texts.STALE_CONNECTION: "Stale Connection",
+    "": "Client Closed",
+}
+"""Why a client left, by what it was told."""
 
 Key = Callable[[Document], Any]
 
@@ -45,6 +62,7 @@ SORTS: dict[str, tuple[Key, bool]] = {
     "idle": (lambda one: one["last_activity"], False),
     "uptime": (lambda one: one["start"], False),
     "stop": (lambda one: one["stop"], True),
+    "reason": (lambda one: one["reason"], False),
     "rtt": (lambda one: one.get("_rtt", 0.0), True),
 }
 """By name: what is compared, and whether the largest comes first. RFC 3339 in UTC sorts as text."""
@@ -62,8 +80,8 @@ def connz(view: View, parameters: Parameters) -> Document:
         raise ConfigError(f"Error decoding state for {parameters['state']}")
     if sort not in SORTS:
         raise ConfigError(f"invalid sorting option: {sort}")
-    if sort == "stop" and state != "closed":
-        raise ConfigError("sort by stop only valid on closed connections")
+    if sort in ("stop", "reason") and state != "closed":
+        raise ConfigError(f"sort by {sort} only valid on closed connections")
     cid = number(parameters, "cid")
     found = _select(view, parameters, state)
     total = len(found)
@@ -87,6 +105,12 @@ def connz(view: View, parameters: Parameters) -> Document:
     }
 
 
+def describe_departed(session: "Session", entry: Entry, now: int) -> Document:
+    """The document of a client that has just left."""
+    reason = REASONS.get(session.end_reason, session.end_reason)
+    return {**describe(session, entry, now), "pending_bytes": 0, "stop": format_time(now), "reason": reason}
+
+
 def describe(session: "Session", entry: Entry, now: int) -> Document:
     """A client's document, with everything that may be asked for; what starts with _ is not shown as it is."""
     link = session.link
@@ -101,7 +125,7 @@ def describe(session: "Session", entry: Entry, now: int) -> Document:
         "last_activity": format_time(entry.last_activity),
         "uptime": uptime(now - entry.started),
         "idle": uptime(now - entry.last_activity),
-        "pending_bytes": link.pending if link is not None and not session.outlet.closed else 0,
+        "pending_bytes": link.pending if link is not None else 0,
         "in_msgs": session.in_messages,
         "out_msgs": session.outlet.out_messages,
         "in_bytes": session.in_bytes,

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headwater.broker.jetstream.timestamps import format_time
-
 if TYPE_CHECKING:
     from headwater.broker.session import Session
     from headwater.wire.handshake import ConnectOptions
@@ -52,7 +50,7 @@ class Totals:
 class Ledger:
     """Observes the sessions of a broker. `closed` remembers those that left, the oldest first.
 
-    `describe(session, entry, now)` makes a client's document; `now` in ns since 1970.
+    `describe(session, entry, now)` makes the document of a client that has left; `now` in ns since 1970.
     """
 
     def __init__(self, describe: "Callable[[Session, Entry, int], Document]") -> None:
@@ -97,8 +95,6 @@ class Ledger:
 
     def left(self, session: "Session") -> None:
         self.look((session,))
-        now = time.time_ns()
-        document = self._describe(session, self.entry(session), now)
-        self.closed.append({**document, "stop": format_time(now)})
+        self.closed.append(self._describe(session, self.entry(session), time.time_ns()))
         del self._entries[session.client_id]
         self.gone.add(session)

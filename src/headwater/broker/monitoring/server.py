@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from headwater.broker.monitoring.connz import connz, describe
+from headwater.broker.monitoring.connz import connz, describe_departed
 from headwater.broker.monitoring.interest import accountz, accstatz, gatewayz, leafz, subsz
 from headwater.broker.monitoring.jsz import healthz, jsz
 from headwater.broker.monitoring.ledger import Ledger
@@ -64,7 +64,7 @@ class Monitoring:
         self.scheme = "https" if options.tls else "http"
         self._broker = broker
         self._options = options
-        self._view = View(broker, Ledger(describe), options, options.port, digest)
+        self._view = View(broker, Ledger(describe_departed), options, options.port, digest)
         self._base = "" if options.base_path == "/" else options.base_path
         self._tasks: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
