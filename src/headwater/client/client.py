@@ -136,11 +136,11 @@ class Client(Sender):
         """A reply subject that nobody else uses."""
         return new_inbox(self._options.inbox_prefix)
 
-    def jetstream(self, *, timeout: float = 5.0) -> "JetStream":
-        """The server's JetStream; `timeout` seconds for each API request and acknowledgement."""
+    def jetstream(self, *, timeout: float = 5.0, domain: str = "", prefix: str = "$JS.API") -> "JetStream":
+        """The server's JetStream, or that of a `domain`; `timeout` seconds for each API request and acknowledgement."""
         from headwater.client.jetstream import JetStream
 
-        return JetStream(self, timeout)
+        return JetStream(self, timeout, f"$JS.{domain}.API" if domain else prefix)
 
     async def flush(self, timeout: float = 10.0) -> None:
         """Wait until the server has processed everything before. Raises RequestTimeout."""

@@ -9,17 +9,73 @@ from typing import Literal, TypeVar
 import msgspec
 
 from headwater.errors import JetStreamError, RemoteProtocolError
+from headwater.model.headers import Headers
+
+Retention = Literal["limits", "interest", "workqueue"]
+DeliverPolicy = Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"]
 
 
-class StreamConfig(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Struct(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Root of requests: what is at its default is not said."""
+
+
+class Placement(Struct, kw_only=True):
+    """Where in a cluster a stream lives."""
+
+    cluster: str = ""
+    tags: list[str] = []
+
+
+class SubjectTransform(Struct, kw_only=True):
+    """Subjects that match `src` are stored as `dest`."""
+
+    src: str = ""
+    dest: str = ""
+
+
+class ExternalStream(Struct, kw_only=True):
+    """A stream of another account or domain, reached through `api`."""
+
+    api: str
+    deliver: str = ""
+
+
+class StreamSource(Struct, kw_only=True):
+    """Another stream whose messages are copied."""
+
+    name: str
+    opt_start_seq: int = 0
+    opt_start_time: str | None = None
+    filter_subject: str = ""
+    subject_transforms: list[SubjectTransform] = []
+    external: ExternalStream | None = None
+
+
+class Republish(Struct, kw_only=True):
+    """Stored messages are published again, to `dest`."""
+
+    src: str = ""
+    dest: str
+    headers_only: bool = False
+
+
+class ConsumerLimits(Struct, kw_only=True):
+    """What a consumer of the stream gets when it asks for nothing, and may not exceed."""
+
+    inactive_threshold: int = 0
+    max_ack_pending: int = 0
+
+
+class StreamConfig(Struct, kw_only=True):
     """A stream: which subjects it captures and how much it keeps; -1 is no limit."""
 
     name: str
     subjects: list[str] = []
     description: str = ""
-    retention: Literal["limits", "interest", "workqueue"] = "limits"
+    retention: Retention = "limits"
     storage: Literal["file", "memory"] = "file"
     discard: Literal["old", "new"] = "old"
+    discard_new_per_subject: bool = False
     max_consumers: int = -1
     max_msgs: int = -1
     max_bytes: int = -1
@@ -27,9 +83,30 @@ class StreamConfig(msgspec.Struct, kw_only=True, omit_defaults=True):
     max_msgs_per_subject: int = -1
     max_msg_size: int = -1
     num_replicas: int = 1
+    no_ack: bool = False
     duplicate_window: int = 0  # 0: the server's default, two minutes
+    placement: Placement | None = None
+    mirror: StreamSource | None = None
+    sources: list[StreamSource] | None = None
+    sealed: bool = False
+    deny_delete: bool = False
+    deny_purge: bool = False
+    allow_rollup_hdrs: bool = False
     allow_direct: bool = False
-    metadata: dict[str, str] = {}
+    mirror_direct: bool = False
+    republish: Republish | None = None
+    subject_transform: SubjectTransform | None = None
+    compression: Literal["none", "s2"] = "none"
+    first_seq: int = 0
+    consumer_limits: ConsumerLimits | None = None
+    allow_msg_ttl: bool = False
+    subject_delete_marker_ttl: int = 0
+    allow_atomic: bool = False
+    allow_msg_counter: bool = False
+    allow_msg_schedules: bool = False
+    persist_mode: str = ""
+    template_owner: str = ""
+    metadata: dict[str, str] | None = None
 
 
 class StreamState(msgspec.Struct, kw_only=True):
@@ -42,6 +119,37 @@ class StreamState(msgspec.Struct, kw_only=True):
     first_ts: str = ""
     last_ts: str = ""
     consumer_count: int = 0
+    num_subjects: int = 0
+    num_deleted: int = 0
+    deleted: list[int] | None = None
+    subjects: dict[str, int] | None = None
+
+
+class PeerInfo(msgspec.Struct, kw_only=True):
+    """A replica."""
+
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    active: int = 0
+    lag: int = 0
+
+
+class ClusterInfo(msgspec.Struct, kw_only=True):
+    """Who holds the replicas."""
+
+    name: str = ""
+    leader: str = ""
+    replicas: list[PeerInfo] | None = None
+
+
+class SourceInfo(msgspec.Struct, kw_only=True):
+    """How far the copy of another stream has come; `active` nanoseconds since it was heard of, -1 for never."""
+
+    name: str = ""
+    lag: int = 0
+    active: int = -1
+    filter_subject: str = ""
 
 
 class StreamInfo(msgspec.Struct, kw_only=True):
@@ -50,30 +158,51 @@ class StreamInfo(msgspec.Struct, kw_only=True):
     config: StreamConfig
     state: StreamState
     created: str = ""
+    cluster: ClusterInfo | None = None
+    mirror: SourceInfo | None = None
+    sources: list[SourceInfo] | None = None
 
 
-class ConsumerConfig(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A pull consumer: a reading position on a stream. Without `durable_name` it ends when it is not used.
+class ConsumerConfig(Struct, kw_only=True):
+    """A consumer: a reading position on a stream. Without `durable_name` it ends when it is not used.
 
-    Messages are to be acknowledged one by one, unless `ack_policy` says otherwise.
+    Messages are to be acknowledged one by one, unless `ack_policy` says otherwise. With `deliver_subject` the server
+    pushes; without, the client pulls.
     """
 
     name: str = ""
     durable_name: str = ""
-    deliver_policy: Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"] = "all"
+    description: str = ""
+    deliver_policy: DeliverPolicy = "all"
     opt_start_seq: int = 0
-    opt_start_time: str = ""
+    opt_start_time: str | None = None
     # Always sent, for the server's own default is "none"; a default from a factory is never left out.
     ack_policy: Literal["explicit", "all", "none"] = msgspec.field(default_factory=lambda: "explicit")
     ack_wait: int = 0
     max_deliver: int = 0
+    backoff: list[int] | None = None
     filter_subject: str = ""
-    filter_subjects: list[str] = []
+    filter_subjects: list[str] | None = None
+    replay_policy: Literal["instant", "original"] = "instant"
+    rate_limit_bps: int = 0
+    sample_freq: str = ""
+    max_waiting: int = 0
     max_ack_pending: int = 0
+    flow_control: bool = False
+    idle_heartbeat: int = 0
+    headers_only: bool = False
+    max_batch: int = 0
+    max_expires: int = 0
+    max_bytes: int = 0
+    deliver_subject: str = ""
+    deliver_group: str = ""
     inactive_threshold: int = 0
     num_replicas: int = 0
     mem_storage: bool = False
-    headers_only: bool = False
+    pause_until: str | None = None
+    priority_groups: list[str] | None = None
+    priority_policy: str = ""
+    metadata: dict[str, str] | None = None
 
 
 class SequencePair(msgspec.Struct, kw_only=True):
@@ -81,6 +210,7 @@ class SequencePair(msgspec.Struct, kw_only=True):
 
     consumer_seq: int = 0
     stream_seq: int = 0
+    last_active: str | None = None
 
 
 class ConsumerInfo(msgspec.Struct, kw_only=True):
@@ -96,6 +226,44 @@ class ConsumerInfo(msgspec.Struct, kw_only=True):
     num_waiting: int = 0
     num_pending: int = 0
     created: str = ""
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining: int = 0
+
+
+class AccountLimits(msgspec.Struct, kw_only=True):
+    """How much an account may store; -1 is no limit."""
+
+    max_memory: int = -1
+    max_storage: int = -1
+    max_streams: int = -1
+    max_consumers: int = -1
+
+
+class AccountInfo(msgspec.Struct, kw_only=True):
+    """What an account uses of JetStream."""
+
+    memory: int = 0
+    storage: int = 0
+    streams: int = 0
+    consumers: int = 0
+    domain: str = ""
+    limits: AccountLimits = msgspec.field(default_factory=AccountLimits)
+
+
+class StoredMessage(msgspec.Struct, kw_only=True):
+    """A message as it lies in a stream; `time` is an RFC 3339 text, `header_block` as published."""
+
+    subject: str
+    seq: int
+    data: bytes = b""
+    hdrs: bytes = b""
+    time: str = ""
+
+    @property
+    def headers(self) -> Headers:
+        """The headers. Raises HeaderError for a malformed block."""
+        return Headers.parse(self.hdrs) if self.hdrs else Headers()
 
 
 class PubAck(msgspec.Struct, kw_only=True):

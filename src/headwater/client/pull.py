@@ -31,6 +31,7 @@ from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQ
 
 if TYPE_CHECKING:
     from headwater.client.client import Client
+    from headwater.client.consume import Consumption
 
 GRACE_SECONDS = 2.0  # beyond the server's own expiry, before a request counts as lost
 _ENDS_A_BATCH = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes"})
@@ -114,9 +115,9 @@ class StreamMessage:
         body = b"-NAK" if delay <= 0 else b'-NAK {"delay":%d}' % int(delay * 1e9)
         await self._client.publish(self.message.reply, body)
 
-    async def term(self) -> None:
-        """Never deliver it again."""
-        await self._client.publish(self.message.reply, b"+TERM")
+    async def term(self, reason: str = "") -> None:
+        """Never deliver it again; the `reason` goes into the server's advisory."""
+        await self._client.publish(self.message.reply, f"+TERM {reason}".rstrip().encode())
 
     async def in_progress(self) -> None:
         """Still at work: start the ack wait anew."""
@@ -126,10 +127,19 @@ class StreamMessage:
 class PullConsumer:
     """Fetches from one consumer."""
 
-    def __init__(self, client: "Client", stream: str, name: str) -> None:
+    def __init__(self, client: "Client", stream: str, name: str, prefix: str = "$JS.API") -> None:
         self.stream = stream
         self.name = name
         self._client = client
+        self._subject = f"{prefix}.CONSUMER.MSG.NEXT.{stream}.{name}"
+
+    def consume(
+        self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
+    ) -> "Consumption":
+        """Read without end: `async with` it, and iterate. Asks for `batch` messages, or `max_bytes`, at a time."""
+        from headwater.client.consume import Consumption
+
+        return Consumption(self._client, self._subject, batch, expires, heartbeat, max_bytes)
 
     async def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[StreamMessage]:
         """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
@@ -146,12 +156,11 @@ class PullConsumer:
             asked = {"batch": batch, "no_wait": True}
         came: list[StreamMessage] = []
         try:
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream}.{self.name}"
-            await self._client.publish(subject, msgspec.json.encode(asked), reply=inbox)
+            await self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
             async with asyncio.timeout(max(timeout, 0.0) + GRACE_SECONDS):
                 while len(came) < batch:
                     message = await subscription.next()
-                    status = _status(message)
+                    status = status_of(message)
                     if status is None:
                         came.append(StreamMessage(self._client, message))
                     elif self._ends(status, came):
@@ -175,9 +184,14 @@ class PullConsumer:
         raise JetStreamError(status.code, 0, description or "the pull request was refused")
 
 
-def _status(message: Message) -> Status | None:
-    """The status of a message that is one; a message with a reply was delivered from the stream, whatever it holds."""
-    if message.reply or not message.header_block:
+def status_of(message: Message, *, pushed: bool = False) -> Status | None:
+    """The status of a message that is one; one with an acknowledgement subject came from the stream, whatever it holds.
+
+    A push consumer's status may have a reply subject too: where a flow control request is answered.
+    """
+    if not message.header_block or message.data or (message.reply and not pushed):
+        return None
+    if message.reply.startswith("$JS.ACK."):
         return None
     try:
         return message.status

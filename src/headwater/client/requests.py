@@ -64,9 +64,7 @@ class Requests:
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = 0.0
 
-    async def ask(
-        self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float
-    ) -> Any:
+    async def ask(self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float) -> Any:
         """Publish, and wait for the first answer.
 
         Raises NoResponders, RequestTimeout after `timeout` seconds, and what a publish raises; ConnectionClosed, or the

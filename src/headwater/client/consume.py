@@ -1,0 +1,139 @@
+"""Reading a pull consumer without end: there is always a request open, and a silent server is noticed.
+
+    async with consumer.consume() as messages:
+        async for message in messages:
+            await message.ack()
+
+One inbox for all requests. A request asks for `batch` messages and for a heartbeat while there are none; when half of what
+was asked for has come, the next one is sent, so that the server never runs dry. Requests end with a status (see `pull`);
+some end the whole consumption:
+
+    404, 408, 409 Batch Completed, Message Size Exceeds MaxBytes      ask again
+    409 Consumer Deleted, Consumer is push based, 503, …              ConsumerGone
+    no byte for two heartbeats, or a new connection                   ask again; ConsumerGone after `misses` in a row
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from headwater.client.pull import StreamMessage, status_of
+from headwater.errors import JetStreamError, LocalProtocolError, RequestTimeout
+from headwater.model.headers import Headers
+from headwater.model.status import IDLE_HEARTBEAT, NOT_FOUND, REQUEST_TIMEOUT, Status
+
+if TYPE_CHECKING:
+    from headwater.client.client import Client
+    from headwater.client.subscription import Subscription
+
+EXPIRES_SECONDS = 30.0
+HEARTBEAT_SECONDS = 5.0
+MISSES = 2  # silences in a row after which the consumer is taken for gone
+_ASK_AGAIN = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes", "Leadership Change", "Server Shutdown"})
+
+
+class ConsumerGone(JetStreamError):
+    """The consumer was deleted, or no server answers for it any more."""
+
+
+class Consumption:
+    """Messages of one pull consumer, one after the other. Made by `PullConsumer.consume`; use it in `async with`."""
+
+    def __init__(
+        self, client: "Client", subject: str, batch: int, expires: float, heartbeat: float, max_bytes: int
+    ) -> None:
+        if batch < 1 or not 0 < 2 * heartbeat <= expires:
+            raise LocalProtocolError(
+                "batch is at least 1, and a request lasts at least two heartbeats", value=(batch, heartbeat, expires)
+            )
+        self._client = client
+        self._subject = subject
+        self._batch = batch
+        self._heartbeat = heartbeat
+        self._expires = expires
+        self._max_bytes = max_bytes
+        self._subscription: Subscription | None = None
+        self._asked = 0  # messages asked for and not come
+        self._requests = 0
+        self._reconnects = client.reconnects
+        self._stopped = False
+
+    async def __aenter__(self) -> Self:
+        inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
+        self._inbox = inbox
+        self._subscription = await self._client.subscribe(f"{inbox}.*")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the iteration, after what has come already."""
+        self._stopped = True
+        if self._subscription is not None:
+            self._subscription.unsubscribe()
+
+    async def __aiter__(self) -> AsyncIterator[StreamMessage]:
+        if self._subscription is None:
+            raise LocalProtocolError("use the consumption in `async with`")
+        subscription, silences = self._subscription, 0
+        while True:
+            if not self._stopped and 2 * self._asked <= self._batch:
+                self._ask()
+            if subscription.pending:
+                message = subscription.pop()
+            else:
+                if subscription.ended:
+                    if subscription.error is not None:
+                        raise subscription.error
+                    return
+                try:
+                    message = await subscription.next(2 * self._heartbeat)
+                except RequestTimeout:
+                    silences += 1
+                    self._judge_silence(silences)
+                    continue
+            silences = 0
+            status = status_of(message)
+            if status is None:
+                self._asked -= 1
+                yield StreamMessage(self._client, message)
+            else:
+                self._heed(status, message.headers, message.subject)
+
+    def _ask(self) -> None:
+        self._requests += 1
+        wanted = self._batch - self._asked
+        body: dict[str, object] = {
+            "batch": wanted,
+            "expires": int(self._expires * 1e9),
+            "idle_heartbeat": int(self._heartbeat * 1e9),
+        }
+        if self._max_bytes:
+            body["max_bytes"] = self._max_bytes
+        self._asked += wanted
+        self._client.publish(self._subject, msgspec.json.encode(body), reply=f"{self._inbox}.{self._requests}")
+
+    def _judge_silence(self, silences: int) -> None:
+        """Nothing came for two heartbeats: what was asked for is lost, unless we are away, when it is not even known."""
+        if self._client.is_connected:
+            if silences > MISSES and self._reconnects == self._client.reconnects:
+                raise ConsumerGone(REQUEST_TIMEOUT, 0, f"{self._subject} does not answer")
+            self._reconnects = self._client.reconnects
+            self._asked = 0
+
+    def _heed(self, status: Status, headers: Headers, subject: str) -> None:
+        if status.code == IDLE_HEARTBEAT:
+            return
+        description = status.description or ""
+        if status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
+            # What the request still had open, where the server says so; a request of ours that is over, else.
+            left = headers.first("Nats-Pending-Messages")
+            self._asked = max(0, self._asked - (int(left) if left.isascii() and left.isdigit() else self._asked))
+            return
+        raise ConsumerGone(status.code, 0, description or f"nobody answers for {self._subject}")

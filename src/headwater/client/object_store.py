@@ -1,0 +1,296 @@
+"""Object stores over JetStream (ADR-20): large values as rows of chunks, and a document about each.
+
+    stream OBJ_<bucket>     $O.<bucket>.C.<nuid>              the chunks of one version of an object
+                            $O.<bucket>.M.<base64url(name)>   its document: size, chunks, SHA-256; the newest one counts
+
+A new version is written under a new nuid, then its document takes the place of the old one, then the old chunks are
+purged: a reader sees one version or the other, never a mixture. What is read is checked against size and digest.
+"""
+
+import base64
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, BinaryIO, Literal, Self
+
+import msgspec
+
+from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamConfig, StreamInfo
+from headwater.client.key_value import checked_bucket
+from headwater.errors import DataLossError, JetStreamError, LocalProtocolError, SubjectError
+from headwater.model.header_names import NatsHeader
+from headwater.model.status import NOT_FOUND
+
+if TYPE_CHECKING:
+    from headwater.client.jetstream import JetStream
+
+CHUNK_SIZE = 128 * 1024
+NO_STREAM = 10059
+
+
+class StoreConfig(msgspec.Struct, kw_only=True, frozen=True):
+    """An object store. `ttl` in nanoseconds (0: for ever), sizes in bytes (-1: any)."""
+
+    bucket: str
+    description: str = ""
+    ttl: int = 0
+    max_bytes: int = -1
+    storage: Literal["file", "memory"] = "file"
+    replicas: int = 1
+    compression: bool = False
+    placement: Placement | None = None
+    metadata: dict[str, str] | None = None
+
+
+class ObjectLink(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Another object (or with an empty name a whole store) that an object stands for."""
+
+    bucket: str
+    name: str = ""
+
+
+class ObjectOptions(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How an object is stored."""
+
+    link: ObjectLink | None = None
+    max_chunk_size: int = 0
+
+
+class ObjectInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What is known of an object. `digest` is `SHA-256=<base64url>`, `mtime` an RFC 3339 text."""
+
+    name: str
+    bucket: str = ""
+    nuid: str = ""
+    size: int = 0
+    mtime: str = ""
+    chunks: int = 0
+    digest: str = ""
+    deleted: bool = False
+    description: str = ""
+    headers: dict[str, list[str]] | None = None
+    metadata: dict[str, str] | None = None
+    options: ObjectOptions | None = None
+
+
+class ObjectNotFound(JetStreamError):
+    """There is no such object, or it was deleted; `value` is its name."""
+
+    def __init__(self, bucket: str, name: str) -> None:
+        super().__init__(NOT_FOUND, 10037, f"the object store {bucket!r} holds no object {name!r}")
+        self.value = name
+
+
+class ObjectStore:
+    """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`."""
+
+    def __init__(self, jetstream: "JetStream", bucket: str) -> None:
+        self.bucket = bucket
+        self.stream = f"OBJ_{bucket}"
+        self._jetstream = jetstream
+
+    @classmethod
+    async def bind(cls, jetstream: "JetStream", bucket: str) -> Self:
+        """Raises JetStreamError when there is no such store."""
+        await jetstream.stream_info(f"OBJ_{checked_bucket(bucket)}")
+        return cls(jetstream, bucket)
+
+    @classmethod
+    async def create_store(cls, jetstream: "JetStream", config: StoreConfig) -> Self:
+        """Raises JetStreamError when there is one with another configuration."""
+        bucket = checked_bucket(config.bucket)
+        await jetstream.create_stream(
+            StreamConfig(
+                name=f"OBJ_{bucket}",
+                subjects=[f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"],
+                description=config.description,
+                max_age=config.ttl,
+                max_bytes=config.max_bytes,
+                storage=config.storage,
+                num_replicas=config.replicas,
+                compression="s2" if config.compression else "none",
+                placement=config.placement,
+                metadata=config.metadata,
+                discard="new",
+                allow_rollup_hdrs=True,
+                allow_direct=True,
+            )
+        )
+        return cls(jetstream, bucket)
+
+    async def status(self) -> StreamInfo:
+        """The stream behind the store."""
+        return await self._jetstream.stream_info(self.stream)
+
+    async def put(
+        self,
+        name: str,
+        data: bytes | BinaryIO,
+        *,
+        description: str = "",
+        metadata: dict[str, str] | None = None,
+        headers: dict[str, list[str]] | None = None,
+        chunk_size: int = CHUNK_SIZE,
+    ) -> ObjectInfo:
+        """Store an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+
+        Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
+        """
+        if chunk_size < 1:
+            raise LocalProtocolError("a chunk holds at least one byte", value=chunk_size, limit=1)
+        _meta_subject(self.bucket, name)
+        before = await self._find(name)
+        nuid = secrets.token_hex(11)
+        chunks = f"$O.{self.bucket}.C.{nuid}"
+        digest, size, count = hashlib.sha256(), 0, 0
+        try:
+            async with self._jetstream.publisher(window=64) as publisher:
+                for chunk in _pieces(data, chunk_size):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    count += 1
+                    await publisher.publish(chunks, chunk)
+            info = ObjectInfo(
+                name=name,
+                bucket=self.bucket,
+                nuid=nuid,
+                size=size,
+                chunks=count,
+                digest=_spell(digest.digest()),
+                description=description,
+                metadata=metadata,
+                headers=headers,
+                options=ObjectOptions(max_chunk_size=chunk_size),
+            )
+            info = await self._write(info)
+        except BaseException:
+            self._jetstream.client.publish(
+                f"$JS.API.STREAM.PURGE.{self.stream}", msgspec.json.encode({"filter": chunks})
+            )
+            raise
+        if before is not None and before.nuid:
+            await self._purge(before.nuid)
+        return info
+
+    async def get(self, name: str) -> bytes:
+        """An object as a whole. Raises ObjectNotFound, and DataLossError for one that is not what was stored."""
+        return b"".join([chunk async for chunk in self.chunks(name)])
+
+    async def chunks(self, name: str) -> AsyncIterator[bytes]:
+        """An object chunk by chunk. Raises as `get`; a wrong digest is known with the last chunk only."""
+        info = await self.info(name)
+        if info.options is not None and (link := info.options.link) is not None:
+            store = self if link.bucket == self.bucket else await ObjectStore.bind(self._jetstream, link.bucket)
+            async for chunk in store.chunks(link.name):
+                yield chunk
+            return
+        digest, size = hashlib.sha256(), 0
+        if info.chunks:
+            config = ConsumerConfig(filter_subject=f"$O.{self.bucket}.C.{info.nuid}")
+            async for message in self._jetstream.ordered_consumer(self.stream, config, stop_at_end=True):
+                digest.update(message.data)
+                size += len(message.data)
+                yield message.data
+        if size != info.size or (info.digest and _spell(digest.digest()) != info.digest.rstrip("=") + _padding(info)):
+            raise DataLossError(
+                f"the object {name!r} of {self.bucket!r} is damaged: {size} of {info.size} bytes", value=name
+            )
+
+    async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
+        """What is known of an object; with `deleted` of a deleted one too. Raises ObjectNotFound."""
+        info = await self._find(name)
+        if info is None or (info.deleted and not deleted):
+            raise ObjectNotFound(self.bucket, name)
+        return info
+
+    async def objects(self, *, deleted: bool = False) -> list[ObjectInfo]:
+        """All objects, with `deleted` the deleted ones too."""
+        config = ConsumerConfig(filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="last_per_subject")
+        found = [
+            _read(message.data)
+            async for message in self._jetstream.ordered_consumer(self.stream, config, stop_at_end=True)
+        ]
+        return [info for info in found if deleted or not info.deleted]
+
+    async def watch(self, *, updates_only: bool = False) -> AsyncIterator[ObjectInfo]:
+        """What is there and what is stored or deleted from now on."""
+        config = ConsumerConfig(
+            filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="new" if updates_only else "last_per_subject"
+        )
+        async for message in self._jetstream.ordered_consumer(self.stream, config):
+            yield _read(message.data)
+
+    async def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
+        """Say something else about an object. Raises ObjectNotFound."""
+        info = await self.info(name)
+        return await self._write(msgspec.structs.replace(info, description=description, metadata=metadata))
+
+    async def link(self, name: str, target: ObjectInfo) -> ObjectInfo:
+        """Have `name` stand for the object `target`, of this store or another."""
+        to = ObjectLink(bucket=target.bucket, name=target.name)
+        return await self._write(ObjectInfo(name=name, bucket=self.bucket, options=ObjectOptions(link=to)))
+
+    async def delete(self, name: str) -> ObjectInfo:
+        """Delete an object; its document stays as a marker. Raises ObjectNotFound."""
+        info = await self.info(name)
+        marker = ObjectInfo(name=name, bucket=self.bucket, nuid=info.nuid, deleted=True)
+        marker = await self._write(marker)
+        if info.nuid:
+            await self._purge(info.nuid)
+        return marker
+
+    async def seal(self) -> None:
+        """Nothing can be written or deleted any more."""
+        config = (await self.status()).config
+        await self._jetstream.update_stream(msgspec.structs.replace(config, sealed=True))
+
+    # ── inside ──
+
+    async def _find(self, name: str) -> ObjectInfo | None:
+        try:
+            stored = await self._jetstream.get_message(self.stream, last_on=_meta_subject(self.bucket, name))
+        except JetStreamError as error:
+            if error.code == NOT_FOUND and error.err_code != NO_STREAM:
+                return None
+            raise
+        return _read(stored.data)
+
+    async def _write(self, info: ObjectInfo) -> ObjectInfo:
+        info.mtime = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        # Other clients read `size` and `chunks` also where they are 0, and `omit_defaults` leaves those out.
+        document = {"size": info.size, "chunks": info.chunks, **msgspec.to_builtins(info)}
+        await self._jetstream.publish(
+            _meta_subject(self.bucket, info.name), msgspec.json.encode(document), headers={NatsHeader.ROLLUP: "sub"}
+        )
+        return info
+
+    async def _purge(self, nuid: str) -> None:
+        await self._jetstream.purge_stream(self.stream, subject=f"$O.{self.bucket}.C.{nuid}")
+
+
+def _read(document: bytes) -> ObjectInfo:
+    return msgspec.json.decode(document, type=ObjectInfo)
+
+
+def _meta_subject(bucket: str, name: str) -> str:
+    if not name:
+        raise SubjectError("an object has a name", value=name)
+    return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+def _spell(digest: bytes) -> str:
+    return f"SHA-256={base64.urlsafe_b64encode(digest).decode()}"
+
+
+def _padding(info: ObjectInfo) -> str:
+    """Some clients leave the padding of base64 out."""
+    return "=" * (-len(info.digest.removeprefix("SHA-256=").rstrip("=")) % 4)
+
+
+def _pieces(data: bytes | BinaryIO, size: int) -> Iterator[bytes]:
+    if isinstance(data, bytes):
+        yield from (data[start : start + size] for start in range(0, len(data), size))
+        return
+    while chunk := data.read(size):
+        yield chunk

@@ -1,0 +1,90 @@
+"""An ordered consumer: every message of a stream once and in order, with nothing to acknowledge.
+
+It is a row of short-lived pull consumers, each made to begin behind the last message that was delivered. A gap in the
+consumer's own count, a consumer that is gone, or a server that stays silent ends one and begins the next; whoever iterates
+does not notice. A stream that is gone does end it, with JetStreamError.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headwater.client.consume import ConsumerGone
+from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
+from headwater.client.pull import StreamMessage
+from headwater.errors import HeadwaterError, RequestTimeout
+
+if TYPE_CHECKING:
+    from headwater.client.jetstream import JetStream
+
+INACTIVE_SECONDS = 300
+
+
+class OrderedConsumer:
+    """Iterate over it. `pending` is how many messages the stream held behind the last one when that was delivered."""
+
+    def __init__(self, jetstream: "JetStream", stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
+        self._jetstream = jetstream
+        self._stream = stream
+        self._config = config
+        self._stop_at_end = stop_at_end
+        self._last = 0  # stream sequence of the last message delivered
+        self.pending: int | None = None  # None before the first consumer stands
+        self.resets = -1  # consumers beyond the first
+
+    async def __aiter__(self) -> AsyncIterator[StreamMessage]:
+        while True:
+            try:
+                info = await self._begin()
+            except RequestTimeout:
+                continue  # we are away, or the server is starting; the client comes back, or ends and raises
+            if self._stop_at_end and self.pending == 0:
+                await self._forget(info)
+                return
+            try:
+                async for message in self._read(info):
+                    yield message
+                    if self._stop_at_end and self.pending == 0:
+                        return
+            except ConsumerGone:
+                pass
+            finally:
+                await self._forget(info)
+
+    async def _begin(self) -> ConsumerInfo:
+        config = msgspec.structs.replace(
+            self._config,
+            ack_policy="none",
+            max_deliver=1,
+            mem_storage=True,
+            num_replicas=1,
+            inactive_threshold=INACTIVE_SECONDS * 10**9,
+        )
+        if self._last:
+            config.deliver_policy = "by_start_sequence"
+            config.opt_start_seq = self._last + 1
+            config.opt_start_time = None
+        info = await self._jetstream.create_consumer(self._stream, config)
+        self.pending = info.num_pending
+        self.resets += 1
+        return info
+
+    async def _read(self, info: ConsumerInfo) -> AsyncIterator[StreamMessage]:
+        """The messages of one consumer, as long as none is missing."""
+        count = 0
+        async with self._jetstream.pull_consumer(self._stream, info.name).consume() as messages:
+            async for message in messages:
+                where = message.metadata
+                count += 1
+                if where.consumer_seq != count:
+                    return
+                self._last = where.stream_seq
+                self.pending = where.pending
+                yield message
+
+    async def _forget(self, info: ConsumerInfo) -> None:
+        """Delete the consumer without waiting; the server forgets it by itself anyway."""
+        with suppress(HeadwaterError):
+            self._jetstream.forget_consumer(self._stream, info.name)
