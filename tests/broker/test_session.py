@@ -8,8 +8,8 @@ from support.fake_link import FakeLink
 
 from headwater.broker.accounts import Accounts
 from headwater.broker.auth.gate import Gate
-from headwater.broker.auth.identity import Verdict, shown_in
-from headwater.broker.options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, BrokerOptions
+from headwater.broker.auth.identity import PasswordCheck, Refusal, Verdict, shown_in
+from headwater.broker.options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, AuthorizationOptions, BrokerOptions
 from headwater.broker.session import Session
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
@@ -26,6 +26,7 @@ class Register:
         self.now = 1.0
         self.room = 10
         self.forgotten: list[Session] = []
+        self.checks: list[PasswordCheck] = []
 
     def admit(self, session: Session) -> bool:
         self.room -= 1
@@ -46,6 +47,11 @@ class Register:
     def admitted(self, session: Session) -> None:
         pass
 
+    def ask_later(self, session: Session, check: PasswordCheck) -> None:
+        assert session.link is not None
+        session.link.pause_reading()
+        self.checks.append(check)
+
     def clock(self) -> float:
         return self.now
 
@@ -56,7 +62,7 @@ class Register:
 class Desk:
     """A router, a register and clients that talk to them in bytes."""
 
-    def __init__(self, **options: int) -> None:
+    def __init__(self, **options: object) -> None:
         self.scheduled: list[Callable[[], None]] = []
         accounts = Accounts([], SYSTEM_ACCOUNT, lambda function: self.scheduled.append(function), 1 << 20)
         self.router = accounts[GLOBAL_ACCOUNT].router
@@ -236,3 +242,52 @@ def test_the_interest_of_a_lost_client_goes_with_it() -> None:
     assert not desk.router.has_interest(b"a")
     assert not desk.router.has_interest(b"b")
     assert desk.register.forgotten == [session]
+
+
+HASHED = AuthorizationOptions(username="u", password="$2a$04$nmHDbNSnNOqu/2k8sPwce.PiN.oqvA6WgWGMEQGY.6ttInesGZpBe")
+SLOW_CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"user":"u","pass":"s3cr3t-Pa55"}\r\n'
+
+
+def ask_slowly(said: bytes) -> tuple[Desk, Session, FakeLink, int]:
+    """A session that has sent its CONNECT and `said`, and waits for the verdict; how many bytes it has used."""
+    desk = Desk(authorization=HASHED)
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
+    session.attach(link)  # type: ignore[arg-type]
+    link.said()
+    data = SLOW_CONNECT + said
+    return desk, session, link, session.receive(bytearray(data), len(data))
+
+
+def test_while_a_verdict_is_awaited_nothing_more_is_read() -> None:
+    desk, session, link, used = ask_slowly(b"PING\r\n")
+    assert used == len(SLOW_CONNECT)
+    assert not link.reading
+    assert session.receive(bytearray(b"PING\r\n"), 6) == 0
+    (check,) = desk.register.checks
+    session.hear_late_verdict(check.decide())
+    assert link.reading
+    assert link.read_again == 1
+    desk.tell(session, b"PING\r\n")
+    assert link.said() == b"PONG\r\n"
+
+
+def test_a_late_refusal_ends_the_connection() -> None:
+    desk, session, link, _ = ask_slowly(b"")
+    session.hear_late_verdict(Refusal("wrong"))
+    assert link.said() == b"-ERR 'Authorization Violation'\r\n"
+    assert link.closed
+    assert desk.register.accounts["$G"].connections == 0
+
+
+@pytest.mark.parametrize("ended_by", ["the timer", "the client"])
+def test_a_verdict_that_comes_too_late_changes_nothing(ended_by: str) -> None:
+    desk, session, link, _ = ask_slowly(b"")
+    if ended_by == "the timer":
+        session.expire("Authentication Timeout")
+        assert link.said() == b"-ERR 'Authentication Timeout'\r\n"
+    else:
+        session.lost(None)
+    (check,) = desk.register.checks
+    session.hear_late_verdict(check.decide())
+    assert link.said() == b""
+    assert desk.register.accounts["$G"].connections == 0

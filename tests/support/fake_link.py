@@ -16,6 +16,8 @@ class FakeLink:
         self.closed = False
         self.aborted = False
         self.reading = True
+        self.read_again = 0
+        self.layer = None
 
     @property
     def pending(self) -> int:
@@ -40,6 +42,9 @@ class FakeLink:
 
     def resume_reading(self) -> None:
         self.reading = True
+
+    def read_on(self) -> None:
+        self.read_again += 1
 
     def said(self) -> bytes:
         """What was flushed since the last call."""

@@ -323,7 +323,7 @@ class Router:
         if outlet is None or subscription.closed or (outlet is publisher and not outlet.echo):
             return False
         if outlet.guard is not None and not outlet.guard.lets_through(
-            slice_bytes(buffer, subject, subject_end), subscription.queue, slice_bytes(buffer, reply, reply_end)
+            buffer, subject, subject_end, reply, reply_end, subscription.queue
         ):
             return False
         output: OutputBuffer = outlet.output
@@ -377,8 +377,12 @@ class Router:
             outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: there is one
             if subscription.closed or (outlet is publisher and not outlet.echo):
                 continue
+            if outlet.guard is not None and not outlet.guard.lets_through(
+                buffer, subject, subject_end, reply, reply_end, subscription.queue
+            ):
+                continue
             receivers += 1
-            if subscription.maximum == 0 and outlet.guard is None and (headers == payload or outlet.headers):
+            if subscription.maximum == 0 and (headers == payload or outlet.headers):
                 self._deliver_run(
                     subscription, outlet, buffer, subject, subject_end, tail, headers, payload, end, stride, count
                 )

@@ -1,4 +1,5 @@
 cimport cython
+from headwater.broker.auth.guard cimport Guard
 from headwater.broker.router cimport Router
 from headwater.broker.sublist cimport Outlet
 from headwater.wire.client_ops cimport ClientOpHandler, ClientOpParser
@@ -13,7 +14,7 @@ cdef class Session(ClientOpHandler):
     cdef public str connection_type
     cdef public object account
     cdef public object identity
-    cdef public object guard
+    cdef public Guard guard
     cdef public str nonce
     cdef public Py_ssize_t max_subscriptions
     cdef public Py_ssize_t reads

@@ -16,11 +16,13 @@ Source: client protocol document; exact texts and consequences as nats-server 2.
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.broker.auth.guard import Guard
     from cython.cimports.headwater.broker.router import Router
     from cython.cimports.headwater.broker.sublist import Match, Outlet, Subscription
     from cython.cimports.headwater.wire.client_ops import ClientOpHandler, ClientOpParser
     from cython.cimports.headwater.wire.memory import slice_bytes
 else:
+    from headwater.broker.auth.guard import Guard
     from headwater.broker.router import Router
     from headwater.broker.sublist import Match, Outlet, Subscription
     from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
@@ -33,7 +35,6 @@ from typing import TYPE_CHECKING
 from headwater.broker.accounts import Account
 from headwater.broker.auth.gate import Gate
 from headwater.broker.auth.identity import STANDARD, Identity, PasswordCheck, Refusal, Verdict
-from headwater.broker.auth.permissions import Guard
 from headwater.errors import RemoteProtocolError
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.wire import error_texts
@@ -202,7 +203,7 @@ class Session(ClientOpHandler):
         if (
             self.verbose
             or self.pedantic
-            or self.guard is not None
+            or (self.guard is not None and not self.guard.always_publishes(buffer, subject, subject_end))
             or reply != reply_end
             or buffer[subject] == 95
             or buffer[subject] == 36
@@ -250,9 +251,10 @@ class Session(ClientOpHandler):
         """Whether this client may send this; tells it when not. The order of the checks is nats-server's."""
         name: bytes
         second: cython.int = buffer[subject + 1]
-        if self.guard is not None or second == 71 or second == 78:  # G, N: most are _INBOX, which need no slice
+        allowed: cython.bint = self.guard is None or self.guard.may_publish(buffer, subject, subject_end)
+        if not allowed or second == 71 or second == 78:  # G, N: most are _INBOX, which need no slice
             name = slice_bytes(buffer, subject, subject_end)
-            if name.startswith(_RESERVED_SUBJECTS) or (self.guard is not None and not self.guard.may_publish(name)):
+            if not allowed or name.startswith(_RESERVED_SUBJECTS):
                 logger.info("publish_refused client=%d subject=%r", self.client_id, name)
                 self._error(error_texts.publish_permission(_text(name)))
                 return False
@@ -359,7 +361,7 @@ class Session(ClientOpHandler):
     def hear_late_verdict(self, verdict: "Identity | Refusal") -> None:
         """The verdict that the parser was suspended for: go on with what the client has said since."""
         options, self._asked = self._asked, None
-        if options is None or self.outlet.closed or self.link is None:
+        if options is None or self.end_reason or self.outlet.closed or self.link is None:
             return
         self.parser.stopped = self.parser.suspended = False
         self.link.resume_reading()

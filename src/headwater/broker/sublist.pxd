@@ -1,4 +1,5 @@
 cimport cython
+from headwater.broker.auth.guard cimport Guard
 from headwater.net.endpoint cimport Endpoint
 from headwater.wire.memory cimport OutputBuffer
 
@@ -8,7 +9,7 @@ cdef class Outlet:
     cdef public object link
     cdef Endpoint endpoint
     cdef public OutputBuffer output
-    cdef public object guard
+    cdef public Guard guard
     cdef public bint headers
     cdef public bint echo
     cdef public bint dirty

@@ -19,6 +19,7 @@ Sources: client protocol document ("SUB", wildcards); nats-server for subjects w
 import cython
 
 if cython.compiled:
+    from cython.cimports.headwater.broker.auth.guard import Guard
     from cython.cimports.headwater.net.endpoint import Endpoint
     from cython.cimports.headwater.wire.memory import (
         OutputBuffer,
@@ -29,6 +30,7 @@ if cython.compiled:
         slice_bytes,
     )
 else:
+    from headwater.broker.auth.guard import Guard
     from headwater.net.endpoint import Endpoint
     from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
 
@@ -53,12 +55,6 @@ class OutletLink(Protocol):
     def abort(self) -> None: ...
 
 
-class DeliveryGuard(Protocol):
-    """What some clients' permissions have to say about each delivery."""
-
-    def lets_through(self, subject: bytes, queue: bytes, reply: bytes) -> bool: ...
-
-
 class Outlet:
     """Where a client's deliveries go: its output buffer, and what the router must know of the client.
 
@@ -70,7 +66,7 @@ class Outlet:
         self.link = link
         self.endpoint = link if isinstance(link, Endpoint) else None
         self.output = output
-        self.guard: DeliveryGuard | None = None
+        self.guard: Guard | None = None
         self.headers = False
         self.echo = True
         self.dirty = False

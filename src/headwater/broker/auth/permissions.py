@@ -1,4 +1,4 @@
-"""What a user may do, decided subject by subject. Pure: the clock is an argument.
+"""What a user may do, decided subject by subject.
 
     publish     the subject must match an allowed pattern and no denied one; else, where responses are allowed, it must
                 be the reply subject of a message that was delivered to this client
@@ -6,19 +6,15 @@
                 and what is denied is left out when messages are delivered
     queue       an entry "subject queue" speaks of that queue group only; the group may have wildcards
 
-`Rules` are shared by all connections of a user; a `Guard` is one connection's, for it remembers reply subjects and what
-was decided before. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>` there, and an
+`Rules` are shared by all connections of a user; each has a `guard.Guard` of its own, which remembers what they said, and
+reply subjects. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>` there, and an
 empty list of what is allowed means everything.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from headwater.broker.options import Permissions, SubjectRules
 from headwater.model.subject import matches, patterns_overlap
-
-REMEMBERED = 1024  # decisions that a guard keeps
-REPLIES = 1 << 16  # reply subjects that it keeps, each some 200 bytes: requests that one client may leave unanswered
 
 
 class SubjectSet:
@@ -112,81 +108,6 @@ class Rules:
         if deny.plain.covers(subject):
             return False
         return not (queue and any(matches(group, queue) for group in deny.queues_for(subject)))
-
-
-class Guard:
-    """What one connection may do. `clock`: seconds, monotonic."""
-
-    def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
-        self.rules = rules
-        self._clock = clock
-        self._filters = bool(rules.subscribe_deny)
-        self._tracks = rules.responses is not None
-        self._publish: dict[bytes, bool] = {}
-        self._denied: dict[tuple[bytes, bytes], bool] = {}
-        self._replies: OrderedDict[bytes, list[float]] = (
-            OrderedDict()
-        )  # reply subject to [when delivered, answers so far]
-
-    @property
-    def watches_deliveries(self) -> bool:
-        """Whether `lets_through` has to be asked about each."""
-        return self._filters or self._tracks
-
-    def may_publish(self, subject: bytes) -> bool:
-        """Whether a message may go out; counts it when it is a response."""
-        allowed = self._publish.get(subject)
-        if allowed is None:
-            allowed = self.rules.may_publish(subject)
-            if len(self._publish) >= REMEMBERED:
-                self._publish.clear()
-            self._publish[subject] = allowed
-        return allowed or (self._tracks and self._is_response(subject, self._clock()))
-
-    def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
-        """Whether a subscription may be made."""
-        return self.rules.may_subscribe(subject, queue)
-
-    def lets_through(self, subject: bytes, queue: bytes, reply: bytes) -> bool:
-        """Whether a message may be delivered, on a subscription with this queue group. If so, it may be answered."""
-        if self._filters and self._is_denied(subject, queue):
-            return False
-        if self._tracks and reply and not self.rules.may_publish(reply):
-            self._note_reply(reply, self._clock())
-        return True
-
-    def _is_denied(self, subject: bytes, queue: bytes) -> bool:
-        key = (subject, queue)
-        denied = self._denied.get(key)
-        if denied is None:
-            denied = self.rules.subscribe_deny.has(subject, queue)
-            if len(self._denied) >= REMEMBERED:
-                self._denied.clear()
-            self._denied[key] = denied
-        return denied
-
-    def _note_reply(self, reply: bytes, now: float) -> None:
-        """Remember it as the newest; forget, from the oldest on, those whose time is over or that there is no room for."""
-        self._replies.pop(reply, None)
-        self._replies[reply] = [now, 0]
-        limits = self.rules.responses
-        expires = limits.expires if limits is not None and limits.expires > 0 else float("inf")
-        while True:
-            since, _ = next(iter(self._replies.values()))
-            if now - since <= expires and len(self._replies) <= REPLIES:
-                return
-            self._replies.popitem(last=False)
-
-    def _is_response(self, subject: bytes, now: float) -> bool:
-        limits = self.rules.responses
-        reply = self._replies.get(subject)
-        if reply is None or limits is None:
-            return False
-        reply[1] += 1
-        if 0 < limits.max_messages < reply[1] or 0 < limits.expires < now - reply[0]:
-            del self._replies[subject]
-            return False
-        return True
 
 
 def _is_within(pattern: bytes, wider: bytes) -> bool:

@@ -1,0 +1,29 @@
+cimport cython
+
+
+@cython.final
+cdef class Guard:
+    cdef readonly object rules
+    cdef readonly bint filters
+    cdef readonly bint tracks
+    cdef object _clock
+    cdef bytes _last_published
+    cdef dict _published
+    cdef bytes _last_heard
+    cdef bytes _last_queue
+    cdef bint _last_denied
+    cdef dict _denied
+    cdef readonly object _replies
+
+    cpdef bint always_publishes(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end) except? -1
+    cpdef bint may_publish(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end) except? -1
+    cpdef bint lets_through(
+        self,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        bytes queue,
+    ) except? -1
+    cdef bint _is_denied(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, bytes queue) except? -1
