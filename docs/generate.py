@@ -121,9 +121,10 @@ def monitoring_omissions() -> str:
 
 def reloadable() -> str:
     """What SIGHUP may change."""
-    from headwater.cli.reload import RELOADABLE
+    from headwater.cli.reload import RELOADABLE, USERS
 
-    return ", ".join(f"`{name}`" for name in sorted(RELOADABLE)) + ", the log and the pid file.\n"
+    names = ", ".join(f"`{name}`" for name in sorted(RELOADABLE | USERS))
+    return f"{names}, the log and the pid file.\n"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import structs
 
 from headwater.broker.config.draft import LoggingOptions, ServerConfig
-from headwater.broker.options import AuthorizationOptions, BrokerOptions
+from headwater.broker.options import AccountOptions, AuthorizationOptions, BrokerOptions, UserOptions
 from headwater.cli.reload import RELOADABLE, compare
 
 CONFIG = ServerConfig(broker=BrokerOptions())
@@ -39,10 +39,22 @@ def test_what_was_decided_at_the_start_cannot_change() -> None:
     )
 
 
+def test_users_may_change_and_their_secrets_are_not_shown() -> None:
+    secret = UserOptions(username="a", password="hunter2")
+    accounts = tuple(AccountOptions(name=name, users=(secret,) if name == "A" else ()) for name in ("A", "B"))
+    before = changed(broker=BrokerOptions(accounts=(AccountOptions(name="A"), AccountOptions(name="B"))))
+    comparison = compare(before, changed(broker=BrokerOptions(accounts=accounts, no_auth_user="a")))
+    assert comparison == (("accounts", "no_auth_user"), ())
+    comparison = compare(CONFIG, changed(broker=BrokerOptions(accounts=accounts)))
+    assert comparison.refused == ("config reload not supported for accounts",)
+    limited = (AccountOptions(name="A", max_connections=5), AccountOptions(name="B"))
+    assert compare(before, changed(broker=BrokerOptions(accounts=limited))).refused
+
+
 def test_a_secret_is_never_shown() -> None:
     after = changed(broker=BrokerOptions(authorization=AuthorizationOptions(token="hunter2")))
     comparison = compare(CONFIG, after)
-    assert comparison.refused
+    assert comparison.changed == ("authorization",)
     assert "hunter2" not in repr(comparison)
 
 

@@ -23,6 +23,7 @@ from headwater.broker.auth.certificates import names_in
 from headwater.broker.auth.gate import Gate
 from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, Refusal, Verdict, shown_in
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
+from headwater.broker.reauthorization import may_stay
 from headwater.broker.router import STALL_AT
 from headwater.broker.session import Session
 from headwater.net.layer import Layer
@@ -219,6 +220,28 @@ class Sessions:
         timer = self._timers.pop(session.client_id, None)
         if timer is not None:
             timer.cancel()
+
+    def reload(self, options: BrokerOptions) -> int:
+        """Go on under other options; returns how many clients had to leave, because their user is not what it was.
+
+        Limits hold for who connects from now on, times for all. The accounts must be the same but for their users.
+        Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
+        """
+        gate = Gate(options)
+        before, self.options = self.options, options
+        self._gate, self._websocket_gate = gate, gate.for_websocket()
+        if options.max_payload != before.max_payload:
+            self.announce(max_payload=options.max_payload)
+        leaving = [
+            session
+            for session in self.all()
+            if session.account is None or not may_stay(session.identity, before, options)
+        ]
+        for session in self.all():
+            session.gate = self._websocket_gate if session.connection_type == WEBSOCKET else gate
+        for session in leaving:
+            session.expire(error_texts.AUTHORIZATION)
+        return len(leaving)
 
     # ── what clients are told ──
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from headwater.broker.config.draft import ServerConfig
+from headwater.broker.reauthorization import only_users_differ
 
 RELOADABLE = frozenset(
     {
@@ -18,6 +19,9 @@ RELOADABLE = frozenset(
 )  # fmt: skip
 """Options of the broker: they hold for clients that connect from now on, times for all."""
 
+USERS = frozenset({"authorization", "accounts", "no_auth_user"})
+"""Who may connect. Clients whose user is not what it was are sent away. Accounts must stay as they are, users apart."""
+
 
 class Comparison(NamedTuple):
     """`changed`: names and new values, to be logged. `refused`: sentences about what cannot change."""
@@ -27,13 +31,16 @@ class Comparison(NamedTuple):
 
 
 def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
-    """What is different in `after`. Values of secrets are not shown: no option that holds one can be reloaded."""
+    """What is different in `after`. Secrets are not shown."""
     changed, refused = [], []
+    users_only = only_users_differ(before.broker, after.broker)
     for option in fields(before.broker):
         old, new = getattr(before.broker, option.name), getattr(after.broker, option.name)
         if old == new or (option.name == "port" and new == 0):
             continue
-        if option.name in RELOADABLE:
+        if option.name in USERS and users_only:
+            changed.append(option.name)  # without the value: it holds secrets
+        elif option.name in RELOADABLE:
             changed.append(f"{option.name} = {new}")
         else:
             refused.append(f"config reload not supported for {option.name}")

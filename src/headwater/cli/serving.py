@@ -181,13 +181,13 @@ class Serving:
         logger.info("Reloaded server configuration")
 
     def _change(self, options: "BrokerOptions") -> None:
-        """Give the running broker other options: limits hold for who connects from now on, times for all."""
+        """Give the running broker other options."""
         sessions = self.broker.sessions
-        before, self.broker.options = self.broker.options, options
         if sessions is not None:
-            sessions.options = options
-            if options.max_payload != before.max_payload:
-                sessions.announce(max_payload=options.max_payload)
+            left = sessions.reload(options)
+            if left:
+                logger.info("%d clients were sent away, because their users have changed", left)
+        self.broker.options = options
 
     def _enter_lame_duck(self) -> None:
         if self._lame_duck is None:
