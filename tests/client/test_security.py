@@ -1,6 +1,7 @@
 """TLS as a client meets it: demanded, offered, first, mutual, and refused for the right reasons."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,3 +153,75 @@ def test_a_lost_tls_connection_is_made_anew(papers: Papers, tls_server: NatsServ
             await client.close()
 
     finish(main(), 30)
+
+
+# ── WebSocket ──
+
+
+@pytest.fixture(scope="module")
+def websocket_url(papers: Papers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A nats-server that speaks WebSocket in the clear."""
+    directory = tmp_path_factory.mktemp("ws")
+    config = directory / "ws.conf"
+    config.write_text('websocket { host: "127.0.0.1", port: -1, no_tls: true }\n')
+    with start_nats_server(directory, "-c", str(config), jetstream=False) as server:
+        yield _websocket_url(server)
+
+
+def _websocket_url(server: NatsServer) -> str:
+    found = re.search(r"Listening for websocket clients on (wss?)://\S+:(\d+)", server.log.read_text())
+    assert found is not None
+    return f"{found[1]}://localhost:{found[2]}"
+
+
+def test_nats_in_websocket_frames(websocket_url: str) -> None:
+    async def main() -> None:
+        await _round_trip(await headwater.connect(websocket_url))
+
+    finish(main())
+
+
+def test_nats_in_websocket_frames_in_tls(papers: Papers, tmp_path: Path) -> None:
+    async def main() -> None:
+        cert, key = papers.server
+        config = tmp_path / "wss.conf"
+        config.write_text(
+            f'websocket {{ host: "127.0.0.1", port: -1, tls {{ cert_file: "{cert}", key_file: "{key}" }} }}\n'
+        )
+        with start_nats_server(tmp_path, "-c", str(config), jetstream=False) as server:
+            await _round_trip(await headwater.connect(_websocket_url(server), tls_ca=papers.ca))
+
+    finish(main())
+
+
+def test_a_websocket_connection_is_made_anew(websocket_url: str) -> None:
+    async def main() -> None:
+        async with UnrulyProxy(websocket_url.replace("localhost", "127.0.0.1")) as proxy:
+            client = await headwater.connect(
+                proxy.url.replace("nats:", "ws:"), reconnect_jitter=0.0, error_callback=lambda _: None
+            )
+            subscription = await client.subscribe("a")
+            for _ in range(3):
+                proxy.cut_all()
+                await client.reconnect()
+                await client.publish("a", b"1")
+                assert (await subscription.next(5)).data == b"1"
+            await client.close()
+
+    finish(main(), 30)
+
+
+def test_what_is_no_websocket_server_is_a_transport_error() -> None:
+    async def main() -> None:
+        async with ScriptedServer() as server:
+            for answer in (INFO, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"):
+                connecting = asyncio.create_task(
+                    headwater.connect(server.url.replace("nats:", "ws:"), connect_timeout=0.5)
+                )
+                peer = await server.accept()
+                assert (await peer.hear_line()).startswith(b"GET / HTTP/1.1")
+                peer.say(answer)
+                with pytest.raises(TransportError):
+                    await connecting
+
+    finish(main())

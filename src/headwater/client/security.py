@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from headwater.client.conversation import Conversation
 from headwater.client.options import ClientOptions
 from headwater.client.server_url import ServerAddress
-from headwater.errors import ConfigError
-from headwater.net.layer import Layer
+from headwater.errors import EnvironmentProblem
+from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link
 from headwater.net.tcp import dial
 
@@ -42,11 +42,20 @@ async def dial_server(address: ServerAddress, conversation: Conversation, option
 
         layer = TlsLayer(tls_context(options), server_side=False, server_hostname=_name(address, options))
     if address.is_websocket:
-        raise ConfigError("WebSocket is not built yet", value=address.url)
+        frames = _frames(address)
+        layer = frames if layer is None else Stack(layer, frames)
     link = await dial(address.host, address.port, conversation, options.connect_timeout, layer)
     if layer is not None:
         await link.prepared()
     return link
+
+
+def _frames(address: ServerAddress) -> Layer:
+    try:
+        from headwater.client.websocket import WebSocketClientLayer
+    except ImportError as error:
+        raise EnvironmentProblem("ws:// needs wsproto", hint="pip install 'headwater[websocket]'") from error
+    return WebSocketClientLayer(address.where, address.path)
 
 
 async def upgrade_link(link: Link, address: ServerAddress, options: ClientOptions) -> None:
