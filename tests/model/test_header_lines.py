@@ -38,3 +38,12 @@ def test_values_are_a_list_of_the_callers_own() -> None:
     lines = HeaderLines(BLOCK, None)
     lines.values("A").clear()
     assert lines.values("A") == ["1", "3"]
+
+
+def test_emptiness_is_known_without_splitting() -> None:
+    for block, empty in ((b"NATS/1.0\r\n\r\n", True), (b"NATS/1.0 503\r\n\r\n", True), (BLOCK, False)):
+        assert HeaderLines(block, None).is_empty() == empty
+    assert HeaderLines(None, []).is_empty()
+    changed = HeaderLines(BLOCK, None)
+    changed.changed().clear()
+    assert changed.is_empty()

@@ -6,6 +6,7 @@ cdef class HeaderLines:
     cdef list _pairs
     cdef int _searches
     cpdef list pairs(self)
+    cpdef bint is_empty(self) except? -1
     @cython.locals(pairs=list)
     cpdef list changed(self)
     @cython.locals(pair=tuple)

@@ -36,6 +36,12 @@ class HeaderLines:
             pairs = self._pairs = split_plain(self.block or b"")
         return pairs
 
+    def is_empty(self) -> bool:
+        """Whether there is no line; a block is not split for that."""
+        if self._pairs is None and self.block is not None:
+            return self.block.find(b"\r\n") + 4 == len(self.block)  # the version line's end, then the block's
+        return not self.pairs()
+
     def changed(self) -> Pairs:
         """The list itself, about to be altered."""
         pairs = self.pairs()

@@ -206,7 +206,7 @@ class Headers(MutableMapping[str, str]):
 
     def __bool__(self) -> bool:
         """Whether there is any line: a message without one is sent as PUB, not HPUB."""
-        return bool(self._lines.pairs())
+        return not self._lines.is_empty()
 
     # changing
 

@@ -52,6 +52,7 @@ cdef class RouteOpParser:
         Py_ssize_t newline,
         Py_ssize_t filled,
     ) except? -2
+    cdef Py_ssize_t _read_address(self, bytearray buffer, bytes verb, Py_ssize_t at, Py_ssize_t line_end) except? -2
     cdef int _hand_over_rewritten(
         self,
         bytearray buffer,

@@ -190,23 +190,9 @@ class RouteOpParser:
     ) -> cython.Py_ssize_t:
         """A message whose control line is complete."""
         message: RouteMessage = self._message
-        message.account = self.account
-        message.token = b""
-        message.queues = []
-        at: cython.Py_ssize_t = argument
-        end: cython.Py_ssize_t
         in_v2: cython.bint = verb[0] in b"RHL"
-        if in_v2 and not self.account:
-            end = token_end(buffer, at, line_end)
-            message.account = slice_bytes(buffer, at, end)
-            at = skip_blanks(buffer, end, line_end)
-        message.subject = at
-        message.subject_end = token_end(buffer, at, line_end)
-        at = skip_blanks(buffer, message.subject_end, line_end)
-        if verb == b"MSG":
-            end = token_end(buffer, at, line_end)
-            message.token = slice_bytes(buffer, at, end)
-            at = skip_blanks(buffer, end, line_end)
+        end: cython.Py_ssize_t
+        at: cython.Py_ssize_t = self._read_address(buffer, verb, argument, line_end)
         exact: cython.bint = message.subject_end > message.subject and at < line_end
         words: list[bytes] = _words(slice_bytes(buffer, at, line_end))
         sizes: cython.Py_ssize_t = 2 if verb == b"HMSG" else 1
@@ -249,6 +235,28 @@ class RouteOpParser:
         else:
             self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
         return end + 2 - start
+
+    def _read_address(
+        self, buffer: bytearray, verb: bytes, at: cython.Py_ssize_t, line_end: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Account, subject and token, as far as the dialect has them; returns where the rest of the line begins."""
+        message: RouteMessage = self._message
+        message.account = self.account
+        message.token = b""
+        message.queues = []
+        end: cython.Py_ssize_t
+        if verb[0] in b"RHL" and not self.account:
+            end = token_end(buffer, at, line_end)
+            message.account = slice_bytes(buffer, at, end)
+            at = skip_blanks(buffer, end, line_end)
+        message.subject = at
+        message.subject_end = token_end(buffer, at, line_end)
+        at = skip_blanks(buffer, message.subject_end, line_end)
+        if verb == b"MSG":
+            end = token_end(buffer, at, line_end)
+            message.token = slice_bytes(buffer, at, end)
+            at = skip_blanks(buffer, end, line_end)
+        return at
 
     def _hand_over_rewritten(
         self,

@@ -40,6 +40,22 @@ cdef class Forwarding:
         Py_ssize_t payload,
         Py_ssize_t end,
     ) except? -1
+    cdef int _send(
+        self,
+        Router router,
+        Match match,
+        Match remote,
+        list[bytes] elsewhere,
+        bytearray buffer,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        Py_ssize_t reply,
+        Py_ssize_t reply_end,
+        Py_ssize_t tail,
+        Py_ssize_t headers,
+        Py_ssize_t payload,
+        Py_ssize_t end,
+    ) except? -1
     cdef int _choose(
         self,
         Match match,

@@ -142,11 +142,15 @@ class Forwarding:
     ) -> cython.int:
         """`Router.route` for a broker with peers; deliveries here, and frames sent, together."""
         remote: Match = self.interest.find(buffer, subject, subject_end)
-        if not own_subject or (not remote.plain and not remote.groups):
-            return router.route_here(
-                publisher,
+        elsewhere: list[bytes] | None = None
+        frames: cython.int = 0
+        if own_subject and (remote.plain or remote.groups):
+            elsewhere = []
+            frames = self._send(
+                router,
                 match,
-                own_subject,
+                remote,
+                elsewhere,
                 buffer,
                 subject,
                 subject_end,
@@ -156,33 +160,7 @@ class Forwarding:
                 headers,
                 payload,
                 end,
-                None,
             )
-        elsewhere: list[bytes] = []
-        targets: list[Target] = []
-        subscription: Subscription
-        target: Target
-        for subscription in remote.plain:
-            target = self._targets[cython.cast(Outlet, subscription.outlet)]
-            if not target.plain and not target.outlet.closed:
-                target.plain = True
-                targets.append(target)
-                if target.in_v1:
-                    self._write_v1(target, subscription, buffer, subject, reply, reply_end, tail, headers, payload, end)
-        if remote.groups:
-            self._choose(
-                match, remote, elsewhere, targets, buffer, subject, reply, reply_end, tail, headers, payload, end
-            )
-        frames: cython.int = 0
-        for target in targets:
-            frames += 1
-            if not target.in_v1:
-                self._write_v2(target, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end)
-            target.plain = False
-            target.chosen = []
-            target.outlet.out_messages += 1
-            target.outlet.out_bytes += end - headers
-            router.mark_dirty(target.outlet)
         return frames + router.route_here(
             publisher,
             match,
@@ -198,6 +176,47 @@ class Forwarding:
             end,
             elsewhere,
         )
+
+    def _send(
+        self,
+        router: Router,
+        match: Match,
+        remote: Match,
+        elsewhere: list[bytes],
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The frames for all peers that get the message; returns how many peers do."""
+        targets: list[Target] = []
+        subscription: Subscription
+        target: Target
+        for subscription in remote.plain:
+            target = self._targets[cython.cast(Outlet, subscription.outlet)]
+            if not target.plain and not target.outlet.closed:
+                target.plain = True
+                targets.append(target)
+                if target.in_v1:
+                    self._write_v1(target, subscription, buffer, subject, reply, reply_end, tail, headers, payload, end)
+        if remote.groups:
+            self._choose(
+                match, remote, elsewhere, targets, buffer, subject, reply, reply_end, tail, headers, payload, end
+            )
+        for target in targets:
+            if not target.in_v1:
+                self._write_v2(target, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end)
+            target.plain = False
+            target.chosen = []
+            target.outlet.out_messages += 1
+            target.outlet.out_bytes += end - headers
+            router.mark_dirty(target.outlet)
+        return len(targets)
 
     def _choose(
         self,
