@@ -211,6 +211,18 @@ def test_what_is_denied_is_left_out_of_wider_subscriptions(server: Running, row:
         assert sorted(heard.split(b"MSG ")) == sorted(row.heard.split(b"MSG "))
 
 
+def test_a_default_user_is_bound_too_before_and_after_connect(server: Running, shelf: ServerShelf) -> None:
+    users = """authorization { users = [ { user: guest, password: p, permissions: {
+        publish: "free", subscribe: { deny: "secret" } } } ] }
+    no_auth_user: guest"""
+    port = shelf.get(server.kind, users).port
+    for connect in (b"", connect_op()):
+        with RawLink(port) as link:
+            link.say(connect)
+            heard = link.answer(b"PUB other 1\r\nx\r\nSUB secret 1\r\n").said
+            assert heard.replace(b"+OK\r\n", b"") == no_pub("other") + no_sub("secret")
+
+
 def test_what_one_member_may_not_have_another_gets(server: Running) -> None:
     with enter(server, "lists") as limited, enter(server, "all") as free, enter(server, "all") as publisher:
         for link in (limited, free):

@@ -4,6 +4,7 @@ Whoever does not go along is cut off without a word, and the server serves other
 """
 
 import asyncio
+import hashlib
 import socket
 import ssl
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import nats
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from support.certificates import Certificates, make_certificates
 from support.configured_servers import KINDS, Running, ServerShelf, shelf
 from support.raw_wire import RawLink, closed, connect_op, read_info, still_open
@@ -135,6 +138,25 @@ def test_a_certificate_that_names_nobody_is_not_enough(
     for shown in ({}, {"user": "somebody.else", "pass": "p"}):
         with TlsLink(server.port, trusting(certificates, who="client")) as link:
             assert link.answer(connect_op(**shown)) == closed(b"-ERR 'Authorization Violation'\r\n")
+
+
+def key_fingerprint(certificate: Path) -> str:
+    public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    info = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(info).hexdigest()
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_certificates_can_be_pinned(shelf: ServerShelf, kind: str, certificates: Certificates, pinned: bool) -> None:
+    taken = key_fingerprint(certificates.client_cert if pinned else certificates.stranger_cert)
+    server = shelf.get(kind, asks_clients(certificates, f'pinned_certs: ["{taken}"]'))
+    if pinned:
+        prove_service_over_tls(server, trusting(certificates, who="client"))
+        return
+    with pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
+        with TlsLink(server.port, trusting(certificates, who="client")) as link:
+            link.say(connect_op())
+            link.settle()
 
 
 def test_handshake_first_says_nothing_before(shelf: ServerShelf, kind: str, certificates: Certificates) -> None:

@@ -178,6 +178,21 @@ def test_what_is_no_tls_hello_ends_the_connection(certificates: Certificates, sa
     assert server.received == b""
 
 
+def test_of_a_peer_that_is_refused_after_the_handshake_nothing_is_heard(certificates: Certificates) -> None:
+    async def conversation(server: Owner, port: int) -> None:
+        client = Owner()
+        link = await dial("127.0.0.1", port, client, 5.0)
+        await client.heard(len(GREETING))
+        await upgrade(link, client_context(certificates.ca), "localhost")
+        client.say(b"in the same segment as the end of the handshake, perhaps")
+        await client.ended.wait()
+        assert client.received == GREETING
+
+    server = serve(settings_of(certificates, accepts=lambda layer: False), conversation)
+    assert isinstance(server.error, TransportError)
+    assert server.received == b""
+
+
 def test_silence_instead_of_a_handshake_ends_the_connection(certificates: Certificates) -> None:
     async def conversation(server: Owner, port: int) -> None:
         client = Owner()

@@ -40,6 +40,7 @@ class _State(Enum):
     HANDSHAKE = "handshake"
     OPEN = "open"
     CLEAR = "clear"  # the peer chose no TLS, and may
+    REFUSED = "refused"  # the handshake was in order, the peer is not wanted
 
 
 def server_context(
@@ -119,7 +120,7 @@ def _limit(context: ssl.SSLContext, ciphers: Iterable[str], min_version: str) ->
 class TlsLayer:
     """One TLS conversation (`net.layer.Layer`).
 
-    `on_open` is called once, when the handshake is done. `clear_allowed`: a peer that does not begin with a TLS hello
+    `on_open` is called once, when the handshake is done; a TransportError from it refuses the peer. `clear_allowed`: a peer that does not begin with a TLS hello
     is talked to in the clear.
     """
 
@@ -261,8 +262,13 @@ class TlsLayer:
         except (ssl.SSLError, OSError, ValueError) as error:  # ValueError: a certificate that cannot be matched
             raise TransportError(f"the TLS handshake failed: {_reason(error)}") from error
         self._state = _State.OPEN
-        if self._on_open is not None:
+        if self._on_open is None:
+            return
+        try:
             self._on_open()
+        except TransportError:
+            self._state = _State.REFUSED  # what the peer has said already is not heard
+            raise
 
 
 def _reason(error: Exception) -> str:
