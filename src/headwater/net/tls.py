@@ -120,8 +120,8 @@ def _limit(context: ssl.SSLContext, ciphers: Iterable[str], min_version: str) ->
 class TlsLayer:
     """One TLS conversation (`net.layer.Layer`).
 
-    `on_open` is called once, when the handshake is done; a TransportError from it refuses the peer. `clear_allowed`: a peer that does not begin with a TLS hello
-    is talked to in the clear.
+    `on_open` is called once, when the handshake is done; a TransportError from it refuses the peer. `clear_allowed`: a
+    peer that does not begin with a TLS hello is talked to in the clear.
     """
 
     def __init__(
