@@ -35,13 +35,13 @@ def batch_of(messages: list[tuple[bytes, bytes]]) -> bytearray:
 
 
 def verdict(body: bytearray, count: int, end: int | None = None) -> int:
-    return check_frames(body, BATCH_HEADER_SIZE, len(body) if end is None else end, count, bytearray())
+    return check_frames(body, BATCH_HEADER_SIZE, len(body) if end is None else end, count, bytearray(8 * count))
 
 
 @given(contents)
 def test_a_batch_in_order_passes_and_can_be_walked(messages: list[tuple[bytes, bytes]]) -> None:
     body = batch_of(messages)
-    checksums = bytearray()
+    checksums = bytearray(8 * len(messages))
     assert check_frames(body, BATCH_HEADER_SIZE, len(body), len(messages), checksums) == 0
     assert struct.unpack(f"<{len(messages)}Q", checksums) == tuple(range(100, 100 + len(messages)))
     stored = bytes(body)

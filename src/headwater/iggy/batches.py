@@ -21,6 +21,7 @@ from headwater.streams.iggy_batch import (
     CHECKSUM_AT,
     CHECKSUM_SIZE,
     FRAME,
+    FRAME_SIZE,
     BatchFields,
     batch_fields,
     check_frames,
@@ -70,7 +71,9 @@ def admit(buffer: bytearray, at: int, end: int, count: int, verify: bool = False
         raise refusal("invalid_messages_size", f"the batch says {fields.length} bytes and has {end - at}")
     if count == 0 or fields.message_count != count:
         raise refusal("invalid_messages_count", f"the request says {count} messages, the batch {fields.message_count}")
-    checksums = bytearray()
+    if count > (end - at) // FRAME_SIZE:
+        raise refusal("invalid_messages_count", f"{count} messages cannot be in {end - at} bytes", count)
+    checksums = bytearray(CHECKSUM_SIZE * count)
     wrong = check_frames(buffer, at + BATCH_HEADER_SIZE, end, count, checksums)
     if wrong:
         raise refusal(*_WRONG[wrong])

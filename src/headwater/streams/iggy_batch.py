@@ -80,13 +80,14 @@ def check_frames(
     buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, count: cython.Py_ssize_t, checksums: bytearray
 ) -> cython.int:
     """Whether `buffer[start:end]` is exactly `count` frames, in order from offset delta 0, with header blocks that
-    decode. Returns 0, or what is wrong. The checksums of the frames are appended to `checksums`.
+    decode. Returns 0, or what is wrong. The checksums of the frames are written to `checksums`, 8 bytes each.
 
-    Needs 0 <= start <= end <= len(buffer).
+    Needs 0 <= start <= end <= len(buffer) and len(checksums) >= 8 * count.
     """
     at: cython.Py_ssize_t = start
     index: cython.Py_ssize_t = 0
     payload: cython.Py_ssize_t = 0
+    byte: cython.Py_ssize_t
     while at < end:
         if end - at < _FRAME_SIZE:
             return BAD_TILING
@@ -105,7 +106,11 @@ def check_frames(
             wrong: cython.int = _check_headers(buffer, following - headers_size, following)
             if wrong:
                 return wrong
-        checksums.extend(buffer[at : at + 8])
+        if cython.compiled:
+            for byte in range(8):  # a slice would be an object for every message
+                checksums[8 * index + byte] = buffer[at + byte]
+        else:
+            checksums[8 * index : 8 * index + 8] = buffer[at : at + 8]
         payload += payload_size
         index += 1
         at = following
@@ -150,11 +155,11 @@ def skip_frames(
 
 def checksums_of(body: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
     """The checksums of the frames in `[at, end)` of a checked batch, as the batch checksum wants them."""
-    found = bytearray()
+    pieces = []
     while at < end:
-        found += body[at : at + 8]
+        pieces.append(body[at : at + 8])
         at = skip_frames(body, at, end, 1)
-    return bytes(found)
+    return b"".join(pieces)
 
 
 _SIZES = struct.Struct("<II")
