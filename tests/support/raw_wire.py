@@ -156,8 +156,12 @@ def dial(port: int, **options: object) -> RawLink:
     link = RawLink(port)
     link.say(connect_op(**options))
     verbose = bool({**QUIET, **options}["verbose"])
-    said = link.settle()
-    assert said == (b"+OK\r\n" if verbose else b""), said
+    try:
+        said = link.settle()
+        assert said == (b"+OK\r\n" if verbose else b""), said
+    except BaseException:
+        link.close()
+        raise
     return link
 
 
