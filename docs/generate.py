@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headwater import errors
+from headwater.broker.jetstream.service import api_verbs
 from headwater.model.header_mapping import LOSSES, MAPPING
 from headwater.wire.verbs import LAW
 
@@ -127,10 +128,17 @@ def reloadable() -> str:
     return f"{names}, the log and the pid file.\n"
 
 
+def jetstream_api() -> str:
+    """The verbs of the JetStream API, from the routes that serve them."""
+    rows = [[f"`$JS.API.{verb}`", kind] for verb, kind in api_verbs()]
+    return table(["request", "answer"], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "law": law,
     "errors": error_tree,
     "decisions": decisions,
+    "jetstream_api": jetstream_api,
     "header_mapping": header_mapping,
     "header_losses": header_losses,
     "config_fields": config_fields,

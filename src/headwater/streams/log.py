@@ -87,6 +87,7 @@ class Log:
     def __init__(self, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> None:
         self.directory = directory
         self.options = options
+        self._batch_bytes = options.batch_bytes
         self.recovery: RecoveryReport = opened.report
         self.damage: list[Damage] = list(opened.report.damage)
         self._files = files
@@ -202,7 +203,7 @@ class Log:
         if self._writer.failure is not None:
             raise self._writer.failure
         batch = self._open_batch
-        if batch.size >= self.options.batch_bytes:
+        if batch.size >= self._batch_bytes:
             self._full_batches.append(batch)
             batch = self._open_batch = BatchBuilder(batch.end_offset)
         return batch.append(subject, header_block, payload, timestamp_ns)

@@ -35,7 +35,7 @@ from headwater.streams.log import Log, StagedBatch, Upkeep
 logger = logging.getLogger(__name__)
 
 DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
-INLINE_BYTES = 16 << 10  # a larger batch gains from being written while the next one fills
+INLINE_BYTES = 256 << 10  # a larger batch gains from being written while the next one fills
 QUICK = 0.001  # seconds; the running mean of a write's time up to which the loop waits for it
 SLOW = 0.01  # seconds; one write that took longer sends the next ones to the thread
 MAX_STAGED_BYTES = 128 << 20  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
@@ -86,6 +86,7 @@ class Committer:
         self.writing: list[Item] = []
         self._writing = False
         self._waiting_bytes = 0
+        self.full = False  # more would only pile up in memory: the disk is far behind
         self._barriers: list[asyncio.Future[None]] = []  # of whoever waits for the next write
         self._reached: list[asyncio.Future[None]] = []  # of whoever waits for the present one
         self._delayed: asyncio.TimerHandle | None = None
@@ -98,15 +99,12 @@ class Committer:
         """Whether anything is staged or being written."""
         return self._writing or bool(self.waiting)
 
-    @property
-    def full(self) -> bool:
-        """Whether more would only pile up in memory: the disk is far behind."""
-        return self._waiting_bytes > MAX_STAGED_BYTES
-
     def add(self, item: Item) -> None:
         """Whatever was staged for `item` is in the log's open batch."""
         self.waiting.append(item)
-        self._waiting_bytes += item.size
+        self._waiting_bytes += item[4]  # its size; by number, for this runs with every publish
+        if self._waiting_bytes > MAX_STAGED_BYTES:
+            self.full = True
         if not self._scheduled and not self._writing:
             self._schedule()
 
@@ -159,6 +157,7 @@ class Committer:
         self.writing, self.waiting = self.waiting, []
         self._reached, self._barriers = self._barriers, []
         self._waiting_bytes = 0
+        self.full = False
         if batch is None:
             self._finish(None, None)
             return

@@ -12,12 +12,13 @@ No asyncio, no clock: `now` comes with the call.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 
 import msgspec
 
 from headwater.broker.jetstream.api_types import StreamConfig
+from headwater.broker.jetstream.committer import Item
 from headwater.broker.jetstream.publish_checks import rollup_of, ttl_of
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.subject_table import (
@@ -140,6 +141,13 @@ class Contents:
                 self._remove(subject, *history[0])
         if block and self.config.allow_msg_ttl:
             self.note_expiry(sequence, block, timestamp_ns)
+
+    def added_all(self, items: Sequence[Item]) -> tuple[int, int]:
+        """As `added` for each that has a subject; returns the first sequence and how many."""
+        stored = [item for item in items if item.subject]
+        for item in stored:
+            self.added(item.subject, item.sequence, item.size)
+        return (stored[0].sequence if stored else 0), len(stored)
 
     def note_expiry(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
         """The message may have a TTL of its own."""

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar, get_args
+from typing import NamedTuple, TypeVar, cast, get_args
 
 from headwater.broker.jetstream.api_errors import api_error
 from headwater.broker.jetstream.api_types import (
@@ -458,6 +458,20 @@ def _routes(streams: StreamApi, consumers: ConsumerApi) -> dict[tuple[str, ...],
             consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
         ),
     }
+
+
+def api_verbs() -> list[tuple[str, str]]:
+    """(subject behind `$JS.API.`, what the answer is) of every request that is served, for the documents."""
+    served = []
+    nobody = cast("JetStream", None)  # the handlers are named, not called
+    for verb, route in _routes(StreamApi(nobody), ConsumerApi(nobody)).items():
+        names = ["<stream>", "<consumer>"][: route.fewest_names]
+        served.append((".".join([*verb, *names]), route.kind))
+    served += [
+        ("CONSUMER.MSG.NEXT.<stream>.<consumer>", "messages, statuses"),
+        ("DIRECT.GET.<stream>[.<subject>]", "messages, statuses"),
+    ]
+    return sorted(served)
 
 
 def _find_route(routes: dict[tuple[str, ...], Route], tokens: list[str]) -> tuple[Route, list[str]] | None:

@@ -93,6 +93,8 @@ class Stream:
         self.created_ns = record.created_ns
         self.log = log
         self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
+        self._stage = log.stage
+        self._overhead = self.contents.overhead
         self.consumers: dict[str, DeliveringConsumer] = {}
         self._clock_ns = clock_ns
         self._duplicates = DuplicateWindow(record.config.duplicate_window)
@@ -270,14 +272,14 @@ class Stream:
         assert committer is not None
         if self._is_plain and not header_block and not committer.full:  # nothing to look at: the way of most messages
             try:
-                offset = self.log.stage(subject, b"", payload, self._clock_ns())
+                offset = self._stage(subject, b"", payload, self._clock_ns())
             except StorageError as error:
                 self._refuse(reply, _store_error(error))
                 return
             self._last_message_id = b""
             sequence = offset + 1  # sequence_of, without the call
             ack = b"%b%d}" % (self._ack_head, sequence) if reply else b""
-            size = self.contents.overhead + len(subject) + len(payload)
+            size = self._overhead + len(subject) + len(payload)
             committer.add(_new_tuple(Item, (reply, ack, subject, sequence, size, b"", None)))
             return
         config = self.config
@@ -381,20 +383,15 @@ class Stream:
     def _on_durable(self, items: list[Item]) -> None:
         router, contents = self._router, self.contents
         assert router is not None
-        first = 0
-        stored = 0
-        special: list[Item] = []
-        publish, added = router.publish, self.subjects.add if contents.keeps_no_history else contents.added
-        for item in items:
-            reply, ack, subject, sequence, size, _, particulars = item
-            if subject:
-                first = first or sequence
-                stored += 1
-                added(subject, sequence, size)
-                if particulars is not None:
-                    special.append(item)
+        deliver = router.deliver
+        if contents.keeps_no_history:
+            first, stored = self.subjects.add_all(items)
+        else:
+            first, stored = contents.added_all(items)
+        for reply, ack, *_ in items:
             if reply:
-                publish(reply, b"", b"", ack)
+                deliver(reply, reply, b"", b"", ack)
+        special = [] if self._is_plain else [item for item in items if item.particulars is not None]
         if self.config.discard == "new":
             self._in_flight = max(0, self._in_flight - stored)
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
@@ -532,7 +529,8 @@ class Stream:
 
 def _is_plain(config: StreamConfig) -> bool:
     """Whether a message without headers needs no look at the configuration."""
-    return not config.no_ack and config.max_msg_size <= 0 and config.discard == "old" and config.republish is None
+    special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
+    return not config.no_ack and config.max_msg_size <= 0 and config.discard == "old" and not special
 
 
 def _decode_document(document: bytes | None) -> StreamDocument | None:

@@ -12,11 +12,15 @@ somebody asks.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from headwater.model.subject import is_literal, matches
+
+if TYPE_CHECKING:
+    from headwater.broker.jetstream.committer import Item
 
 STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
 HEADER_OVERHEAD = 4  # and to one with a header block
@@ -113,6 +117,25 @@ class SubjectTable:
         if entry.history is not None:
             entry.history.append((sequence, size))
         return entry
+
+    def add_all(self, items: "Sequence[Item]") -> tuple[int, int]:
+        """As `add` for each that has a subject, when no history is kept; returns the first sequence and how many."""
+        subjects = self._subjects
+        first = count = size = 0
+        for item in items:
+            subject = item[2]
+            if subject:
+                entry = subjects.get(subject)
+                if entry is None:
+                    entry = subjects[subject] = SubjectEntry(None)
+                entry.count += 1
+                entry.last = item[3]
+                size += item[4]
+                count += 1
+                first = first or item[3]
+        self.messages += count
+        self.bytes += size
+        return first, count
 
     def remove(self, subject: bytes, sequence: int, size: int) -> None:
         """A message is gone."""
