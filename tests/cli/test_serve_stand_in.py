@@ -18,6 +18,7 @@ from pathlib import Path
 import nats
 import pytest
 from support.nats_server import nats_server_binary
+from support.raw_wire import RawLink
 
 READY_SECONDS = 20.0
 
@@ -70,8 +71,9 @@ def test_as_the_older_suite_of_nats_py_does_it(path: str, ports: tuple[int, int]
             assert time.monotonic() < end, "no /varz"
             time.sleep(0.02)
         assert asyncio.run(greet(f"nats://derek:foobar@127.0.0.1:{port}")) == b"hello"
-        with pytest.raises(nats.errors.Error):
-            asyncio.run(greet(f"nats://127.0.0.1:{port}", allow_reconnect=False))
+        with RawLink(port) as stranger:
+            stranger.say(b'CONNECT {"user":"derek","pass":"wrong"}\r\n')
+            assert stranger.hear_end() == b"-ERR 'Authorization Violation'\r\n"
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=10)
