@@ -128,9 +128,12 @@ class RawLink:
         return self.hear(len(self._unread))
 
     def settle(self) -> bytes:
-        """Everything that the server says before it answers a PING. Raises EOFError when it closes instead."""
+        """Everything that the server says before it answers a PING. Raises EOFError when it closes instead.
+
+        A link that is a second old may hear a PING of the server's first: it is left out.
+        """
         self.say(b"PING\r\n")
-        return self.hear_until(b"PONG\r\n").removesuffix(b"PONG\r\n")
+        return self.hear_until(b"PONG\r\n").removesuffix(b"PONG\r\n").removeprefix(b"PING\r\n")
 
     def answer(self, data: bytes) -> Answer:
         """Says `data`, then PING: what comes back before the PONG, or before the end if the server closes."""

@@ -49,7 +49,8 @@ def frame(
     if not masked:
         return head + payload
     key = os.urandom(4)
-    return head + key + bytes(byte ^ key[at % 4] for at, byte in enumerate(payload))
+    mask = (key * (len(payload) // 4 + 1))[: len(payload)]
+    return head + key + (int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")).to_bytes(len(payload), "big")
 
 
 def deflated(data: bytes) -> bytes:

@@ -151,7 +151,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
                 return
             if self._layer.ready:
                 with memoryview(self.output.data) as view:
-                    self._layer.write(view[: self.output.size])
+                    self._layer.write(view[self.output.head : self.output.size])
                 self.output.clear()
             self._write_layer(self._layer)
         elif self._descriptor >= 0:
