@@ -169,6 +169,21 @@ def _wait_for(path: Path, text: str) -> None:
         time.sleep(0.01)
 
 
+def test_a_pipe_that_nobody_reads_does_not_stop_it() -> None:
+    """Whoever starts servers may stop listening after "Server is ready"; 64 KiB of log is then all there is room for."""
+    with started("-p", "-1", "-D") as process:
+        port = wait_until_ready(process)
+        for _ in range(1200):  # each leaves a line of some 100 bytes
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
+                link.sendall(b"FROB\r\n")
+                while link.recv(4096):
+                    pass
+        with dial(port) as client:
+            assert client.settle() == b""
+        process.terminate()
+        assert process.wait(10) == 0
+
+
 def test_a_lame_duck_tells_its_clients_and_takes_no_new_ones(tmp_path: Path) -> None:
     path = tmp_path / "server.conf"
     path.write_text('lame_duck_duration: "30s"\nlame_duck_grace_period: "0s"')

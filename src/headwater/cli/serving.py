@@ -168,6 +168,7 @@ class Serving:
             set_up_logging(fresh.logging)
             self._change(replace(fresh.broker, port=self.config.broker.port))
         except HeadwaterError as error:
+            set_up_logging(self.config.logging)
             for line in str(error).splitlines():
                 logger.error("Failed to reload server configuration: %s", line)
             return
