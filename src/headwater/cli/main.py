@@ -21,11 +21,19 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "bench": Verb("headwater.cli.nats_bench:bench", "measure a server with this client, in the words of `nats bench`"),
     "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
+    "consumer": Verb("headwater.cli.nats_streams:consumer", "consumers: add, ls, info, next, rm"),
     "demo": Verb("headwater.cli.demo:main", "the main job: events through a broker and a stream into Spark tables"),
     "doctor": Verb("headwater.cli.doctor:main", "what this machine has, and how fast its disk syncs"),
+    "kv": Verb("headwater.cli.nats_kv:kv", "key-value buckets: add, put, get, ls, watch, …"),
     "log": Verb("headwater.cli.log_tools:main", "`log inspect|verify|repair DIR`: the logs of a store, offline"),
+    "pub": Verb("headwater.cli.nats_messages:pub", "publish a message"),
+    "reply": Verb("headwater.cli.nats_messages:reply", "answer requests"),
+    "request": Verb("headwater.cli.nats_messages:request", "ask, and print the answer"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
+    "stream": Verb("headwater.cli.nats_streams:stream", "streams: add, ls, info, get, view, purge, rm, …"),
+    "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }
 
@@ -46,6 +54,11 @@ def main(argv: list[str] | None = None) -> int:
         status: int = getattr(import_module(module), function)(arguments[1:])
     except HeadwaterError as error:
         print(f"headwater {name}: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("typer", "click", "rich"):
+            raise
+        print(f"headwater {name}: needs {missing.name} (pip install 'headwater[cli]')", file=sys.stderr)
         return 1
     return status
 

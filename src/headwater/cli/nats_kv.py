@@ -1,0 +1,198 @@
+"""`headwater kv …`: key-value buckets, with the words and options of the `nats` tool."""
+
+from typing import Annotated, Literal, cast
+
+import typer
+
+from headwater.cli.nats_session import HELP, CliSession, nanoseconds, plain, run_app, size, spell_bytes, table
+from headwater.cli.nats_streams import confirm
+from headwater.client.client import Client
+from headwater.client.jetstream import JetStream
+from headwater.client.key_value import BucketConfig, Entry
+from headwater.errors import ConfigError
+
+app = typer.Typer(help="Key-value buckets.", epilog=HELP, no_args_is_help=True, add_completion=False)
+Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
+
+_session: list[CliSession] = []
+
+
+def kv(arguments: list[str]) -> int:
+    """The verb `kv`."""
+    return run_app(app, "kv", arguments, _bind)
+
+
+def _bind(session: CliSession) -> None:
+    _session[:] = [session]
+
+
+def _js(client: Client) -> JetStream:
+    return client.jetstream(timeout=_session[0].timeout, domain=_session[0].domain)
+
+
+@app.command("add")
+def add_bucket(
+    bucket: str,
+    history: Annotated[int, typer.Option("--history", help="revisions kept of each key")] = 1,
+    ttl: Annotated[str, typer.Option("--ttl", help="how long a value lives")] = "0s",
+    max_value_size: Annotated[str, typer.Option("--max-value-size")] = "-1",
+    max_bucket_size: Annotated[str, typer.Option("--max-bucket-size")] = "-1",
+    storage: Annotated[str, typer.Option("--storage", help="file or memory")] = "file",
+    replicas: Annotated[int, typer.Option("--replicas")] = 1,
+    description: Annotated[str, typer.Option("--description")] = "",
+) -> None:
+    """Create BUCKET."""
+    config = BucketConfig(
+        bucket=bucket,
+        history=history,
+        ttl=nanoseconds(ttl),
+        max_value_size=size(max_value_size),
+        max_bytes=size(max_bucket_size),
+        storage=cast(Literal["file", "memory"], storage),
+        replicas=replicas,
+        description=description,
+    )
+    _session[0].run(lambda client: _js(client).create_key_value(config))
+    _session[0].show({"bucket": bucket}, lambda: [f"Bucket {bucket} is there"])
+
+
+@app.command("put")
+def put(bucket: str, key: str, value: str) -> None:
+    """Write a value."""
+
+    async def run(client: Client) -> None:
+        revision = await (await _js(client).key_value(bucket)).put(key, value)
+        _session[0].show({"revision": revision}, lambda: [value])
+
+    _session[0].run(run)
+
+
+@app.command("create")
+def create(bucket: str, key: str, value: str) -> None:
+    """Write a value where there is none."""
+
+    async def run(client: Client) -> None:
+        revision = await (await _js(client).key_value(bucket)).create(key, value)
+        _session[0].show({"revision": revision}, lambda: [value])
+
+    _session[0].run(run)
+
+
+@app.command("update")
+def update(bucket: str, key: str, value: str, revision: int) -> None:
+    """Write a value if REVISION is the newest."""
+
+    async def run(client: Client) -> None:
+        made = await (await _js(client).key_value(bucket)).update(key, value, revision)
+        _session[0].show({"revision": made}, lambda: [value])
+
+    _session[0].run(run)
+
+
+@app.command("get")
+def get(
+    bucket: str,
+    key: str,
+    revision: Annotated[int, typer.Option("--revision")] = 0,
+    raw: Annotated[bool, typer.Option("--raw", help="the value only")] = False,
+) -> None:
+    """Read a value."""
+
+    async def run(client: Client) -> None:
+        entry = await (await _js(client).key_value(bucket)).get(key, revision)
+        head = [] if raw else [f"{bucket} > {key} revision: {entry.revision} created @ {entry.created}", ""]
+        _session[0].show(_document(entry), lambda: [*head, plain(entry.value)])
+
+    _session[0].run(run)
+
+
+@app.command("del")
+def delete(
+    bucket: str, key: Annotated[str, typer.Argument(help="without it, the whole bucket")] = "", force: Force = False
+) -> None:
+    """Delete a key, or the whole bucket."""
+    confirm(f"Delete {f'key {bucket} > {key}' if key else f'bucket {bucket}'}?", force=force)
+
+    async def run(client: Client) -> None:
+        if key:
+            await (await _js(client).key_value(bucket)).delete(key)
+        elif not await _js(client).delete_key_value(bucket):
+            raise ConfigError(f"there is no bucket {bucket!r}", value=bucket)
+
+    _session[0].run(run)
+
+
+@app.command("purge")
+def purge(bucket: str, key: str, force: Force = False) -> None:
+    """Delete a key and its history."""
+    confirm(f"Purge key {bucket} > {key}?", force=force)
+
+    async def run(client: Client) -> None:
+        await (await _js(client).key_value(bucket)).purge(key)
+
+    _session[0].run(run)
+
+
+@app.command("ls")
+def list_keys(bucket: Annotated[str, typer.Argument(help="without it, all buckets")] = "") -> None:
+    """The keys of a bucket, or all buckets."""
+
+    async def run(client: Client) -> None:
+        if bucket:
+            keys = sorted(await (await _js(client).key_value(bucket)).keys())
+            _session[0].show(keys, lambda: keys or ["No keys found in bucket"])
+            return
+        found = [info for info in await _js(client).streams() if info.config.name.startswith("KV_")]
+        if _session[0].json:
+            _session[0].show([info.config.name[3:] for info in found], list)
+            return
+        rows = ((info.config.name[3:], info.state.messages, spell_bytes(info.state.bytes)) for info in found)
+        table("Key-Value Buckets", ["Bucket", "Values", "Size"], rows)
+
+    _session[0].run(run)
+
+
+@app.command("history")
+def history(bucket: str, key: str) -> None:
+    """All revisions of a key that the bucket holds."""
+
+    async def run(client: Client) -> None:
+        entries = await (await _js(client).key_value(bucket)).history(key)
+        if _session[0].json:
+            _session[0].show([_document(entry) for entry in entries], list)
+            return
+        rows = ((entry.key, entry.revision, entry.operation, plain(entry.value)) for entry in entries)
+        table(f"History for {bucket} > {key}", ["Key", "Revision", "Op", "Value"], rows)
+
+    _session[0].run(run)
+
+
+@app.command("watch")
+def watch(
+    bucket: str,
+    key: Annotated[str, typer.Argument(help="a key or a pattern")] = ">",
+    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+) -> None:
+    """Print changes as they come, the newest values first."""
+
+    async def run(client: Client) -> None:
+        number = 0
+        async for entry in (await _js(client).key_value(bucket)).watch(key):
+            number += 1
+            shown = f": {plain(entry.value)}" if entry.operation == "PUT" else ""
+            print(f"[{entry.revision}] {entry.operation} {bucket} > {entry.key}{shown}", flush=True)
+            if number == count:
+                return
+
+    _session[0].run(run)
+
+
+def _document(entry: Entry) -> dict[str, object]:
+    return {
+        "bucket": entry.bucket,
+        "key": entry.key,
+        "value": plain(entry.value),
+        "revision": entry.revision,
+        "operation": entry.operation,
+        "created": entry.created,
+    }

@@ -1,0 +1,222 @@
+"""`headwater pub|sub|request|reply`: messages from the command line, with the words and options of the `nats` tool.
+
+Data goes to stdout, remarks to stderr. A body may hold `{{Count}}`, `{{ID}}`, `{{Time}}` and `{{Request}}`.
+"""
+
+import asyncio
+import json
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from headwater.cli.nats_session import HELP, CliSession, headers_from, nanoseconds, plain, run_app
+from headwater.client.client import Client
+from headwater.errors import NoResponders
+from headwater.model.message import Message
+
+Headers = Annotated[list[str], typer.Option("-H", "--header", help="Name:value, as often as you like")]
+
+_session: list[CliSession] = []
+
+
+def _command(name: str) -> typer.Typer:
+    return typer.Typer(help=f"headwater {name}", epilog=HELP, add_completion=False, pretty_exceptions_enable=False)
+
+
+pub_app, sub_app, request_app, reply_app = (_command(name) for name in ("pub", "sub", "request", "reply"))
+
+
+def pub(arguments: list[str]) -> int:
+    """The verb `pub`."""
+    return run_app(pub_app, "pub", arguments, _bind)
+
+
+def sub(arguments: list[str]) -> int:
+    """The verb `sub`."""
+    return run_app(sub_app, "sub", arguments, _bind)
+
+
+def request(arguments: list[str]) -> int:
+    """The verb `request`."""
+    return run_app(request_app, "request", arguments, _bind)
+
+
+def reply(arguments: list[str]) -> int:
+    """The verb `reply`."""
+    return run_app(reply_app, "reply", arguments, _bind)
+
+
+def _bind(session: CliSession) -> None:
+    _session[:] = [session]
+
+
+def _fill(body: str, number: int, asked: bytes = b"") -> bytes:
+    """The body with its places filled in."""
+    text = body.replace("{{Count}}", str(number)).replace("{{ID}}", secrets.token_hex(11))
+    text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(asked))
+    return text.encode()
+
+
+@pub_app.command()
+def publish(
+    subject: str,
+    body: Annotated[str, typer.Argument(help="- or nothing: read from stdin")] = "-",
+    headers: Headers = [],  # noqa: B006 - typer's way
+    reply_to: Annotated[str, typer.Option("--reply")] = "",
+    count: Annotated[int, typer.Option("--count", min=1)] = 1,
+    sleep: Annotated[str, typer.Option("--sleep", help="between messages, such as 100ms")] = "0s",
+    jetstream: Annotated[bool, typer.Option("--jetstream", "-J", help="wait for the stream's acknowledgement")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False,
+) -> None:
+    """Publish BODY to SUBJECT."""
+    session = _session[0]
+    text = sys.stdin.read() if body == "-" else body
+    pairs = headers_from(headers)
+    pause = nanoseconds(sleep) / 1e9
+
+    async def run(client: Client) -> None:
+        from rich.console import Console
+        from rich.progress import track
+
+        stream = client.jetstream(timeout=session.timeout, domain=session.domain)
+        hidden = quiet or count < 1000
+        for number in track(range(1, count + 1), "publishing", console=Console(stderr=True), disable=hidden):
+            data = _fill(text, number)
+            if jetstream:
+                ack = await stream.publish(subject, data, headers=pairs)
+                if not quiet:
+                    print(f"Stored in Stream: {ack.stream} Sequence: {ack.seq}{' Duplicate' if ack.duplicate else ''}")
+            else:
+                await client.publish(subject, data, headers=pairs, reply=reply_to)
+            if pause and number < count:
+                await asyncio.sleep(pause)
+        await client.flush(session.timeout)
+        if not quiet and not jetstream:
+            print(f"Published {count} message{'s' if count > 1 else ''} to {subject!r}", file=sys.stderr)
+
+    session.run(run)
+
+
+@sub_app.command()
+def subscribe(
+    subject: str,
+    queue: Annotated[str, typer.Option("--queue")] = "",
+    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+    headers_only: Annotated[bool, typer.Option("--headers-only")] = False,
+) -> None:
+    """Print what comes on SUBJECT, which may hold wildcards."""
+    session = _session[0]
+
+    async def run(client: Client) -> None:
+        subscription = await client.subscribe(subject, queue=queue, max_messages=count)
+        await client.flush(session.timeout)
+        print(f"Subscribing on {subject}", file=sys.stderr, flush=True)
+        number = 0
+        async for message in subscription:
+            number += 1
+            _print(message, number, raw=raw, headers_only=headers_only, as_json=session.json)
+
+    session.run(run)
+
+
+def _print(message: Message, number: int, *, raw: bool, headers_only: bool, as_json: bool) -> None:
+    if as_json:
+        document = {
+            "subject": message.subject,
+            "reply": message.reply,
+            "headers": {name: message.headers.get_all(name) for name in message.headers},
+            "data": plain(message.data),
+        }
+        print(json.dumps(document), flush=True)
+        return
+    if raw:
+        print(plain(message.data), flush=True)
+        return
+    answer = f" with reply {message.reply!r}" if message.reply else ""
+    print(f"[#{number}] Received on {message.subject!r}{answer}")
+    for name, value in message.headers.multi_items():
+        print(f"{name}: {value}")
+    if message.header_block and not headers_only:
+        print()
+    if not headers_only:
+        print(plain(message.data))
+    print(flush=True)
+
+
+@request_app.command()
+def ask(
+    subject: str,
+    body: Annotated[str, typer.Argument(help="- or nothing: read from stdin")] = "-",
+    headers: Headers = [],  # noqa: B006 - typer's way
+    count: Annotated[int, typer.Option("--count", min=1)] = 1,
+    replies: Annotated[int, typer.Option("--replies", min=0, help="wait for so many; 0: as many as come in time")] = 1,
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+) -> None:
+    """Ask on SUBJECT and print the answers."""
+    session = _session[0]
+    text = sys.stdin.read() if body == "-" else body
+    pairs = headers_from(headers)
+
+    async def run(client: Client) -> int:
+        for number in range(1, count + 1):
+            began = time.perf_counter()
+            if replies == 1:
+                answers = [await client.request(subject, _fill(text, number), headers=pairs, timeout=session.timeout)]
+            else:
+                answers = await _many(client, subject, _fill(text, number), pairs, replies, session.timeout)
+            for one, answer in enumerate(answers, 1):
+                if not raw and not session.json:
+                    print(f"Received with rtt {(time.perf_counter() - began) * 1000:.3f}ms", file=sys.stderr)
+                _print(answer, one, raw=raw, headers_only=False, as_json=session.json)
+        return 0
+
+    session.run(run)
+
+
+async def _many(
+    client: Client, subject: str, data: bytes, headers: list[tuple[str, str]], replies: int, timeout: float
+) -> list[Message]:
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox, max_messages=replies)
+    client.publish(subject, data, headers=headers, reply=inbox)
+    answers: list[Message] = []
+    try:
+        async with asyncio.timeout(timeout):
+            async for message in subscription:
+                if message.status is not None and not message.data:
+                    raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject)
+                answers.append(message)
+    except TimeoutError:
+        pass
+    return answers
+
+
+@reply_app.command()
+def answer_all(
+    subject: str,
+    body: Annotated[str, typer.Argument(help="may hold {{Request}}, {{Count}}, {{ID}}, {{Time}}")] = "",
+    echo: Annotated[bool, typer.Option("--echo", help="answer with what was asked")] = False,
+    queue: Annotated[str, typer.Option("--queue")] = "NATS-RPLY-22",
+    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+) -> None:
+    """Answer requests on SUBJECT."""
+    session = _session[0]
+
+    async def run(client: Client) -> None:
+        subscription = await client.subscribe(subject, queue=queue, max_messages=count)
+        await client.flush(session.timeout)
+        print(f"Listening on {subject!r} in group {queue!r}", file=sys.stderr, flush=True)
+        number = 0
+        async for message in subscription:
+            number += 1
+            print(f"[#{number}] Received on subject {message.subject!r}: {plain(message.data)}", flush=True)
+            if message.reply:
+                data = message.data if echo else _fill(body, number, message.data)
+                message.respond(data, headers=message.headers if echo else None)
+
+    session.run(run)

@@ -1,0 +1,187 @@
+"""What all commands of the client share: the connection options of the `nats` tool, tables, JSON, and durations.
+
+The `nats` tool takes its connection options anywhere on the line, before and behind the command; so do we. They are taken
+out first, and what is left is the command's own. The chosen NATS context counts here, as it does for the `nats` tool.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from headwater.client.client import Client, connect_with
+from headwater.client.contexts import find_options
+from headwater.client.options import ConnectArguments
+from headwater.errors import ConfigError, HeadwaterError
+
+if TYPE_CHECKING:
+    import typer
+
+T = TypeVar("T")
+
+WITH_VALUE = {
+    "-s": "servers",
+    "--server": "servers",
+    "--user": "user",
+    "--password": "password",
+    "--token": "token",
+    "--creds": "creds",
+    "--nkey": "nkey_seed",
+    "--tlscert": "tls_cert",
+    "--tlskey": "tls_key",
+    "--tlsca": "tls_ca",
+    "--inbox-prefix": "inbox_prefix",
+    "--connection-name": "name",
+    "--context": "context",
+    "--timeout": "timeout",
+    "--js-domain": "domain",
+}
+WITHOUT_VALUE = {"--tlsfirst": "tls_first", "--json": "json", "-j": "json"}
+HELP = "Connection options, anywhere on the line: " + " ".join(
+    [*(f"{flag}=…" for flag in WITH_VALUE if flag.startswith("--")), *WITHOUT_VALUE]
+)
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_UNITS |= {"d": 86400 * 10**9, "w": 7 * 86400 * 10**9, "M": 30 * 86400 * 10**9, "y": 365 * 86400 * 10**9}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
+
+
+class CliSession:
+    """One command's connection options; `json` when it is to print JSON, `timeout` in seconds."""
+
+    def __init__(self, said: dict[str, str | bool]) -> None:
+        self.json = bool(said.pop("json", False))
+        self.timeout = nanoseconds(str(said.pop("timeout", "5s"))) / 1e9
+        self.domain = str(said.pop("domain", ""))
+        servers = cast(str | None, said.pop("servers", None))
+        said.setdefault("name", "headwater CLI")
+        self.options = find_options(servers, cast(ConnectArguments, said), use_chosen=servers is None)
+
+    def run(self, command: Callable[[Client], Awaitable[T]]) -> T:
+        """Connect, run `command`, and close; Ctrl-C ends it quietly."""
+
+        async def whole() -> T:
+            async with await connect_with(self.options) as client:
+                return await command(client)
+
+        return asyncio.run(whole())
+
+    def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
+        """Print `value` as JSON when that was asked for, else `lines`."""
+        if self.json:
+            print(json.dumps(msgspec.to_builtins(value), indent=2))
+        else:
+            for line in lines():
+                print(line)
+
+
+def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
+    """The connection options among `arguments`, and the rest in its order; all behind `--` is the rest."""
+    said: dict[str, str | bool] = {}
+    rest: list[str] = []
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            rest += [word, *words]
+            break
+        flag, _, value = word.partition("=")
+        if word in WITHOUT_VALUE:
+            said[WITHOUT_VALUE[word]] = True
+        elif flag in WITH_VALUE:
+            if "=" not in word and not words:
+                raise ConfigError(f"{flag} needs a value")
+            said[WITH_VALUE[flag]] = value if "=" in word else words.pop(0)
+        else:
+            rest.append(word)
+    return CliSession(said), rest
+
+
+def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str], bind: Callable[[CliSession], None]) -> int:
+    """Run a typer application with the connection options taken out; returns the exit status."""
+    import typer
+
+    session, rest = take_session(arguments)
+    bind(session)
+    try:
+        status = app(rest, prog_name=f"headwater {verb}", standalone_mode=False)
+    except HeadwaterError:
+        raise
+    except Exception as wrong:
+        # typer brings a click of its own, which it does not export: a usage error is known by how it presents itself.
+        present = getattr(wrong, "format_message", None)
+        if present is None:
+            raise
+        helped = type(wrong).__name__ == "NoArgsIsHelpError"
+        print(present() if helped else f"headwater {verb}: {present()}", file=sys.stderr)
+        return 2
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def nanoseconds(text: str) -> int:
+    """A duration such as `1m30s`, `100ms`, `2d`; a bare number counts seconds. Raises ConfigError."""
+    if re.fullmatch(r"\d+(?:\.\d+)?", text):
+        return int(float(text) * 1e9)
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise ConfigError(f"{text!r} is no duration", value=text, hint="for example 30s, 1m30s, 24h, 7d")
+    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts)
+
+
+def size(text: str) -> int:
+    """A size such as `1024`, `64K`, `1MB`, `10GiB`; -1 is no limit. Raises ConfigError."""
+    found = re.fullmatch(r"(-1|\d+)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    if not found:
+        raise ConfigError(f"{text!r} is no size", value=text, hint="for example 64KB, 10MB, 1GB")
+    return int(found[1]) << (10 * " KMGT".index(found[2].upper() or " "))
+
+
+def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table, as wide as the terminal allows."""
+    from rich.console import Console
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        made.add_column(heading)
+    for row in rows:
+        made.add_row(*(str(cell) for cell in row))
+    Console().print(made)
+
+
+def spell_bytes(count: int) -> str:
+    """`1.5 MiB`."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def spell_limit(count: int, spell: Callable[[int], str] = str) -> str:
+    return "unlimited" if count <= 0 else spell(count)
+
+
+def headers_from(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """`-H Name:value` as often as given. Raises ConfigError."""
+    pairs = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise ConfigError(f"{line!r} is no header", value=line, hint="-H Name:value")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def plain(value: Any) -> str:
+    """A payload for a terminal: its text, or its length when it is none."""
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        return f"<{len(value)} bytes>"

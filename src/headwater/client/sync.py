@@ -1,0 +1,317 @@
+"""The client without asyncio: the same names, and each call returns when it is done.
+
+    with headwater.client.sync.connect("nats://127.0.0.1:4222") as client:
+        client.publish("greet", b"hello")
+        answer = client.request("time", timeout=1.0)
+        for message in client.subscribe("orders.>", max_messages=10): ...
+        client.jetstream().create_stream(StreamConfig(name="ORDERS", subjects=["orders.>"]))
+
+An event loop in a thread of its own runs the asyncio client, so keep-alive, reconnecting and everything else are the same
+code; a call costs two hops between threads (some 50 us). Any thread may call. For programs that must not have a second
+thread, and for reading streams into columns, there is `headwater.client.blocking`.
+
+`client`, its subscriptions and publishes have methods of their own here. What JetStream gives (consumers, buckets, stores)
+is wrapped as it comes: coroutine methods block, asynchronous iterations become plain ones, `async with` becomes `with`.
+"""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from headwater.client import client as asynchronous
+from headwater.client.connection_ops import BytesLike
+from headwater.client.options import ConnectArguments
+from headwater.client.subscription import Subscription, WhenFull
+from headwater.errors import ConnectionClosed
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.message import Message
+
+T = TypeVar("T")
+
+STOP_SECONDS = 10.0
+_VALUES = (str, bytes, int, float, bool, type(None), list, tuple, dict, set)
+
+
+class LoopThread:
+    """An event loop that runs until `stop`; `run` takes a coroutine there and waits for its result."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="headwater client", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Raises what the coroutine raises; an interrupted wait (Ctrl-C) cancels it."""
+        if not self._thread.is_alive():
+            coroutine.close()
+            raise ConnectionClosed("the client is closed")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise ConnectionClosed("the client was closed meanwhile") from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
+        """Call a plain function in the loop."""
+
+        async def run() -> T:
+            return function(*args, **named)
+
+        return self.run(run())
+
+    def stop(self) -> None:
+        """End the loop and its thread; safe to call again."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(_settle(), self._loop).result(STOP_SECONDS)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(STOP_SECONDS)
+            self._loop.close()
+
+
+async def _settle() -> None:
+    """Let what is cancelled or closing come to its end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+class SyncSubscription:
+    """A subscription: iterate over it, or take `next`."""
+
+    def __init__(self, loop: LoopThread, subscription: Subscription) -> None:
+        self._loop = loop
+        self._subscription = subscription
+
+    @property
+    def subject(self) -> str:
+        return self._subscription.subject
+
+    @property
+    def pending(self) -> int:
+        """Messages that wait to be read."""
+        return self._subscription.pending
+
+    @property
+    def dropped(self) -> int:
+        """Messages that were lost because nobody read."""
+        return self._subscription.dropped
+
+    def next(self, timeout: float | None = None) -> Message:
+        """The next message. Raises RequestTimeout after `timeout` seconds, ConnectionClosed when none will come."""
+        return self._loop.run(self._subscription.next(timeout))
+
+    def __iter__(self) -> Iterator[Message]:
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self, maximum: int = 1024) -> Iterator[list[Message]]:
+        """Everything that waits, as lists of up to `maximum` messages; one hop between threads serves a whole list."""
+        yield from _iterate(self._loop, self._subscription.batches(maximum))
+
+    def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> Iterator[Any]:
+        """As `Subscription.record_batches`."""
+        yield from _iterate(self._loop, self._subscription.record_batches(rows, linger))
+
+    def unsubscribe(self, maximum: int = 0) -> None:
+        """End it now, or after `maximum` messages since it began."""
+        self._loop.call(self._subscription.unsubscribe, maximum)
+
+    def drain(self, timeout: float = 10.0) -> None:
+        """End it, after the messages that were on their way have come; they can still be read."""
+        self._loop.run(self._subscription.drain(timeout))
+
+
+class SyncClient:
+    """A connected client; made by `connect`. Methods and errors are those of `headwater.client.client.Client`."""
+
+    def __init__(self, loop: LoopThread, client: asynchronous.Client) -> None:
+        self._loop = loop
+        self._client = client
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client.is_connected
+
+    @property
+    def server(self) -> str:
+        """The URL of the server that we speak to, without credentials."""
+        return self._client.server
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        reply: str = "",
+    ) -> None:
+        """Send a message; returns when it is buffered. `flush` tells that the server has it."""
+
+        async def send() -> None:
+            await self._client.publish(subject, data, headers=headers, reply=reply)
+
+        self._loop.run(send())
+
+    def publish_many(self, messages: Sequence[tuple[str, BytesLike]]) -> None:
+        """Send pairs of subject and data with one hop between threads."""
+
+        async def send() -> None:
+            for subject, data in messages:
+                await self._client.publish(subject, data)
+
+        self._loop.run(send())
+
+    def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str = "",
+        callback: Callable[[Message], object] | None = None,
+        max_messages: int = 0,
+        max_pending: int | None = None,
+        max_pending_bytes: int | None = None,
+        when_full: WhenFull = "drop_newest",
+    ) -> SyncSubscription:
+        """As `Client.subscribe`; a `callback` runs in the loop's thread and must be quick. It may `respond`."""
+        subscribing = self._client.subscribe(
+            subject,
+            queue=queue,
+            callback=callback,
+            max_messages=max_messages,
+            max_pending=max_pending,
+            max_pending_bytes=max_pending_bytes,
+            when_full=when_full,
+        )
+        return SyncSubscription(self._loop, self._loop.run(subscribing))
+
+    def request(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        timeout: float = 2.0,
+    ) -> Message:
+        """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds."""
+        return self._loop.run(self._client.request(subject, data, headers=headers, timeout=timeout))
+
+    def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
+        """Answer a message that was read here."""
+        self._loop.call(message.respond, data, headers=headers)
+
+    def jetstream(self, *, timeout: float = 5.0, domain: str = "") -> Any:
+        """JetStream, every method of which blocks; see the top of this module."""
+        return SyncProxy(self._loop, self._client.jetstream(timeout=timeout, domain=domain))
+
+    def flush(self, timeout: float = 10.0) -> None:
+        """Wait until the server has processed everything before. Raises RequestTimeout."""
+        self._loop.run(self._client.flush(timeout))
+
+    def drain(self, timeout: float = 10.0) -> None:
+        """As `Client.drain`."""
+        try:
+            self._loop.run(self._client.drain(timeout))
+        finally:
+            self._loop.stop()
+
+    def close(self) -> None:
+        """Write what is buffered, close, and end the thread. Safe to call again."""
+        if not self._client.is_closed:
+            self._loop.run(self._client.close())
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None and self.is_connected:
+                self.flush()
+        finally:
+            self.close()
+
+
+class SyncProxy:
+    """Anything of the asyncio client, made blocking; `asynchronous` is the thing itself."""
+
+    def __init__(self, loop: LoopThread, target: Any) -> None:
+        self._loop = loop
+        self.asynchronous = target
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.asynchronous, name)
+        if not callable(found):
+            return _wrapped(self._loop, found)
+
+        def call(*args: Any, **named: Any) -> Any:
+            plain = [each.asynchronous if isinstance(each, SyncProxy) else each for each in args]
+            result = self._loop.call(found, *plain, **named)
+            if inspect.iscoroutine(result):
+                result = self._loop.run(result)
+            return _wrapped(self._loop, result)
+
+        return call
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in _iterate(self._loop, self.asynchronous):
+            yield _wrapped(self._loop, item)
+
+    def __enter__(self) -> Self:
+        self._loop.run(self.asynchronous.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.run(self.asynchronous.__aexit__(kind, error, trace))
+
+    def __repr__(self) -> str:
+        return f"<blocking {self.asynchronous!r}>"
+
+
+def _wrapped(loop: LoopThread, result: Any) -> Any:
+    """Values as they are; what has coroutine methods as a SyncProxy."""
+    if isinstance(result, list):
+        return [_wrapped(loop, each) for each in result]
+    kind = type(result)
+    if isinstance(result, _VALUES) or (
+        not kind.__module__.startswith("headwater.client.") and not hasattr(kind, "__anext__")
+    ):
+        return result
+    if hasattr(kind, "__aiter__") or any(inspect.iscoroutinefunction(getattr(kind, name)) for name in dir(kind)):
+        return SyncProxy(loop, result)
+    return result
+
+
+def _iterate(loop: LoopThread, source: Any) -> Iterator[Any]:
+    iterator = aiter(source)
+    try:
+        while True:
+            try:
+                yield loop.run(anext(iterator))
+            except StopAsyncIteration:
+                return
+    finally:
+        if hasattr(iterator, "aclose"):
+            loop.run(iterator.aclose())
+
+
+def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> SyncClient:
+    """As `headwater.connect`, blocking."""
+    loop = LoopThread()
+    try:
+        return SyncClient(loop, loop.run(asynchronous.connect(servers, **arguments)))
+    except BaseException:
+        loop.stop()
+        raise

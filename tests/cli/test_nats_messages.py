@@ -1,0 +1,54 @@
+"""`headwater pub|sub|request|reply` against both servers; what waits runs as a process of its own."""
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from support.command_line import run
+
+
+@contextmanager
+def waiting(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that listens; entered when it does."""
+    command = [sys.executable, "-m", "headwater", words[0], "-s", url, *words[1:]]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith(("Subscribing", "Listening")), said
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def test_what_is_published_is_printed(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    subject = f"cli.{secrets.token_hex(4)}"
+    with waiting(server_url, "sub", f"{subject}.*", "--count=3") as listening:
+        run(capsys, server_url, "pub", f"{subject}.a", "hello", "-H", "K: v", "--reply", "re.ply")
+        run(capsys, server_url, "pub", f"{subject}.b", "{{Count}}", "--count", "2", "-q")
+        printed, _ = listening.communicate(timeout=20)
+    assert f"[#1] Received on '{subject}.a' with reply 're.ply'\nK: v\n\nhello\n" in printed
+    assert "\n1\n" in printed
+    assert "\n2\n" in printed
+
+
+def test_a_request_is_answered(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    subject = f"cli.{secrets.token_hex(4)}"
+    with waiting(server_url, "reply", subject, "you said {{Request}}", "--count=2") as answering:
+        assert run(capsys, server_url, "request", subject, "hi", "--raw") == "you said hi\n"
+        answer = json.loads(run(capsys, server_url, "request", subject, "ho", "--json"))
+        assert answer["data"] == "you said ho"
+        printed, _ = answering.communicate(timeout=20)
+    assert "[#2] Received on subject" in printed
+    assert "nobody is subscribed" in run(capsys, server_url, "request", f"{subject}.x", "hi", status=1)
+
+
+def test_a_wrong_line_is_told_and_ends_with_two(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    assert "No such option" in run(capsys, server_url, "pub", "a", "b", "--frobnicate", status=2)
+    assert "Missing argument" in run(capsys, server_url, "sub", status=2)
+    assert "is no header" in run(capsys, server_url, "pub", "a", "b", "-H", "nocolon", status=1)

@@ -1,0 +1,47 @@
+"""Connection options anywhere on the line; durations and sizes as the `nats` tool takes them."""
+
+import pytest
+
+from headwater.cli.nats_session import headers_from, nanoseconds, plain, size, spell_bytes, take_session
+from headwater.errors import ConfigError
+
+
+def test_connection_options_are_taken_from_anywhere() -> None:
+    session, rest = take_session(
+        ["ls", "-s", "nats://h:1", "--user=u", "--password", "p", "-n", "--json", "--timeout=2s"]
+    )
+    assert rest == ["ls", "-n"]
+    assert (session.options.servers, session.options.user, session.options.password) == (("nats://h:1",), "u", "p")
+    assert session.json
+    assert session.timeout == 2.0
+    assert take_session(["-s", "h", "--", "--json"])[1] == ["--", "--json"]
+    with pytest.raises(ConfigError, match="needs a value"):
+        take_session(["--server"])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5", 5), ("1.5", 1.5), ("100ms", 0.1), ("1m30s", 90), ("2h", 7200), ("1d", 86400)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert nanoseconds(text) == seconds * 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("-1", -1), ("10", 10), ("64K", 65536), ("1MB", 1 << 20), ("2GiB", 2 << 30)]
+)
+def test_sizes(text: str, count: int) -> None:
+    assert size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "x", "5 s", "1x", "-5s"])
+def test_what_is_no_duration_or_size_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        nanoseconds(text)
+    with pytest.raises(ConfigError):
+        size(text or "y")
+
+
+def test_small_things() -> None:
+    assert headers_from(["A:b:c"]) == [("A", "b:c")]
+    assert plain(b"\xff\xfe") == "<2 bytes>"
+    assert [spell_bytes(count) for count in (0, 1023, 1536, 1 << 40)] == ["0 B", "1023 B", "1.5 KiB", "1.0 TiB"]

@@ -1,0 +1,62 @@
+"""`headwater stream …` and `consumer …` against both servers, as a user types them."""
+
+import json
+import secrets
+
+import pytest
+from support.command_line import run
+
+
+def test_a_stream_from_its_making_to_its_end(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    name = f"S{secrets.token_hex(4)}"
+    made = run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>", "--max-age=1h", "--max-bytes=1MB")
+    assert f"Subjects: {name}.>" in made
+    assert "Maximum Bytes: 1.0 MiB" in made
+    assert "Maximum Age: 3600s" in made
+    for number in range(3):
+        stored = run(capsys, server_url, "pub", "-J", f"{name}.{number}", f"body {number}", "-H", "K:v")
+        assert f"Stored in Stream: {name} Sequence: {number + 1}" in stored
+    assert name in run(capsys, server_url, "stream", "ls", "--names")
+    info = json.loads(run(capsys, server_url, "stream", "info", name, "--json"))
+    assert info["state"]["messages"] == 3
+    assert json.loads(run(capsys, server_url, "stream", "subjects", name, "-j"))[f"{name}.1"] == 1
+    got = run(capsys, server_url, "stream", "get", name, "2")
+    assert f"{name}#2" in got
+    assert "K: v" in got
+    assert "body 1" in got
+    assert "body 2" in run(capsys, server_url, "stream", "get", name, "-S", f"{name}.2")
+    viewed = run(capsys, server_url, "stream", "view", name, "--id", "2")
+    assert "body 0" not in viewed
+    assert "body 2" in viewed
+    run(capsys, server_url, "stream", "rmm", name, "1", "-f")
+    assert "Purged 2" in run(capsys, server_url, "stream", "purge", name, "-f")
+    run(capsys, server_url, "stream", "rm", name, "-f")
+    assert "there is no stream" in run(capsys, server_url, "stream", "rm", name, "-f", status=1)
+    assert "stream not found" in run(capsys, server_url, "stream", "info", name, status=1)
+
+
+def test_a_consumer_takes_messages_and_acknowledges_them(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    name = f"S{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>")
+    run(capsys, server_url, "pub", "-J", "-q", f"{name}.a", "n {{Count}}", "--count", "3")
+    made = run(capsys, server_url, "consumer", "add", name, "C", "--filter", f"{name}.a", "--deliver", "2")
+    assert "Deliver Policy: by_start_sequence" in made
+    assert run(capsys, server_url, "consumer", "next", name, "C", "--raw", "--count", "2") == "n 2\nn 3\n"
+    info = json.loads(run(capsys, server_url, "consumer", "info", name, "C", "--json"))
+    assert (info["num_pending"], info.get("num_ack_pending", 0)) == (0, 0)
+    assert run(capsys, server_url, "consumer", "ls", name, "-n") == "C\n"
+    assert "Consumers of" in run(capsys, server_url, "consumer", "ls", name)
+    assert "no deliver policy" in run(capsys, server_url, "consumer", "add", name, "D", "--deliver", "x", status=1)
+    run(capsys, server_url, "consumer", "rm", name, "C", "-f")
+    assert "No Consumers" in run(capsys, server_url, "consumer", "ls", name)
+    run(capsys, server_url, "stream", "rm", name, "-f")
+
+
+def test_what_would_lose_something_is_not_done_without_a_yes(
+    capsys: pytest.CaptureFixture[str], server_url: str
+) -> None:
+    name = f"S{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name)
+    assert "--force" in run(capsys, server_url, "stream", "rm", name, status=1)
+    assert name in run(capsys, server_url, "stream", "ls")
+    run(capsys, server_url, "stream", "rm", name, "--force")
