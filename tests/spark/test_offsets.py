@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headwater.errors import ConfigError, RemoteProtocolError
-from headwater.spark.offsets import StreamOffset, StreamState
+from headwater.spark.offsets import StreamOffset, StreamState, from_json, to_json
 
 CREATED = "2026-11-21T03:49:36.123456789Z"
 
@@ -19,10 +19,14 @@ def info(first: int, last: int, **config: str) -> dict[str, object]:
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
-    offset = StreamOffset("ORDERS", 123, CREATED)
-    document = json.loads(json.dumps(offset.to_json()))
+    orders, payments = StreamOffset("ORDERS", 123, CREATED), StreamOffset("PAYMENTS", 1, CREATED)
+    document = json.loads(json.dumps(to_json([orders])))
     assert document == {"v": 1, "streams": {"ORDERS": {"next": 123, "created": CREATED}}}
-    assert StreamOffset.from_json(document, "ORDERS") == offset
+    assert from_json(document, ["ORDERS"]) == [orders]
+    both = json.loads(json.dumps(to_json([orders, payments])))
+    assert from_json(both, ["PAYMENTS", "ORDERS"]) == [payments, orders]
+    with pytest.raises(ConfigError, match="another stream"):
+        from_json(both, ["ORDERS"])
 
 
 @pytest.mark.parametrize(
@@ -36,7 +40,7 @@ def test_an_offset_survives_the_checkpoint() -> None:
 )
 def test_the_checkpoint_of_something_else_is_refused(document: dict[str, object], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        StreamOffset.from_json(document, "ORDERS")
+        from_json(document, ["ORDERS"])
 
 
 @pytest.mark.parametrize(

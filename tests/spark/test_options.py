@@ -66,7 +66,17 @@ def test_every_option_is_understood() -> None:
 
 @pytest.mark.parametrize(("text", "position"), [("latest", "latest"), ("17", 17), ('{"ORDERS": 17}', 17)])
 def test_positions(text: str, position: object) -> None:
-    assert parsed(startingOffsets=text).starting == position
+    assert parsed(startingOffsets=text).starting_at("earliest") == position
+    assert parsed().starting_at("earliest") == "earliest"
+
+
+def test_several_streams_have_positions_of_their_own() -> None:
+    options = parse_options({"stream": "A, B,A", "startingOffsets": '{"A": 17}', "endingOffsets": '{"B":"earliest"}'})
+    assert options.streams == ("A", "B")
+    assert [options.of(stream).starting_at("latest") for stream in "AB"] == [17, "latest"]
+    assert [options.of(stream).ending_at for stream in "AB"] == ["latest", "earliest"]
+    with pytest.raises(ConfigError, match="must say of which stream"):
+        parse_options({"stream": "A,B", "startingOffsets": "17"})
 
 
 @pytest.mark.parametrize("text", ["2026-11-21T04:49:36.5+01:00", "1795232976500"])

@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 from headwater.errors import ConfigError
 from headwater.spark.offsets import StreamOffset, StreamState
-from headwater.spark.ranges import ROWS_WORTH_A_PARTITION, Range, bounded, check_readable, loss, resolve, resumed, split
+from headwater.spark.ranges import (
+    ROWS_WORTH_A_PARTITION,
+    Range,
+    check_readable,
+    loss,
+    resolve,
+    resumed,
+    shares,
+    split,
+    split_all,
+)
 
 STATE = StreamState("ORDERS", "monday", 10, 100, "limits")
 
@@ -17,11 +27,22 @@ def test_positions_resolve_against_the_state() -> None:
     assert resolve(50, STATE) == 50
 
 
-def test_a_range_ends_at_what_is_there_or_at_the_limit_and_never_before_its_start() -> None:
-    assert bounded(10, 100, None) == 100
-    assert bounded(10, 100, 20) == 30
-    assert bounded(90, 100, 20) == 100
-    assert bounded(120, 100, 20) == 120
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), st.none() | st.integers(1, 10**6))
+def test_a_limit_is_shared_in_proportion_and_used_up(backlogs: list[int], most: int | None) -> None:
+    taken = shares(backlogs, most)
+    total = sum(backlogs)
+    assert sum(taken) == (total if most is None else min(total, most))
+    for backlog, part in zip(backlogs, taken, strict=True):
+        assert 0 <= part <= backlog
+        if most is not None and total > most:
+            assert abs(part - most * backlog / total) <= 1
+
+
+def test_partitions_are_shared_among_streams() -> None:
+    long, short, none = Range("A", "c", 1, 301), Range("B", "c", 1, 101), Range("C", "c", 5, 5)
+    pieces = split_all([long, short, none], 4)
+    assert [(piece.stream, len(piece)) for piece in pieces] == [("A", 100), ("A", 100), ("A", 100), ("B", 100)]
+    assert split_all([none], 4) == []
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.one_of(st.none(), st.integers(1, 50)))

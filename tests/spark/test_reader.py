@@ -171,6 +171,29 @@ def test_new_messages_are_seen_by_a_reader_that_had_read_everything(server: Serv
     reader.stop()
 
 
+def test_several_streams_are_read_side_by_side(server: Server) -> None:
+    fill(server.url, "LEFT", ["left.*"], numbered("left", 30))
+    fill(server.url, "RIGHT", ["right.*"], numbered("right", 10))
+    both = "LEFT,RIGHT"
+    batch = batch_reader(server, both)
+    assert sequences(batch, batch.partitions()) == [*range(1, 31), *range(1, 11)]
+    reader = stream_reader(server, both, startingOffsets='{"LEFT": 11, "RIGHT": "earliest"}', maxOffsetsPerTrigger="15")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(15))
+    assert (next_of(end, "LEFT"), next_of(end, "RIGHT")) == (21, 6)
+    assert {part.range.stream for part in reader.partitions(start, end)} == {"LEFT", "RIGHT"}  # type: ignore[attr-defined]
+    assert sequences(reader, reader.partitions(start, end)) == [*range(11, 21), *range(1, 6)]
+    last = reader.latestOffset(end, ReadAllAvailable())
+    assert (next_of(last, "LEFT"), next_of(last, "RIGHT")) == (31, 11)
+    fill(server.url, "RIGHT", ["right.*"], numbered("right", 1, 10))
+    while (later := reader.latestOffset(last, ReadAllAvailable())) == last:  # it is looked at in turn
+        pass
+    assert (next_of(later, "LEFT"), next_of(later, "RIGHT")) == (31, 12)
+    assert sequences(reader, reader.partitions(last, later)) == [11]
+    assert reader.reportLatestOffset() == later
+    reader.stop()
+
+
 def test_a_checkpoint_of_another_stream_is_refused(filled: Server) -> None:
     reader = stream_reader(filled, "READ")
     with pytest.raises(ConfigError, match="another stream"):

@@ -7,7 +7,7 @@ at its first sequence. `created` is the creation time of the stream as the serve
 was deleted and made anew start over, and would silently mean other messages; the creation time tells the two apart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,33 +18,38 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A position in one stream; `to_json` and `from_json` are what lies in the checkpoint."""
+    """A position in one stream."""
 
     stream: str
     next: int
     created: str
 
-    def to_json(self) -> dict[str, Any]:
-        return {"v": FORMAT_VERSION, "streams": {self.stream: {"next": self.next, "created": self.created}}}
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], stream: str) -> Self:
-        """Raises ConfigError when the checkpoint is of another format or another stream."""
-        if document.get("v") != FORMAT_VERSION:
-            raise ConfigError(
-                f"the checkpoint holds offsets of format {document.get('v')!r}, not {FORMAT_VERSION}",
-                value=document,
-                hint="it was written by another version or another source",
-            )
-        streams = document.get("streams")
-        if not isinstance(streams, dict) or set(streams) != {stream}:
-            raise ConfigError(
-                f"the checkpoint belongs to another stream than {stream!r}",
-                value=document,
-                hint="use a new checkpoint location for another stream",
-            )
-        entry = streams[stream]
-        return cls(stream, int(entry["next"]), str(entry["created"]))
+def to_json(offsets: Iterable[StreamOffset]) -> dict[str, Any]:
+    """What lies in the checkpoint."""
+    streams = {offset.stream: {"next": offset.next, "created": offset.created} for offset in offsets}
+    return {"v": FORMAT_VERSION, "streams": streams}
+
+
+def from_json(document: Mapping[str, Any], streams: Sequence[str]) -> list[StreamOffset]:
+    """The positions in `streams`, in their order.
+
+    Raises ConfigError when the checkpoint is of another format or of other streams.
+    """
+    if document.get("v") != FORMAT_VERSION:
+        raise ConfigError(
+            f"the checkpoint holds offsets of format {document.get('v')!r}, not {FORMAT_VERSION}",
+            value=document,
+            hint="it was written by another version or another source",
+        )
+    stated = document.get("streams")
+    if not isinstance(stated, dict) or set(stated) != set(streams):
+        raise ConfigError(
+            f"the checkpoint belongs to another stream than {', '.join(streams)}",
+            value=document,
+            hint="use a new checkpoint location for other streams",
+        )
+    return [StreamOffset(name, int(stated[name]["next"]), str(stated[name]["created"])) for name in streams]
 
 
 @dataclass(frozen=True, slots=True)

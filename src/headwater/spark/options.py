@@ -5,7 +5,7 @@ Every option is checked before anything connects. Whom to connect to is `headwat
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, cast
 
@@ -17,6 +17,7 @@ from headwater.spark.server_options import ServerOptions, parse_server_options
 
 Edge = Literal["earliest", "latest"]
 Position = Edge | int | datetime
+Positions = Position | dict[str, Position]  # of all streams alike, or of each by its name
 IncludeHeaders = Literal["map", "raw", "both", "none"]
 Decode = Literal["none", "cloudevents"]
 
@@ -47,11 +48,11 @@ NAMES = (
 class SourceOptions:
     """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read."""
 
-    stream: str
+    streams: tuple[str, ...]
     server: ServerOptions = field(default_factory=ServerOptions)
     subjects: tuple[str, ...] = ()
-    starting: Position | None = None
-    ending: Position = "latest"
+    starting: Positions | None = None
+    ending: Positions = "latest"
     max_offsets_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_partitions: int | None = None
@@ -61,6 +62,24 @@ class SourceOptions:
     decode: Decode = "none"
     fetch_batch: int = FETCH_BATCH
     read_timeout: float = READ_TIMEOUT
+
+    @property
+    def stream(self) -> str:
+        """The stream, where these are the options of one."""
+        (stream,) = self.streams
+        return stream
+
+    def starting_at(self, default: Edge) -> Position:
+        """Where to start in the one stream."""
+        return _of_one(self.starting, self.stream, default)
+
+    @property
+    def ending_at(self) -> Position:
+        return _of_one(self.ending, self.stream, "latest")
+
+    def of(self, stream: str) -> "SourceOptions":
+        """The options of one of the streams."""
+        return self if self.streams == (stream,) else replace(self, streams=(stream,))
 
     @property
     def wants_map(self) -> bool:
@@ -74,17 +93,18 @@ class SourceOptions:
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
     """Raises ConfigError, naming the option, for one that is unknown, missing or wrong."""
     options = lowered(given, NAMES)
-    stream = options.get("stream", "").strip()
-    if not stream:
-        raise ConfigError("option stream is missing", hint="name the JetStream stream to read")
-    if any(character in stream for character in ".*>/\\ \t\r\n"):
-        raise ConfigError(f"option stream: {stream!r} is no stream name", value=stream)
+    streams = tuple(dict.fromkeys(listed(options.get("stream", ""))))
+    if not streams:
+        raise ConfigError("option stream is missing", hint="name the JetStream stream to read, or several")
+    for stream in streams:
+        if any(character in stream for character in ".*>/\\ \t\r\n"):
+            raise ConfigError(f"option stream: {stream!r} is no stream name", value=stream)
     return SourceOptions(
-        stream=stream,
+        streams=streams,
         server=parse_server_options(options),
         subjects=parsed(options, "subjects", _subjects, ()),
-        starting=_edge(options, "starting", stream, None),
-        ending=_edge(options, "ending", stream, None) or "latest",
+        starting=_edge(options, "starting", streams),
+        ending=_edge(options, "ending", streams) or "latest",
         max_offsets_per_trigger=parsed(options, "maxOffsetsPerTrigger", count, None),
         max_bytes_per_trigger=parsed(options, "maxBytesPerTrigger", size, None),
         min_partitions=parsed(options, "minPartitions", count, None),
@@ -99,12 +119,18 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     )
 
 
-def _edge(options: Mapping[str, str], side: str, stream: str, default: Position | None) -> Position | None:
+def _of_one(positions: Positions | None, stream: str, default: Edge) -> Position:
+    if isinstance(positions, dict):
+        return positions.get(stream, default)
+    return default if positions is None else positions
+
+
+def _edge(options: Mapping[str, str], side: str, streams: tuple[str, ...]) -> Positions | None:
     """Where to start or end: by offset or by time, not both."""
     if f"{side}offsets" in options and f"{side}timestamp" in options:
         raise ConfigError(f"options {side}Offsets and {side}Timestamp exclude each other")
     moment = parsed(options, f"{side}Timestamp", instant, None)
-    return moment or parsed(options, f"{side}Offsets", lambda text: _position(text, stream), default)
+    return moment or parsed(options, f"{side}Offsets", lambda text: _positions(text, streams), None)
 
 
 def _subjects(text: str) -> tuple[str, ...]:
@@ -116,14 +142,22 @@ def _subjects(text: str) -> tuple[str, ...]:
     return subjects
 
 
-def _position(text: str, stream: str) -> Position:
-    """`earliest`, `latest`, a sequence, or a JSON object with the sequence of the stream."""
+def _positions(text: str, streams: tuple[str, ...]) -> Positions:
+    """One position for all streams, or a JSON object with those of some; a sequence means nothing for several."""
+    if text.startswith("{"):
+        stated = json.loads(text)
+        for stream in stated:
+            if stream not in streams:
+                raise ValueError(f"{text} has the key {stream!r}, which is none of {', '.join(streams)}")
+        return {stream: _position(str(position)) for stream, position in stated.items()}
+    position = _position(text)
+    if isinstance(position, int) and len(streams) > 1:
+        raise ValueError(f"{text} must say of which stream: {json.dumps({streams[0]: position})}")
+    return position
+
+
+def _position(text: str) -> Position:
     match text:
         case "earliest" | "latest" as edge:
             return edge
-    if text.startswith("{"):
-        positions = json.loads(text)
-        if set(positions) != {stream}:
-            raise ValueError(f"{text} must have the one key {stream!r}")
-        text = str(positions[stream])
     return count(text)

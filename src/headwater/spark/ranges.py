@@ -41,10 +41,26 @@ def resolve(position: Edge | int, state: StreamState) -> int:
             return number
 
 
-def bounded(start: int, available: int, most: int | None) -> int:
-    """The end of the next range: what is there, but at most `most` sequences, and never before `start`."""
-    end = available if most is None else min(available, start + most)
-    return max(start, end)
+def shares(backlogs: list[int], most: int | None) -> list[int]:
+    """How much of each backlog to take when there may be `most` together: in proportion, what is left to the longest."""
+    total = sum(backlogs)
+    if most is None or total <= most:
+        return backlogs
+    taken = [most * backlog // total for backlog in backlogs]
+    rest = most - sum(taken)
+    for index in sorted(range(len(backlogs)), key=lambda index: -backlogs[index])[:rest]:
+        taken[index] += 1
+    return taken
+
+
+def split_all(wholes: list[Range], partitions: int | None) -> list[Range]:
+    """Each range split, a wish for `partitions` divided among them in proportion; none for empty ranges."""
+    total = sum(map(len, wholes))
+    pieces: list[Range] = []
+    for whole in wholes:
+        wanted = None if partitions is None else max(1, partitions * len(whole) // max(1, total))
+        pieces += split(whole, wanted)
+    return pieces
 
 
 def split(whole: Range, partitions: int | None) -> list[Range]:

@@ -7,9 +7,8 @@ The contract with Spark: offsets written to the checkpoint before a batch runs, 
 a restart, must mean the same rows. They do, because a range is sequences of a stream with a creation time.
 """
 
-import logging
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,13 +23,12 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, record_batch
-from headwater.spark.offsets import StreamOffset, StreamState
-from headwater.spark.options import Position, SourceOptions
+from headwater.spark.offsets import StreamOffset, from_json, to_json
+from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.range_reader import read_range
-from headwater.spark.ranges import Range, bounded, loss, resolve, resumed, split
-
-logger = logging.getLogger(__name__)
+from headwater.spark.ranges import Range, shares, split_all
+from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 
 
 class RangePartition(InputPartition):
@@ -47,7 +45,7 @@ class RangePartition(InputPartition):
 def read_batches(wanted: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a range as record batches of exactly `schema`."""
     wire_schema = arrow_schema(schema)
-    for columns in read_range(wanted, options):
+    for columns in read_range(wanted, options.of(wanted.stream)):
         events = None
         if options.decode == "cloudevents":
             from headwater.spark.events import event_arrays
@@ -56,51 +54,27 @@ def read_batches(wanted: Range, options: SourceOptions, schema: StructType) -> I
         yield record_batch(columns, wanted.stream, wire_schema, events)
 
 
-def accept_start(start: StreamOffset, state: StreamState, options: SourceOptions) -> StreamOffset:
-    """`start`, or where to go on when part of the stream is gone. Raises DataLossError where that is not accepted."""
-    problem = loss(start, state)
-    if problem is None:
-        return start
-    if options.fail_on_data_loss:
-        raise problem
-    logger.warning("data_loss_accepted: %s", problem)
-    return resumed(start, state)
-
-
-def sequence_of(position: Position, state: StreamState, planner: StreamPlanner) -> int:
-    """The sequence that a position means now; of a time, the first one since then that is still there."""
-    if isinstance(position, datetime):
-        return planner.sequence_at(position)
-    return resolve(position, state)
-
-
-def starting_offset(
-    position: Position, state: StreamState, planner: StreamPlanner, options: SourceOptions
-) -> StreamOffset:
-    """Where a read begins that has no checkpoint. A sequence beyond the end is a place to wait at, not a loss."""
-    first = state.at(sequence_of(position, state, planner))
-    return first if first.next >= state.end else accept_start(first, state, options)
-
-
 class JetStreamBatchReader(DataSourceReader):
-    """`spark.read`: the stream between two positions, as it stands when the query is planned."""
+    """`spark.read`: the streams between two positions each, as they stand when the query is planned."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:  # Spark insists on a list
-        options = self._options
+        wholes = [self._range(self._options.of(stream)) for stream in self._options.streams]
+        # Spark puts a partition without a range in place of an empty list.
+        return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions) or wholes[:1]]
+
+    def _range(self, options: SourceOptions) -> Range:
         planner = StreamPlanner(options)
         try:
             state = planner.state()
-            start = starting_offset(options.starting or "earliest", state, planner, options).next
-            end = max(start, min(sequence_of(options.ending, state, planner), state.end))
+            start = starting_offset(options.starting_at("earliest"), state, planner, options).next
+            end = max(start, min(sequence_of(options.ending_at, state, planner), state.end))
         finally:
             planner.close()
-        ranges = split(Range(state.stream, state.created, start, end), options.min_partitions)
-        # Spark puts a partition without a range in place of an empty list.
-        return [RangePartition(piece) for piece in ranges or [Range(state.stream, state.created, start, start)]]
+        return Range(state.stream, state.created, start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
@@ -108,22 +82,16 @@ class JetStreamBatchReader(DataSourceReader):
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`: the stream from a position on, micro-batch by micro-batch."""
+    """`spark.readStream`: the streams from a position on, micro-batch by micro-batch."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._planner = StreamPlanner(options)
-        self._initial: StreamOffset | None = None
-        self._target: int | None = None
-        self._seen: StreamState | None = None
+        self._tails = [StreamTail(options.of(stream)) for stream in options.streams]
+        self._turn = 0
 
     def initialOffset(self) -> dict[str, Any]:
-        # Asked twice before the first batch: "latest" must not move in between.
-        if self._initial is None:
-            position = self._options.starting or "latest"
-            self._initial = starting_offset(position, self._observe(), self._planner, self._options)
-        return self._initial.to_json()
+        return to_json(tail.initial() for tail in self._tails)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
@@ -132,39 +100,51 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._observe().end
+        for tail in self._tails:
+            tail.fix_target()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin = StreamOffset.from_json(start, self._options.stream)
-        state = self._seen
-        if state is None or state.created != begin.created or begin.next >= state.end:
-            state = self._observe_beyond(begin)
-        begin = accept_start(begin, state, self._options)
-        available = state.end if self._target is None else min(state.end, self._target)
-        most = self._most(limit, state)
-        return state.at(bounded(begin.next, available, most)).to_json()
+        given = from_json(start, self._options.streams)
+        if not any(tail.knows_beyond(begin) for tail, begin in zip(self._tails, given, strict=True)):
+            self._look(given)
+        begins = [tail.accepted(begin) for tail, begin in zip(self._tails, given, strict=True)]
+        backlogs = [tail.backlog(begin) for tail, begin in zip(self._tails, begins, strict=True)]
+        taken = self._within(backlogs, limit)
+        return to_json(replace(begin, next=begin.next + rows) for begin, rows in zip(begins, taken, strict=True))
 
-    def _most(self, limit: ReadLimit, state: StreamState) -> int | None:
-        """Sequences that the next batch may have; None for any number, which the engine may ask for at any time."""
+    def _look(self, given: list[StreamOffset]) -> None:
+        """Find out what has come, or wait a little for it: on one stream at a time, so that idling stays cheap."""
+        for tail, begin in zip(self._tails, given, strict=True):
+            if tail.is_unknown(begin):
+                tail.observe()
+        if not any(tail.knows_beyond(begin) for tail, begin in zip(self._tails, given, strict=True)):
+            turn = self._turn = (self._turn + 1) % len(self._tails)
+            self._tails[turn].wait_beyond(given[turn])
+
+    def _within(self, backlogs: list[int], limit: ReadLimit) -> list[int]:
+        """How many sequences of each stream the next batch may have; the engine may ask for all at any time."""
         if isinstance(limit, ReadAllAvailable):
-            return None
-        limits = [limit.max_rows] if isinstance(limit, ReadMaxRows) else []
+            return backlogs
+        taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes_per_trigger
         if size is not None:
-            limits.append(state.messages_in(size))
-        return min(limits, default=None)
+            total = max(1, sum(backlogs))
+            bounds = [tail.messages_in(size * n // total) for tail, n in zip(self._tails, backlogs, strict=True)]
+            taken = [min(rows, bound) for rows, bound in zip(taken, bounds, strict=True)]
+        return taken
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return None if self._seen is None else self._seen.at(self._seen.end).to_json()
+        ends = [tail.end() for tail in self._tails]
+        return to_json(end for end in ends if end is not None) if all(ends) else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        begin = StreamOffset.from_json(start, self._options.stream)
-        stop = StreamOffset.from_json(end, self._options.stream)
-        if begin == stop:
-            return []
-        begin = accept_start(begin, self._observe(), self._options)
-        wanted = Range(stop.stream, stop.created, begin.next, stop.next)
-        return [RangePartition(piece) for piece in split(wanted, self._options.min_partitions)]
+        streams = self._options.streams
+        wholes = []
+        for tail, begin, stop in zip(self._tails, from_json(start, streams), from_json(end, streams), strict=True):
+            if begin != stop:
+                tail.observe()
+                wholes.append(Range(stop.stream, stop.created, tail.accepted(begin).next, stop.next))
+        return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
@@ -174,18 +154,5 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """Nothing to do: progress lives in the checkpoint, not on the server."""
 
     def stop(self) -> None:
-        self._planner.close()
-
-    def _observe(self) -> StreamState:
-        self._seen = self._planner.state()
-        return self._seen
-
-    def _observe_beyond(self, begin: StreamOffset) -> StreamState:
-        """The state once there is something after `begin`, or as last known when nothing came for a moment."""
-        known = self._seen
-        if known is None or known.created != begin.created or known.end != begin.next or self._target is not None:
-            return self._observe()
-        state = self._planner.wait_beyond(begin.next)
-        if state is not None:
-            self._seen = known = state
-        return known
+        for tail in self._tails:
+            tail.close()

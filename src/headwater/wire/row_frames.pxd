@@ -47,7 +47,6 @@ cdef class RowFrames:
     cdef int map_lines(self, Py_ssize_t row) except? -1
     cdef int message_id(self, Py_ssize_t row) except? -1
 
-@cython.final
 cdef class AckCounter(ServerOpHandler):
     cdef readonly Py_ssize_t sid
     cdef readonly Py_ssize_t rows

@@ -1,0 +1,100 @@
+"""One stream of a streaming query, as the planner follows it: where it began, what it holds, how much of it is unread.
+
+Spark asks for offsets without a pause and more than once for the same, so what was seen is kept: a stream is looked at
+again only when the reader has taken all that was known of it.
+"""
+
+import logging
+from datetime import datetime
+
+from headwater.spark.offsets import StreamOffset, StreamState
+from headwater.spark.options import Position, SourceOptions
+from headwater.spark.planner import StreamPlanner
+from headwater.spark.ranges import loss, resolve, resumed
+
+logger = logging.getLogger(__name__)
+
+
+def accept_start(start: StreamOffset, state: StreamState, options: SourceOptions) -> StreamOffset:
+    """`start`, or where to go on when part of the stream is gone. Raises DataLossError where that is not accepted."""
+    problem = loss(start, state)
+    if problem is None:
+        return start
+    if options.fail_on_data_loss:
+        raise problem
+    logger.warning("data_loss_accepted: %s", problem)
+    return resumed(start, state)
+
+
+def sequence_of(position: Position, state: StreamState, planner: StreamPlanner) -> int:
+    """The sequence that a position means now; of a time, the first one since then that is still there."""
+    if isinstance(position, datetime):
+        return planner.sequence_at(position)
+    return resolve(position, state)
+
+
+def starting_offset(
+    position: Position, state: StreamState, planner: StreamPlanner, options: SourceOptions
+) -> StreamOffset:
+    """Where a read begins that has no checkpoint. A sequence beyond the end is a place to wait at, not a loss."""
+    first = state.at(sequence_of(position, state, planner))
+    return first if first.next >= state.end else accept_start(first, state, options)
+
+
+class StreamTail:
+    """`options` are those of the one stream. Picklable: the connection stays behind."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._planner = StreamPlanner(options)
+        self._initial: StreamOffset | None = None
+        self._target: int | None = None
+        self._seen: StreamState | None = None
+
+    def initial(self) -> StreamOffset:
+        """Where a query without a checkpoint starts. Asked twice before the first batch: it must not move in between."""
+        if self._initial is None:
+            position = self._options.starting_at("latest")
+            self._initial = starting_offset(position, self.observe(), self._planner, self._options)
+        return self._initial
+
+    def fix_target(self) -> None:
+        """From now on the stream ends where it ends now."""
+        self._target = self.observe().end
+
+    def observe(self) -> StreamState:
+        self._seen = self._planner.state()
+        return self._seen
+
+    def is_unknown(self, begin: StreamOffset) -> bool:
+        """Whether what was seen says nothing of a reader at `begin`."""
+        seen = self._seen
+        return seen is None or seen.created != begin.created or seen.end != begin.next or self._target is not None
+
+    def knows_beyond(self, begin: StreamOffset) -> bool:
+        """Whether there is something unread, as far as was seen."""
+        return self._seen is not None and self._seen.created == begin.created and begin.next < self._seen.end
+
+    def wait_beyond(self, begin: StreamOffset) -> None:
+        """Wait a little for something behind `begin`."""
+        if self._target is None:
+            self._seen = self._planner.wait_beyond(begin.next) or self._seen
+
+    def accepted(self, begin: StreamOffset) -> StreamOffset:
+        """`accept_start`, by the state that was seen."""
+        return accept_start(begin, self._seen or self.observe(), self._options)
+
+    def backlog(self, begin: StreamOffset) -> int:
+        """Sequences from `begin` to the end, or to the target."""
+        end = begin.next if self._seen is None else self._seen.end
+        return max(0, (end if self._target is None else min(end, self._target)) - begin.next)
+
+    def messages_in(self, size: int) -> int:
+        return 1 if self._seen is None else self._seen.messages_in(size)
+
+    def end(self) -> StreamOffset | None:
+        """The end that was seen, if any was."""
+        return None if self._seen is None else self._seen.at(self._seen.end)
+
+    def close(self) -> None:
+        self._planner.close()
