@@ -24,3 +24,16 @@ def test_every_batch_is_found_at_or_a_little_before_its_place(batches: list[tupl
 
 def test_an_empty_index_points_at_the_start() -> None:
     assert SparseIndex(4096).locate(7) == (4096, 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1000, 9000)), max_size=60), st.integers(-1, 51))
+def test_no_record_below_the_offset_for_a_time_is_as_young(batches: list[tuple[int, int]], wanted: int) -> None:
+    index = SparseIndex(4096)
+    position = 4096
+    for offset, (time, size) in enumerate(batches):
+        index.add(offset, position, time, time)
+        position += size
+    start = index.offset_before(wanted)
+    assert all(time < wanted for time, _ in batches[:start])
+    copy = SparseIndex.restored(4096, index.offsets, index.positions, index.times, index.latest)
+    assert copy.offset_before(wanted) == start

@@ -5,6 +5,7 @@ recorded call of such a life: a deletion that was written holds, one that was no
 goes otherwise.
 """
 
+import os
 from dataclasses import dataclass, field
 from random import Random
 
@@ -366,6 +367,26 @@ def check_every_crash(files: RecordingFiles, life: Life, random: Random) -> int:
             again.close()
             checked += 1
     return checked
+
+
+POINTS = int(os.environ.get("HEADWATER_CRASH_POINTS", "10000"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(24 * 3600)
+def test_ten_thousand_power_losses_in_lives_with_deletions_and_upkeep() -> None:
+    """A million: HEADWATER_CRASH_POINTS=1000000 ./hw test tests/streams/test_log_deletion.py -k ten_thousand"""
+    checked = 0
+    seed = 1000
+    while checked < POINTS:
+        files = RecordingFiles(seed=seed)
+        log = open_log(files)
+        life = live(log, files, Random(seed), 12)
+        if seed % 2:
+            log.close(b"document")
+        checked += check_every_crash(files, life, Random(seed))
+        seed += 1
+    assert checked >= POINTS
 
 
 def test_an_error_in_upkeep_leaves_the_log_as_it_was() -> None:

@@ -282,6 +282,12 @@ class Stream:
             size = self._overhead + len(subject) + len(payload)
             committer.add(_new_tuple(Item, (reply, ack, subject, sequence, size, b"", None)))
             return
+        self._capture_checked(committer, subject, reply, header_block, payload)
+
+    def _capture_checked(
+        self, committer: Committer, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> None:
+        """As `capture`, for a message with headers or a stream that has something to check."""
         config = self.config
         if config.no_ack:
             reply = b""
