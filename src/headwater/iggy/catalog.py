@@ -50,13 +50,14 @@ class TopicEntry(msgspec.Struct):
 
 
 class StreamEntry(msgspec.Struct):
-    """A stream of topics. `origin` names the face whose log it shows: "" is our own."""
+    """A stream of topics. `origin` names the face whose streams it shows (`foreign`); "" is our own."""
 
     id: int
     name: str
     created: int
     topics: list[TopicEntry] = []
     options: bytes = b""
+    origin: str = ""
 
 
 class TokenEntry(msgspec.Struct):
@@ -133,14 +134,6 @@ def group_of(topic: TopicEntry, identifier: Identifier) -> GroupEntry:
     if found is None:
         raise _missing("consumer_group", identifier)
     return found
-
-
-def partition_index(topic: TopicEntry, partition: int, first_id: int) -> int:
-    """The position of a partition that a client names. Raises IggyError when there is none."""
-    index = partition - first_id
-    if not 0 <= index < len(topic.partitions):
-        raise refusal("partition_not_found", f"topic {topic.name} has no partition {partition}", partition)
-    return index
 
 
 def _find(entries: Iterable[T], identifier: Identifier) -> T | None:

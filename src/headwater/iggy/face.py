@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from headwater.iggy.foreign import ForeignStreams
 from headwater.iggy.service import Service, ServiceOptions
 from headwater.iggy.session import Session
 from headwater.net.link import Link, LinkOwner
@@ -41,12 +42,14 @@ class IggyOptions:
 
 
 class Iggy:
-    """See the head of this module. Raises EnvironmentProblem from `start` when an address or the directory cannot be
+    """See the head of this module. `foreign`: streams of another face, shown as topics of the stream `nats`.
+
+    Raises EnvironmentProblem from `start` when an address or the directory cannot be
     used, ConfigError for a certificate that cannot."""
 
-    def __init__(self, options: IggyOptions, directory: Path) -> None:
+    def __init__(self, options: IggyOptions, directory: Path, foreign: ForeignStreams | None = None) -> None:
         self.options = options
-        self.service = Service(directory, options.service)
+        self.service = Service(directory, options.service, foreign=foreign)
         self.tcp_port = self.seed_port = self.http_port = self.quic_port = 0
         self._servers: list[asyncio.Server] = []
         self._others: list[Any] = []

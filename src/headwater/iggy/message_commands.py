@@ -46,6 +46,7 @@ def send(
 
     Raises HeadwaterError, and `done` is not called then.
     """
+    service.refresh()
     service.authorize(client, address)
     stream, topic = service.topic(address.stream, address.topic)
     partition = topic.for_send(address.partitioning, client.era.first_id)
@@ -56,6 +57,7 @@ def send(
 
 def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found:
     """What is there. Raises HeadwaterError."""
+    service.refresh()
     topic = service.topic(command.stream, command.topic)[1]
     first_id = client.era.first_id
     partition = _partition(topic, client, command)

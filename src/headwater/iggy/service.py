@@ -25,6 +25,7 @@ from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry, UserEntry, 
 from headwater.iggy.commands import Command, Permissions
 from headwater.iggy.eras import Era
 from headwater.iggy.error_numbers import refusal
+from headwater.iggy.foreign import ForeignStreams, ForeignTopics
 from headwater.iggy.identifiers import Identifier
 from headwater.iggy.partition import Partition
 from headwater.iggy.permissions import ALL, NONE, check
@@ -80,6 +81,18 @@ HANDLERS: Final[dict[type[Command], Handler]] = {
     **group_commands.HANDLERS,
     **message_commands.HANDLERS,
 }
+_ALTERING: Final = (
+    c.UpdateStream,
+    c.DeleteStream,
+    c.PurgeStream,
+    c.CreateTopic,
+    c.UpdateTopic,
+    c.DeleteTopic,
+    c.PurgeTopic,
+    c.CreatePartitions,
+    c.DeletePartitions,
+    c.DeleteSegments,
+)
 _BEFORE_LOGIN: Final = (c.Ping, c.Login, c.LoginWithToken)
 _MISSING_IS_EMPTY: Final = (c.GetStream, c.GetTopic, c.GetGroup)
 
@@ -97,6 +110,7 @@ class Service:
         *,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         files: Files | None = None,
+        foreign: ForeignStreams | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.options = options or ServiceOptions()
@@ -117,6 +131,7 @@ class Service:
         self._changes = asyncio.Lock()
         self._next_client = 1
         self._housekeeper = Housekeeper(self)
+        self._foreign = ForeignTopics(self, foreign) if foreign is not None else None
 
     # ── life ──
 
@@ -130,11 +145,12 @@ class Service:
         self.catalog = catalog
         self.saver = OffsetSaver(self.store, self.in_thread)
         for stream in catalog.streams:
-            for entry in stream.topics:
+            for entry in stream.topics if not stream.origin else ():
                 partitions = self._partitions(entry, [logs[uid] for uid in entry.partitions])
                 self.topics[entry.uid] = Topic(
                     entry, partitions, await self.in_thread(partial(self.store.load_offsets, entry.uid))
                 )
+        self.refresh()
         self._housekeeper.start()
 
     def _recover(self) -> tuple[Catalog, dict[int, Log]]:
@@ -182,7 +198,8 @@ class Service:
             return
         await self._housekeeper.stop()
         for topic in self.topics.values():
-            await self.close_partitions(topic.partitions)
+            if topic.entry.partitions:  # else the log is another face's
+                await self.close_partitions(topic.partitions)
         await self.saver.stop()
         self.topics.clear()
         self._release()
@@ -225,7 +242,10 @@ class Service:
 
     def execute(self, client: Client, command: Command) -> Any:
         """The view of the answer, or a coroutine that gives it. Raises HeadwaterError, now or then."""
+        self.refresh()
         self.authorize(client, command)
+        if isinstance(command, _ALTERING):
+            self._check_own(command.stream)
         try:
             return HANDLERS[type(command)](self, client, command)
         except HeadwaterError as error:
@@ -236,6 +256,15 @@ class Service:
             ):
                 return None
             raise
+
+    def refresh(self) -> None:
+        """What another face has made or removed is seen from now on."""
+        if self._foreign is not None:
+            self._foreign.refresh()
+
+    def _check_own(self, stream: Identifier) -> None:
+        if any(entry.origin and stream.value in (entry.id, entry.name) for entry in self.catalog.streams):
+            raise refusal("feature_unavailable", "these streams are made and removed through NATS", stream.value)
 
     def authorize(self, client: Client, command: Command) -> None:
         """Raises IggyError when the client must log in first, or may not do this."""

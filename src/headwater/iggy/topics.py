@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import xxhash
 
-from headwater.iggy.catalog import TopicEntry, partition_index
+from headwater.iggy.catalog import TopicEntry
 from headwater.iggy.error_numbers import refusal
 from headwater.iggy.groups import Group
 from headwater.iggy.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind
@@ -65,7 +65,10 @@ class Topic:
 
     def partition(self, number: int, first_id: int) -> Partition:
         """The partition that a client of an era calls `number`. Raises IggyError."""
-        return self.partitions[partition_index(self.entry, number, first_id)]
+        index = number - first_id
+        if not 0 <= index < len(self.partitions):
+            raise refusal("partition_not_found", f"topic {self.entry.name} has no partition {number}", number)
+        return self.partitions[index]
 
     def for_send(self, partitioning: Partitioning, first_id: int) -> Partition:
         """Where a send goes. Raises IggyError."""

@@ -1,0 +1,135 @@
+"""Streams of another face, shown as topics: what came in through NATS can be polled, what is sent here is captured there.
+
+All of them are topics, of one partition each, of the stream `nats`; their names are the streams'. A poll reads the same
+log, and translates the records at the edge; a send is translated message by message, handed over, and answered when the
+other face has answered each. Committed offsets and groups are ours. What makes or removes streams is the other face's
+alone: here it is refused.
+
+The other face is whoever fulfils `ForeignStreams`; this layer knows nothing else of it.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from headwater.errors import StorageError
+from headwater.iggy.catalog import StreamEntry, TopicEntry
+from headwater.iggy.partition import SUBJECT_HEADER, Done, Partition
+from headwater.iggy.store import Offsets
+from headwater.iggy.topics import Topic
+from headwater.model.header_mapping import typed_to_nats
+from headwater.model.headers import Headers
+from headwater.model.typed_headers import HeaderForm, TypedHeaders
+from headwater.streams.iggy_batch import frames
+from headwater.streams.iggy_records import MESSAGE_ID
+from headwater.streams.log import Log
+
+if TYPE_CHECKING:
+    from headwater.iggy.service import Service
+
+NAME: Final = "nats"
+STREAM_ID: Final = 1 << 31  # out of the way of every id that a client would choose
+
+
+class Foreign(NamedTuple):
+    """One message for the other face; `subject` is "" where the sender left it open."""
+
+    subject: str
+    headers: Headers
+    payload: bytes
+
+
+class ForeignStream(Protocol):
+    """A stream of the other face."""
+
+    name: str
+    created_us: int
+
+    @property
+    def log(self) -> Log: ...
+    def append(self, messages: Sequence[Foreign], done: Done) -> None:
+        """Store them in order; `done` is called when all are durable, or with what went wrong."""
+
+
+class ForeignStreams(Protocol):
+    """All streams of the other face, as they are now."""
+
+    def streams(self) -> Iterable[ForeignStream]: ...
+
+
+class ForeignPartition(Partition):
+    """The log of a foreign stream. It is read as any other; a send goes the other face's way."""
+
+    def __init__(self, stream: ForeignStream, executor: Executor) -> None:
+        super().__init__(0, 0, stream.created_us, stream.log, executor)
+        self._stream = stream
+
+    def append(
+        self, buffer: bytearray, at: int, end: int, count: int, checksums: bytes, now_us: int, shown_id: int, done: Done
+    ) -> int:
+        """As `Partition.append`, of records in the other dialect."""
+        base_offset = self.log.next_offset
+        self._stream.append(list(translated(bytes(memoryview(buffer)[at:end]))), done)
+        return base_offset
+
+
+def translated(body: bytes) -> Iterable[Foreign]:
+    """The messages of a checked batch as NATS has them."""
+    for frame in frames(body):
+        block = body[frame.headers_at : frame.end]
+        typed = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
+        headers = typed_to_nats(typed)
+        subject = headers.first(SUBJECT_HEADER)
+        headers.discard(SUBJECT_HEADER)
+        message_id = int.from_bytes(frame.id, "little")
+        if message_id:
+            headers[MESSAGE_ID] = str(message_id)
+        yield Foreign(subject, headers, body[frame.payload_at : frame.headers_at])
+
+
+class ForeignTopics:
+    """Keeps the topics of the stream `nats` in step with the other face."""
+
+    def __init__(self, service: "Service", source: ForeignStreams) -> None:
+        self._service = service
+        self._source = source
+
+    def entry(self) -> StreamEntry:
+        """The stream; made when it is not there."""
+        streams = self._service.catalog.streams
+        found = next((stream for stream in streams if stream.origin == NAME), None)
+        if found is None:
+            found = StreamEntry(STREAM_ID, NAME, self._service.clock_us(), origin=NAME)
+            streams.append(found)
+        return found
+
+    def refresh(self) -> None:
+        """A topic for each foreign stream, and none for one that is gone."""
+        service, stream = self._service, self.entry()
+        there = {foreign.name: foreign for foreign in self._source.streams()}
+        for entry in list(stream.topics):
+            topic = service.topics.get(entry.uid)
+            foreign = there.get(entry.name)
+            if foreign is None or foreign.created_us != entry.created:
+                stream.topics.remove(entry)
+                service.topics.pop(entry.uid, None)
+                continue
+            del there[entry.name]
+            if topic is None or not topic.partitions or topic.partitions[0].log is not foreign.log:
+                self._open(entry, foreign, topic.offsets if topic is not None else None)
+        for name, foreign in there.items():
+            number = max((entry.id for entry in stream.topics), default=-1) + 1
+            entry = TopicEntry(number, service.catalog.new_uid(), name, foreign.created_us, [])
+            stream.topics.append(entry)
+            self._open(entry, foreign, None)
+
+    def _open(self, entry: TopicEntry, foreign: ForeignStream, offsets: Offsets | None) -> None:
+        service = self._service
+        partition = ForeignPartition(foreign, service.writers)
+        stored = offsets if offsets is not None else service.store.load_offsets(entry.uid)
+        service.topics[entry.uid] = Topic(entry, [partition], stored)
+
+
+def failure(text: str) -> StorageError:
+    """What a send hears when the other face refused a message."""
+    return StorageError(text)
