@@ -17,7 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
+from contestants import (
+    Contestant,
+    configured,
+    describe_machine,
+    refuse_interpreted,
+    start_headwater,
+    start_nats_server,
+)
 from load_generator import Outcome, Spec
 
 RUN_TIMEOUT = 120.0  # seconds for one run of the generator; the longest takes some two
@@ -32,6 +39,7 @@ class Case:
     name: str
     what: str
     shape: dict[str, Any]
+    setting: str = "plain"  # how both servers are configured: `contestants.SETTINGS`
 
 
 CASES = [
@@ -47,8 +55,33 @@ CASES = [
     ),
     Case("headers_128", "HPUB with 2 headers", {"payload": 128, "messages": 500_000, "headers": True}),
     Case("wild1k_128", "1,000 subjects under bench.>", {"payload": 128, "messages": 500_000, "subjects": 1000}),
+    Case("wild100k_128", "100,000 subjects under bench.>", {"payload": 128, "messages": 300_000, "subjects": 100_000}),
+    Case("varied_128", "no two control lines in a row alike", {"payload": 128, "messages": 1_000_000, "varied": True}),
     Case("rtt1_128", "request/reply, 1 at a time", {"payload": 128, "messages": 5_000, "request_reply": True}),
+    Case(
+        "rtt64_128",
+        "request/reply, 64 at a time",
+        {"payload": 128, "messages": 64_000, "request_reply": True, "outstanding": 64},
+    ),
+    Case("single_128", "one message per write", {"payload": 128, "messages": 100_000, "write_size": 0}),
+    Case(
+        "200to200_128",
+        "200 pairs, writes of 1.25 KiB",
+        {
+            "payload": 128,
+            "messages": 400_000,
+            "publishers": 200,
+            "subscribers": 200,
+            "own_subjects": True,
+            "write_size": 1280,
+        },
+    ),
+    Case("users_128", "1to1_128 with user and password", {"payload": 128, "messages": 1_000_000}, "users"),
+    Case("permissions_128", "1to1_128 with permissions", {"payload": 128, "messages": 1_000_000}, "permissions"),
+    Case("tls_128", "1to1_128 over TLS", {"payload": 128, "messages": 300_000, "tls": True}, "tls"),
 ]
+# What the issue of the broker sets its goal for: batched traffic with somebody listening.
+GOAL_CASES = ("1to1_16", "1to1_128", "1to1_1024", "1to8_128", "4to4_128", "headers_128", "wild1k_128", "wild100k_128")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +190,9 @@ def summarise(results: dict[str, tuple[Figures, Figures]], *, smoke: bool) -> li
     lost = [f"{name} CPU {value:.2f}x" for name, value in cpu.items() if value < 1]
     lost += [f"{name} rate {value:.2f}x" for name, value in rate.items() if value < 1]
     lines.append(f"Lost to nats-server: {', '.join(lost) if lost else 'no case'}.")
-    if (must := cpu.get("1to1_128")) is not None:
-        lines.append(f"Goal, at most half of its CPU at 1to1_128: {'met' if must >= 2 else 'MISSED'} ({must:.2f}x).")
+    if all(name in cpu for name in GOAL_CASES):
+        mean = statistics.geometric_mean(cpu[name] for name in GOAL_CASES)
+        lines.append(f"Batched cases with a listener ({', '.join(GOAL_CASES)}): {mean:.2f}x; the goal is 3x.")
     shares = ", ".join(
         f"{name} {max(real.generator_share, ours.generator_share):.2f}" for name, (real, ours) in results.items()
     )
@@ -200,13 +234,16 @@ def main() -> int:
     if not arguments.json:
         print(heading, HEADINGS, sep="\n\n")
     results: dict[str, tuple[Figures, Figures]] = {}
-    with start_nats_server() as real_server, start_headwater() as our_server:
-        for case in cases:
-            real, ours = measure(case, [real_server, our_server], repetitions, smoke=arguments.smoke)
-            results[case.name] = (real, ours)
-            if not arguments.json:
-                print_row(case, real, ours)
-                sys.stdout.flush()
+    for setting in dict.fromkeys(case.setting for case in cases):
+        with configured(setting) as options, start_nats_server(*options) as real, start_headwater(*options) as ours:
+            for case in cases:
+                if case.setting != setting:
+                    continue
+                figures = measure(case, [real, ours], repetitions, smoke=arguments.smoke)
+                results[case.name] = (figures[0], figures[1])
+                if not arguments.json:
+                    print_row(case, *figures)
+                    sys.stdout.flush()
     summary = summarise(results, smoke=arguments.smoke)
     if arguments.json:
         rows = {

@@ -9,13 +9,27 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
 START_TIMEOUT = 30.0  # seconds
 STOP_TIMEOUT = 10.0
+
+SETTINGS = {
+    "plain": "",
+    "users": "authorization { users = [ { user: bench, password: bench } ] }",
+    "permissions": """authorization { users = [ {
+        user: bench, password: bench
+        permissions { publish { allow: ["bench.>", "_INBOX.>"] }, subscribe { allow: ["bench.>", "_INBOX.>"] } }
+    } ] }""",
+    "tls": 'tls { cert_file: "CERTIFICATE", key_file: "KEY" }',
+}
+"""Configuration files, the same for both servers."""
 
 _LISTENING = re.compile(rb"Listening for client connections on \S+:(\d+)")
 _FIND_INTERPRETED = """
@@ -102,6 +116,27 @@ class _LogReader(threading.Thread):
                     self.port = int(found[1])
                     self.settled.set()
         self.settled.set()
+
+
+@contextmanager
+def configured(setting: str) -> Iterator[list[str]]:
+    """The flags that make a server of either kind run in one of `SETTINGS`; a certificate is made where one is needed."""
+    text = SETTINGS[setting]
+    if not text:
+        yield []
+        return
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        if "CERTIFICATE" in text:
+            import trustme
+
+            issued = trustme.CA().issue_cert("127.0.0.1")
+            issued.cert_chain_pems[0].write_to_path(directory / "certificate.pem")
+            issued.private_key_pem.write_to_path(directory / "key.pem")
+            text = text.replace("CERTIFICATE", str(directory / "certificate.pem"))
+            text = text.replace("KEY", str(directory / "key.pem"))
+        (directory / "server.conf").write_text(text)
+        yield ["-c", str(directory / "server.conf")]
 
 
 def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:

@@ -9,6 +9,7 @@ The request/reply case is the exception: it waits for each answer, which is what
 import json
 import select
 import socket
+import ssl
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from contestants import read_cpu_time
 
 WRITE_SIZE = 64 * 1024
 RECEIVE_SIZE = 256 * 1024
+FULL = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # what a socket says that can do no more for now
 QUIET_TIMEOUT = 30.0  # seconds without any progress end the run
 HEADER_BLOCK = b"NATS/1.0\r\nTraceparent: 00-0af7651916cd43dd8448eb21\r\nContent-Type: text/x\r\n\r\n"  # 2 headers
 
@@ -35,6 +37,10 @@ class Spec:
     subjects: int = 1  # a publisher cycles over so many, under one wildcard subscription
     headers: bool = False
     request_reply: bool = False
+    outstanding: int = 1  # requests on their way at a time
+    varied: bool = False  # no two control lines in a row are the same: the payload's size differs
+    write_size: int = WRITE_SIZE  # bytes that a publisher writes at a time; 0: one message
+    tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,17 @@ class Failure(Exception):
     """The server did not do what every NATS server does: no figure of this run can be trusted."""
 
 
-def open_link(port: int) -> socket.socket:
-    """A connected client: INFO read, CONNECT sent and answered."""
+def open_link(port: int, *, tls: bool = False) -> socket.socket:
+    """A connected client: INFO read, TLS begun where that is the case, CONNECT sent and answered."""
     link = socket.create_connection(("127.0.0.1", port), QUIET_TIMEOUT)
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     read_until(link, b"\r\n")
-    link.sendall(b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":0}\r\nPING\r\n')
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what is measured is the server's work
+        link = context.wrap_socket(link)
+    options = b'{"verbose":false,"pedantic":false,"headers":true,"protocol":0,"user":"bench","pass":"bench"}'
+    link.sendall(b"CONNECT " + options + b"\r\nPING\r\n")
     read_until(link, b"PONG\r\n")
     return link
 
@@ -81,19 +92,20 @@ def subject_of(spec: Spec, publisher: int, number: int) -> bytes:
 
 def build_flow(spec: Spec, publisher: int) -> tuple[bytes, bytes, int]:
     """What a publisher writes, what its subscriber must get for it, and how many messages that is (>= one write buffer)."""
-    payload = b"x" * spec.payload
     ops: list[bytes] = []
     deliveries: list[bytes] = []
     size = 0
-    while size < WRITE_SIZE or len(ops) % spec.subjects:
+    while size < max(WRITE_SIZE, spec.write_size) or len(ops) % spec.subjects:
         subject = subject_of(spec, publisher, len(ops))
+        length = spec.payload + (len(ops) % 7 - 3 if spec.varied else 0)
+        payload = b"x" * length
         if spec.headers:
-            total = b"%d %d\r\n" % (len(HEADER_BLOCK), len(HEADER_BLOCK) + spec.payload)
+            total = b"%d %d\r\n" % (len(HEADER_BLOCK), len(HEADER_BLOCK) + length)
             ops.append(b"HPUB %b " % subject + total + HEADER_BLOCK + payload + b"\r\n")
             deliveries.append(b"HMSG %b 1 " % subject + total + HEADER_BLOCK + payload + b"\r\n")
         else:
-            ops.append(b"PUB %b %d\r\n%b\r\n" % (subject, spec.payload, payload))
-            deliveries.append(b"MSG %b 1 %d\r\n%b\r\n" % (subject, spec.payload, payload))
+            ops.append(b"PUB %b %d\r\n%b\r\n" % (subject, length, payload))
+            deliveries.append(b"MSG %b 1 %d\r\n%b\r\n" % (subject, length, payload))
         size += len(ops[-1])
     return b"".join(ops), b"".join(deliveries), len(ops)
 
@@ -101,9 +113,10 @@ def build_flow(spec: Spec, publisher: int) -> tuple[bytes, bytes, int]:
 class Publisher:
     """Writes one buffer over and over, then PING; done when the PONG has come."""
 
-    def __init__(self, link: socket.socket, buffer: bytes) -> None:
+    def __init__(self, link: socket.socket, buffer: bytes, write_size: int) -> None:
         self.link = link
         self._buffer = memoryview(buffer)
+        self._write_size = write_size
         self._position = 0
         self._rounds = 0
         self._pong_owed = False
@@ -125,15 +138,18 @@ class Publisher:
                     self.link.send(b"PING\r\n")
                     self.writing = False
                     return
-                self._position += self.link.send(self._buffer[self._position : self._position + WRITE_SIZE])
-            except BlockingIOError:
+                self._position += self.link.send(self._buffer[self._position : self._position + self._write_size])
+            except FULL:
                 return
             if self._position == len(self._buffer):
                 self._position = 0
                 self._rounds -= 1
 
     def read(self) -> None:
-        said = self.link.recv(4096)
+        try:
+            said = self.link.recv(4096)
+        except FULL:
+            return
         if not said:
             raise Failure("the server closed a publisher's connection")
         if b"PING\r\n" in said:
@@ -165,7 +181,7 @@ class Subscriber:
         while True:
             try:
                 size = self.link.recv_into(self._buffer)
-            except BlockingIOError:
+            except FULL:
                 return
             if size == 0:
                 raise Failure("the server closed a subscriber's connection")
@@ -175,7 +191,7 @@ class Subscriber:
             self._missing -= size
             if self._missing < 0:
                 raise Failure("more was delivered than published")
-            if size < RECEIVE_SIZE:
+            if size < RECEIVE_SIZE and not isinstance(self.link, ssl.SSLSocket):
                 return
 
     def _take_out_ping(self, size: int) -> int:
@@ -197,11 +213,12 @@ def run_flood(spec: Spec) -> Outcome:
     per_round = 0
     for number in range(spec.publishers):
         ops, deliveries, per_round = build_flow(spec, number)
-        publishers.append(Publisher(open_link(spec.port), ops))
+        write_size = spec.write_size or len(ops) // per_round  # whose messages are all of one length
+        publishers.append(Publisher(open_link(spec.port, tls=spec.tls), ops, write_size))
         streams.append(deliveries)
     subscribers: list[Subscriber] = []
     for number in range(spec.subscribers):
-        link = open_link(spec.port)
+        link = open_link(spec.port, tls=spec.tls)
         subject = b"bench.>" if spec.subjects > 1 else subject_of(spec, number, 0)
         link.sendall(b"SUB " + subject + b" 1\r\nPING\r\n")
         read_until(link, b"PONG\r\n")
@@ -242,8 +259,9 @@ def exchange(publishers: list[Publisher], subscribers: list[Subscriber], rounds:
 
 
 def run_request_reply(spec: Spec) -> Outcome:
-    """One request at a time, each with a reply subject of its own; a request is two published and two delivered messages."""
-    caller, service = open_link(spec.port), open_link(spec.port)
+    """`outstanding` requests at a time, each with a reply subject of its own; a request is two published and two delivered
+    messages. Latencies are those of such a group, from its first byte out to its last byte in."""
+    caller, service = open_link(spec.port, tls=spec.tls), open_link(spec.port, tls=spec.tls)
     for link, subject in ((caller, b"_INBOX.bench.*"), (service, b"bench.service")):
         link.sendall(b"SUB " + subject + b" 1\r\nPING\r\n")
         read_until(link, b"PONG\r\n")
@@ -251,19 +269,19 @@ def run_request_reply(spec: Spec) -> Outcome:
     tail = b" %d\r\n" % spec.payload + payload + b"\r\n"
     latencies: list[int] = []
     before, own_before, start = read_cpu_time(spec.pid), time.process_time(), time.perf_counter()
-    for number in range(spec.messages):
-        inbox = b"_INBOX.bench.%08d" % number
+    for number in range(0, spec.messages, spec.outstanding):
+        inboxes = [b"_INBOX.bench.%08d" % each for each in range(number, number + spec.outstanding)]
         sent = time.perf_counter_ns()
-        caller.sendall(b"PUB bench.service " + inbox + tail)
-        receive_exactly(service, b"MSG bench.service 1 " + inbox + tail)
-        service.sendall(b"PUB " + inbox + tail)
-        receive_exactly(caller, b"MSG " + inbox + b" 1" + tail)
+        caller.sendall(b"".join(b"PUB bench.service " + inbox + tail for inbox in inboxes))
+        receive_exactly(service, b"".join(b"MSG bench.service 1 " + inbox + tail for inbox in inboxes))
+        service.sendall(b"".join(b"PUB " + inbox + tail for inbox in inboxes))
+        receive_exactly(caller, b"".join(b"MSG " + inbox + b" 1" + tail for inbox in inboxes))
         latencies.append(time.perf_counter_ns() - sent)
     seconds = time.perf_counter() - start
     used, own = read_cpu_time(spec.pid).since(before), time.process_time() - own_before
     latencies.sort()
     p50, p99 = (latencies[int(len(latencies) * part)] / 1000 for part in (0.50, 0.99))
-    count = 2 * spec.messages
+    count = 2 * spec.outstanding * len(latencies)
     return Outcome(count, count, seconds, used.scheduled, used.ticks, own, p50, p99)
 
 
