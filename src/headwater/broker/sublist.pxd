@@ -75,6 +75,8 @@ cdef class Sublist:
     cdef Node _root
     cdef Match _nobody
     cdef Py_ssize_t _made
+    cdef Py_ssize_t _missed
+    cdef Py_ssize_t _passing
     cdef Py_ssize_t _mask
     cdef list _cache
 

@@ -11,7 +11,7 @@ change of interest, and a Match of another generation is stale.
 Two things make it cheap. Subjects that end at the same trie nodes share one Match, made once per generation: a walk over
 a subject that nobody has seen before makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, each in the
 one slot that its hash names, spares the walk; newer entries displace older ones, so a flood of one-time subjects does
-not grow it.
+not grow it, and while it misses more than it hits it is passed over.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they reach nobody).
 """
@@ -169,6 +169,9 @@ class Match:
         return longer
 
 
+_NO_NODES: list[Node] = []
+
+
 class Known:
     """An entry of the cache: what `subject` matched."""
 
@@ -186,6 +189,8 @@ class Sublist:
         self._root = Node()
         self._nobody = Match(0)
         self._made = 0
+        self._missed = 0  # by how much misses of the cache are ahead of hits
+        self._passing = 0  # for how many subjects more the cache is passed over
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
 
@@ -253,11 +258,19 @@ class Sublist:
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         """The same for the subject `buffer[start:end]`."""
+        if self._passing > 0:
+            self._passing -= 1
+            return self._walk(buffer, start, end)
         slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
         known: Known | None = self._cache[slot]
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):
+                self._missed -= self._missed > 0
                 return known.match
+        self._missed += 1
+        if self._missed > 1024:  # more misses than hits: for a while the walk alone is cheaper
+            self._missed = 0
+            self._passing = 1 << 15
         found: Match = self._walk(buffer, start, end)
         self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
         return found
@@ -274,33 +287,45 @@ class Sublist:
             self._made = 0
         if has_empty_token(buffer, start, end):
             return found
-        # All trie positions that the tokens so far can lead to; mostly one.
-        positions: list[Node] = [self._root]
-        following: list[Node]
-        node: Node
+        # The trie positions that the tokens so far can lead to: `node`, and seldom `others`.
+        node: Node | None = self._root
+        others: list[Node] = _NO_NODES
+        next_node: Node | None
+        next_others: list[Node]
+        current: Node
+        literal: Node | None
         token: bytes | None
         stop: cython.Py_ssize_t
-        while positions and start <= end:
+        index: cython.Py_ssize_t
+        while node is not None and start <= end:
             stop = find_byte(buffer, 46, start, end)
             if stop < 0:
                 stop = end
             token = None
-            following = []
-            for node in positions:
-                if node.tail is not None:
-                    found = self._grown(found, node.tail)
-                if node.one is not None:
-                    following.append(node.one)
-                if node.literals:
+            next_node = None
+            next_others = _NO_NODES
+            for index in range(len(others) + 1):
+                current = node if index == 0 else others[index - 1]
+                if current.tail is not None:
+                    found = self._grown(found, current.tail)
+                if current.literals:
                     if token is None:
                         token = slice_bytes(buffer, start, stop)
-                    literal = node.literals.get(token)
-                    if literal is not None:
-                        following.append(literal)
-            positions = following
+                    literal = current.literals.get(token)
+                    if literal is not None and next_node is None:
+                        next_node = literal
+                    elif literal is not None:
+                        next_others = [*next_others, literal]
+                if current.one is not None and next_node is None:
+                    next_node = current.one
+                elif current.one is not None:
+                    next_others = [*next_others, current.one]
+            node, others = next_node, next_others
             start = stop + 1
-        for node in positions:
+        if node is not None:
             found = self._grown(found, node)
+        for current in others:
+            found = self._grown(found, current)
         return found
 
     def _grown(self, match: Match, node: Node) -> Match:
