@@ -11,6 +11,13 @@ PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 
 
+class SubjectLists(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Subjects that a broker imports or exports: those allowed (none: all) less those denied."""
+
+    allow: list[str] | None = []
+    deny: list[str] | None = []
+
+
 class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     """INFO on a route: of the peer itself, or gossiped of another (then `ip` says where to dial it).
 
@@ -43,6 +50,8 @@ class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     nonce: str = ""
     compression: str = ""
     client_id: int = 0
+    imports: SubjectLists | None = msgspec.field(default=None, name="import")
+    exports: SubjectLists | None = msgspec.field(default=None, name="export")
     headwater: str = ""  # ours alone; brokers that know it settle at once which of two links stays
 
 

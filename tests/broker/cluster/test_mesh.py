@@ -16,10 +16,11 @@ from headwater.broker.cluster.mesh import (
     MeshOptions,
     Protocol,
     Registered,
+    Repeat,
     Send,
     TellClients,
 )
-from headwater.wire.route_lines import RouteConnect, RouteInfo
+from headwater.wire.route_lines import RouteConnect, RouteInfo, SubjectLists
 
 US = "nats-route://127.0.0.1:6222"
 THEM = "nats-route://127.0.0.1:6333"
@@ -187,6 +188,23 @@ def test_later_info_changes_client_urls_and_never_the_address() -> None:
     assert us.client_urls() == ["10.0.0.7:4222"]
     assert us.on_info(1, info("PEER", connect_urls=["10.0.0.7:4222"], ldm=True)) == [TellClients()]
     assert us.client_urls() == []
+
+
+def test_peer_that_exports_other_subjects_than_before_is_asked_again() -> None:
+    us = mesh()
+    us.dialled(1, THEM, "127.0.0.1")
+    few, more = SubjectLists(allow=["a"]), SubjectLists(allow=["a", "b"])
+    us.on_info(1, info("PEER", exports=few))
+    assert us.on_info(1, info("PEER", exports=few)) == []
+    assert us.on_info(1, info("PEER", exports=more)) == [Repeat(us.peers["PEER"])]
+    assert us.on_info(1, info("PEER", exports=more)) == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_imported_and_exported_is_announced(protocol: Protocol) -> None:
+    ours = info("ME", 6222, imports=SubjectLists(allow=["a.>"]), exports=SubjectLists(deny=["b"]))
+    said = sent(mesh(info=ours, protocol=protocol).accepted(1, "127.0.0.1"))
+    assert b'"import":{"allow":["a.>"]},"export":{"deny":["b"]}' in said
 
 
 def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled_again() -> None:

@@ -22,7 +22,7 @@ from support.raw_wire import RawLink
 
 from headwater import Broker
 from headwater.broker.cluster.mesh import Protocol
-from headwater.broker.options import AccountOptions, AuthorizationOptions, TlsOptions, UserOptions
+from headwater.broker.options import AccountOptions, AuthorizationOptions, SubjectRules, TlsOptions, UserOptions
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
 
@@ -368,5 +368,79 @@ def test_routes_over_mutual_tls_join_ours_and_a_real_server_and_keep_strangers_o
         await spread({b"secret"}, [first], 1)
         await here.publish("secret", b"kept")
         await until(lambda: inbox.got == [("secret", b"kept")], "the message over TLS")
+
+    run(test)
+
+
+IMPORTS = SubjectRules(allow=("in.>", "ready.>"))
+EXPORTS = SubjectRules(allow=("out.>", "ready.>"), deny=("out.secret", "ready.secret"))
+
+
+async def check_exchange(ruled: Client, free: Client, ruled_broker: Broker, free_wants: set[bytes]) -> None:
+    """`ruled` is at a broker with the rules above, `free` at one without: what each hears of what the other says."""
+    heard_by_ruled, heard_by_free = Inbox(), Inbox()
+    for subject in ("in.a", "out.a", "other", "ready.ruled"):
+        await ruled.subscribe(subject, cb=heard_by_ruled.take)
+    for subject in ("in.a", "out.*", "other", "ready.free"):
+        await free.subscribe(subject, cb=heard_by_free.take)
+    await ruled.flush()
+    await free.flush()
+    await spread(free_wants, [ruled_broker], 1)
+    while not heard_by_ruled.got:  # then `free`'s broker has heard of all that came before
+        await free.publish("ready.ruled", b"")
+        await free.flush()
+        await asyncio.sleep(0.005)
+    for subject in ("in.a", "out.a", "other"):
+        await free.publish(subject, b"free")
+    for subject in ("in.a", "out.secret", "other", "out.a", "ready.free"):
+        await ruled.publish(subject, b"ruled")
+    await free.publish("ready.ruled", b"last")
+    await until(lambda: ("ready.free", b"ruled") in heard_by_free.got, "what is exported")
+    await until(lambda: ("ready.ruled", b"last") in heard_by_ruled.got, "what is imported")
+    assert {each for each in heard_by_ruled.got if each[1] == b"free"} == {("in.a", b"free")}
+    from_ruled = [subject for subject, data in heard_by_free.got if data == b"ruled"]
+    assert from_ruled == ["out.a", "ready.free"]
+
+
+@PROTOCOLS
+def test_only_imported_subjects_are_asked_for_and_only_exported_ones_are_sent(protocol: Protocol) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        ruled = await start_node(stack, "n0", protocol=protocol, imports=IMPORTS, exports=EXPORTS)
+        free = await start_node(stack, "n1", [route_url(ruled)], protocol=protocol)
+        await meshed([ruled, free], 1)
+        clients = [await connect(stack, broker.url) for broker in (ruled, free)]
+        await check_exchange(clients[0], clients[1], ruled, {b"out.*", b"ready.free"})
+        asked_for = {subject for subject, _, _ in cluster_of(free).space("$G").forwarding.peers_want()}
+        assert asked_for == {b"in.a", b"ready.ruled"}
+        taken = {subject for subject, _, _ in cluster_of(ruled).space("$G").forwarding.peers_want()}
+        assert taken == {b"out.*", b"ready.free"}
+
+    run(test)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("ruled_is", ["ours", "the real server"])
+def test_permissions_hold_towards_a_real_server_and_its_own_towards_us(ruled_is: str, tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        rules: dict[str, Any] = {"imports": IMPORTS, "exports": EXPORTS} if ruled_is == "ours" else {}
+        ours = await start_node(stack, "n0", **rules)
+        listed = """permissions { import: { allow: ["in.>", "ready.>"] }
+            export: { allow: ["out.>", "ready.>"], deny: ["out.secret", "ready.secret"] } }"""
+        config = tmp_path / "real.conf"
+        config.write_text(
+            f"""cluster {{ name: hw, listen: "127.0.0.1:-1", routes: ["{route_url(ours)}"]
+            {listed if not rules else ""} }}"""
+        )
+        real = await asyncio.to_thread(start_nats_server, tmp_path, "-c", str(config), jetstream=False)
+        stack.callback(real.stop)
+        await meshed([ours], 1)
+        here, there = await connect(stack, ours.url), await connect(stack, real.url)
+        if rules:
+            await check_exchange(here, there, ours, {b"out.*", b"ready.free"})
+        else:
+            exports = cluster_of(ours).peers[0].exports
+            assert exports is not None
+            assert exports.deny == ["out.secret", "ready.secret"]
+            await check_exchange(there, here, ours, {b"in.a", b"ready.ruled"})
 
     run(test)

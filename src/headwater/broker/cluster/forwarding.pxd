@@ -20,9 +20,12 @@ cdef class Forwarding:
     cdef readonly Sublist interest
     cdef readonly Py_ssize_t headers_dropped
     cdef public Py_ssize_t groups_missed
+    cdef public object withheld  # SubjectSet or None
     cdef dict _targets
     cdef dict _known
     cdef unsigned int _random
+
+    cdef bint _goes_out(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end) except? -1
 
     cpdef int route(
         self,

@@ -27,6 +27,7 @@ else:
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.route_ops import RouteMessage
 
+from headwater.broker.auth.permissions import SubjectSet
 from headwater.wire.route_lines import message_head_v2
 
 
@@ -50,6 +51,7 @@ class Forwarding:
         self.interest = Sublist()
         self.headers_dropped = 0
         self.groups_missed = 0
+        self.withheld: SubjectSet | None = None  # what no peer gets, though it may want more than that
         self._targets: dict[Outlet, Target] = {}
         self._known: dict[Outlet, dict[tuple[bytes, bytes], list[Subscription]]] = {}
         self._random = (seed & 0xFFFFFFFF) | 1
@@ -66,7 +68,12 @@ class Forwarding:
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether some peer wants a message on `subject`."""
-        return self.interest.has_interest(subject)
+        goes: cython.bint = self.withheld is None or not self.withheld.has(subject)
+        return goes and self.interest.has_interest(subject)
+
+    def _goes_out(self, buffer: bytearray, subject: cython.Py_ssize_t, subject_end: cython.Py_ssize_t) -> cython.bint:
+        """Whether peers may have what is on this subject."""
+        return self.withheld is None or not self.withheld.has(slice_bytes(buffer, subject, subject_end))
 
     def drop_peer(self, outlet: Outlet) -> None:
         """It is gone: so is all that it wanted."""
@@ -144,7 +151,7 @@ class Forwarding:
         remote: Match = self.interest.find(buffer, subject, subject_end)
         elsewhere: list[bytes] | None = None
         frames: cython.int = 0
-        if own_subject and (remote.plain or remote.groups):
+        if own_subject and (remote.plain or remote.groups) and self._goes_out(buffer, subject, subject_end):
             elsewhere = []
             frames = self._send(
                 router,

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from headwater.wire.route_lines import (
     RouteConnect,
     RouteInfo,
+    SubjectLists,
     encode_route_connect,
     encode_route_error,
     encode_route_info,
@@ -69,6 +70,12 @@ class Registered(NamedTuple):
     peer: "Peer"
 
 
+class Repeat(NamedTuple):
+    """`peer` accepts other subscriptions than it did: send it all local interest again, what it has is no news to it."""
+
+    peer: "Peer"
+
+
 class Lost(NamedTuple):
     """`peer` is not part of the cluster any more: forget its interest."""
 
@@ -79,7 +86,7 @@ class TellClients(NamedTuple):
     """The addresses that clients may go to have changed; see `Mesh.client_urls`."""
 
 
-Action = Send | Close | Dial | Registered | Lost | TellClients
+Action = Send | Close | Dial | Registered | Repeat | Lost | TellClients
 
 
 @dataclass(slots=True, eq=False)
@@ -99,6 +106,7 @@ class Peer:
     ours: bool = False  # it is a Headwater broker too
     dialled: bool = False
     leaving: bool = False  # lame duck
+    exports: SubjectLists | None = None  # which subscriptions of ours it accepts
 
 
 @dataclass(slots=True)
@@ -298,6 +306,8 @@ class Mesh:
             ip=info.ip,
             ldm=info.ldm,
             headwater=info.headwater,
+            imports=info.imports,
+            exports=info.exports,
         )
 
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
@@ -366,6 +376,7 @@ class Mesh:
             ours=bool(info.headwater),
             dialled=bool(state.dialled),
             leaving=info.ldm,
+            exports=info.exports,
         )
         state.peer = peer
         others = list(self.peers.values())
@@ -418,7 +429,11 @@ class Mesh:
             return []
         changed = peer.connect_urls != info.connect_urls or peer.leaving != info.ldm
         peer.connect_urls, peer.leaving = list(info.connect_urls), info.ldm
-        return [TellClients()] if changed else []
+        actions: list[Action] = [TellClients()] if changed else []
+        if peer.exports != info.exports:
+            peer.exports = info.exports
+            actions.append(Repeat(peer))
+        return actions
 
     def _on_gossip(self, info: RouteInfo) -> list[Action]:
         """Dial who we were told of, unless we know it, are it, or are dialling it already."""

@@ -30,10 +30,12 @@ from headwater.broker.cluster.mesh import (
     MeshOptions,
     Peer,
     Registered,
+    Repeat,
     Send,
     TellClients,
 )
 from headwater.broker.cluster.route import Route
+from headwater.broker.cluster.route_permissions import Filter
 from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.router import Router
 from headwater.broker.sublist import Outlet, Subscription
@@ -57,10 +59,13 @@ LONGEST_PING_INTERVAL = 30.0  # nats-server's, for routes, whatever clients are 
 class Space:
     """One account in the cluster: its router here, what is wanted here, and what the peers want."""
 
-    def __init__(self, name: bytes, router: Router, tell: Callable[["Space", News], None]) -> None:
+    def __init__(
+        self, name: bytes, router: Router, tell: Callable[["Space", News], None], imports: Filter, exports: Filter
+    ) -> None:
         self.router = router
-        self.wanted = LocalInterest(name)
+        self.wanted = LocalInterest(name, imports.lets)
         self.forwarding = Forwarding(name, random.getrandbits(32))
+        self.forwarding.withheld = exports.denied
         self._tell = tell
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -96,8 +101,12 @@ class Cluster:
         self._write_deadline = options.write_deadline or write_deadline
         self._loop = asyncio.get_running_loop()
         self.clock = self._loop.time
+        imports, self._exports = Filter(options.imports), Filter(options.exports)
+        info.imports, info.exports = imports.announced(), self._exports.announced()
         self._spaces = {
-            account.name.encode(): Space(account.name.encode(), account.router, self._tell_peers)
+            account.name.encode(): Space(
+                account.name.encode(), account.router, self._tell_peers, imports, self._exports
+            )
             for account in accounts
         }
         self._routes: dict[int, Route] = {}
@@ -239,14 +248,14 @@ class Cluster:
             self._do(self.mesh.on_error(route.number, text))
 
     def on_interest(self, route: Route, account: bytes, subject: bytes, queue: bytes, weight: int) -> None:
-        """v2. An account that we do not have is passed over."""
+        """v2. An account that we do not have is passed over, and so is what we do not export."""
         space = self._spaces.get(account)
-        if space is not None and self._knows(space, route, in_v1=False):
+        if space is not None and self._exports.lets(subject) and self._knows(space, route, in_v1=False):
             space.forwarding.want(_outlet(route), subject, queue, weight)
 
     def on_subscribe(self, route: Route, subject: bytes, queue: bytes, token: bytes) -> None:
         space = self._default()
-        if self._knows(space, route, in_v1=True):
+        if self._exports.lets(subject) and self._knows(space, route, in_v1=True):
             space.forwarding.want_one(_outlet(route), subject, queue, token)
 
     def on_unsubscribe(self, route: Route, token: bytes, maximum: int) -> None:
@@ -309,6 +318,8 @@ class Cluster:
                     self._later(delay, partial(self._start_dial, url))
                 case Registered(peer):
                     self._registered(peer)
+                case Repeat(peer):
+                    self._tell_everything(self._routes[peer.link], peer.dialect)
                 case Lost(peer):
                     self._lost(peer)
                 case TellClients() if self.mesh is not None:
