@@ -55,7 +55,7 @@ def extensions() -> list[Any]:
     return list(
         cythonize(
             wanted,
-            nthreads=0,
+            nthreads=os.cpu_count() or 1,
             build_dir="build/cython",
             compiler_directives=DIRECTIVES,
             include_path=["src"],
