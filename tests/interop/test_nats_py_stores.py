@@ -127,17 +127,17 @@ def test_a_watcher_sees_what_is_there_and_then_what_happens(url: str) -> None:
         await kv.put("x.1", b"uno")
         await kv.put("y", b"other")
         watcher = await kv.watch("x.*")
-        seen = [await watcher.updates(timeout=FETCH_TIMEOUT) for _ in range(3)]
+        seen = [await watcher.updates(timeout=FETCH_TIMEOUT) for _ in range(3)]  # type: ignore[no-untyped-call]
         assert [entry and (entry.key, entry.value) for entry in seen] == [("x.2", b"two"), ("x.1", b"uno"), None]
         await kv.put("y", b"not for you")
         await kv.delete("x.2")
         await kv.put("x.3", b"three")
-        later = [await watcher.updates(timeout=FETCH_TIMEOUT) for _ in range(2)]
+        later = [await watcher.updates(timeout=FETCH_TIMEOUT) for _ in range(2)]  # type: ignore[no-untyped-call]
         assert [(entry.key, entry.operation) for entry in later if entry] == [("x.2", "DEL"), ("x.3", None)]
-        await watcher.stop()
+        await watcher.stop()  # type: ignore[no-untyped-call]
         empty = await kv.watch("z.>")
-        assert await empty.updates(timeout=FETCH_TIMEOUT) is None, "the mark that nothing is there"
-        await empty.stop()
+        assert await empty.updates(timeout=FETCH_TIMEOUT) is None, "the mark that nothing is there"  # type: ignore[no-untyped-call]
+        await empty.stop()  # type: ignore[no-untyped-call]
 
     play(url, scenario)
 
@@ -179,7 +179,7 @@ def test_objects_come_back_whole_and_their_replacement_takes_the_room(url: str) 
         await store.delete("blob")
         with pytest.raises(ObjectNotFoundError):
             await store.get("blob")
-        await store.seal()
+        await store.seal()  # type: ignore[no-untyped-call]
         with pytest.raises(APIError):
             await store.put("late", b"no")
         assert hashlib.sha256(content).digest()

@@ -1,0 +1,112 @@
+"""Group commit: one write for all who wait, in order; deletions and upkeep in between; errors to everybody concerned."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater.broker.jetstream.committer import Committer, Item
+from headwater.broker.jetstream.writers import Writers
+from headwater.errors import StorageError, WriteFailed
+from headwater.streams.log import Log, LogOptions
+
+
+class Bench:
+    """A committer on a log in memory, and what it said."""
+
+    def __init__(self, *, in_threads: bool = False) -> None:
+        self.files = RecordingFiles()
+        self.log = Log.open(self.files, "log", LogOptions(preallocate_bytes=0), 1)
+        self.writers = Writers(1, "test") if in_threads else None
+        self.durable: list[list[int]] = []
+        self.failed: list[list[int]] = []
+        self.then: Callable[[], None] = lambda: None
+        self.committer = Committer(self.log, self.writers, self._on_durable, self._on_failed)
+
+    def _on_durable(self, items: list[Item]) -> None:
+        self.durable.append([item.sequence for item in items])
+        self.then()
+
+    def _on_failed(self, items: list[Item], error: StorageError) -> None:
+        self.failed.append([item.sequence for item in items])
+
+    def publish(self) -> int:
+        sequence = self.log.stage(b"s", b"", b"payload", 1) + 1
+        self.committer.add(Item(b"", b"", b"s", sequence, 8, b""))
+        return sequence
+
+    @property
+    def syncs(self) -> int:
+        return sum(1 for verb, *_ in self.files.calls if verb == "sync")
+
+
+@pytest.mark.parametrize("in_threads", [False, True])
+def test_what_comes_in_one_turn_of_the_loop_shares_one_sync(in_threads: bool) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=in_threads)
+        bench.publish()
+        await bench.committer.flush()  # the first write also saves the log's state
+        before = bench.syncs
+        for _ in range(50):
+            bench.publish()
+        await bench.committer.flush()
+        assert bench.durable == [[1], list(range(2, 52))]
+        assert bench.syncs == before + 1
+        assert bench.log.end_offset == 51
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_a_publish_from_within_an_acknowledgement_joins_the_next_write() -> None:
+    async def main() -> None:
+        bench = Bench()
+        again = iter([True, False])
+
+        def then() -> None:
+            if next(again):
+                bench.publish()
+
+        bench.then = then
+        bench.publish()
+        await bench.committer.flush()
+        assert bench.durable == [[1], [2]]
+
+    asyncio.run(main())
+
+
+def test_everybody_hears_of_a_failed_sync_and_a_barrier_raises() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.publish()
+        await bench.committer.barrier()
+        for attempt in range(bench.files.attempts, bench.files.attempts + 8):
+            bench.files.faults[attempt] = 5
+        bench.publish()
+        with pytest.raises(WriteFailed):
+            await bench.committer.barrier()
+        assert bench.failed == [[2]]
+        assert bench.log.end_offset == 1
+
+    asyncio.run(main())
+
+
+def test_a_deletion_is_durable_behind_a_barrier_and_of_its_own_accord_soon_after() -> None:
+    async def main() -> None:
+        bench = Bench()
+        for _ in range(4):
+            bench.publish()
+        await bench.committer.flush()
+        bench.log.discard(1)
+        await bench.committer.barrier()
+        crashed = Log.open(RecordingFiles(bench.files.snapshot()), "log", LogOptions(), 1)
+        assert [record.offset for record in crashed.read(0, 9, 999)] == [0, 2, 3]
+        bench.log.discard(2)
+        bench.committer.note_deletions()
+        async with asyncio.timeout(10):
+            while bench.log.has_deletions:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
