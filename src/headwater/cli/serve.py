@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headwater import __version__
 from headwater.broker.config.draft import Draft, ServerConfig
-from headwater.cli import serve_flags
+from headwater.cli import iggy_serving, serve_flags
 from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 
@@ -81,6 +81,7 @@ def _run(flags: dict[str, Value]) -> int:
     set_up_logging(None)
     try:
         config = configure(flags)
+        iggy = iggy_serving.listeners(flags)
         set_up_logging(config.logging)
     except HeadwaterError as error:
         for line in str(error).splitlines():
@@ -93,7 +94,7 @@ def _run(flags: dict[str, Value]) -> int:
 
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", ""))).run())
+            runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy).run())
     except EnvironmentProblem as error:
         logger.critical("%s", _listening_problem(error))
         return 1

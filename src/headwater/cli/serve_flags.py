@@ -58,6 +58,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _text("sd store_dir", "store_dir", "dir", "directory of the streams (headwater-data)"),
         _text("sync", "sync", "policy", "always, interval or never: when a stream is made durable; not in nats-server"),
     ),
+    "Iggy": (
+        _text("iggy", "iggy", "host:port", "Iggy clients of every generation; not in nats-server, nor the next three"),
+        _text("iggy-http iggy_http", "iggy_http", "host:port", "Iggy's HTTP JSON interface"),
+        _text("iggy-quic iggy_quic", "iggy_quic", "host:port", "Iggy over QUIC"),
+        _text("iggy-seed iggy_seed", "iggy_seed", "host:port", "Iggy clients of crate 0.0.30, which know no login"),
+    ),
     "Authorization": (
         _text("user", "user", "user", "user that clients need"),
         _text("pass", "password", "password", "and the password"),

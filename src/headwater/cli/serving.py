@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +36,15 @@ PROGRAM = "nats-server"  # in the name of the ports file, where scripts look for
 class Serving:
     """One run of the server. `configure` reads flags and file again, for a reload."""
 
-    def __init__(self, config: ServerConfig, configure: Callable[[], ServerConfig], config_file: str) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        configure: Callable[[], ServerConfig],
+        config_file: str,
+        iggy: Mapping[str, tuple[str, int]] | None = None,
+    ) -> None:
         self.config = config
+        self._iggy = iggy or {}
         self.broker = Broker(options=config.broker)
         self.monitoring: Monitoring | None = None
         self._configure = configure
@@ -56,6 +63,10 @@ class Serving:
             if self.config.monitoring is not None:
                 self.monitoring = await running.enter_async_context(self._make_monitoring())
             self._say_where()
+            if self._iggy:
+                from headwater.cli.iggy_serving import beside
+
+                await running.enter_async_context(beside(self.broker, self._iggy, os.environ))
             running.callback(self._write_files())
             logger.info("Server is ready")
             await self._stop.wait()

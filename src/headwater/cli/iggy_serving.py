@@ -1,0 +1,91 @@
+"""The Iggy face beside a broker, for `headwater serve`: its flags become options, its listeners a log line each.
+
+    --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-seed HOST:PORT
+
+It keeps its data in the folder `iggy` of the store directory and shows the streams of the broker's global account.
+The first user is upstream's, `iggy`/`iggy`, or what its variables IGGY_ROOT_USERNAME and IGGY_ROOT_PASSWORD say when the
+folder is new; on an address that others reach, the well-known password is warned of.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from headwater.cli.go_flags import Value
+from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headwater.broker.broker import Broker
+    from headwater.iggy.face import IggyOptions
+
+logger = logging.getLogger("headwater")
+
+LISTENERS = {"iggy": "tcp", "iggy_seed": "seed", "iggy_http": "http", "iggy_quic": "quic"}  # flag -> option
+ANY_PORT = -1
+
+
+def listeners(flags: Mapping[str, Value]) -> dict[str, tuple[str, int]]:
+    """The addresses that the flags name, by option; {} when the face is not wanted. Raises ConfigError."""
+    return {option: _address(flag, str(flags[flag])) for flag, option in LISTENERS.items() if flags.get(flag)}
+
+
+def _address(flag: str, text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    digits = port.removeprefix("-")
+    if not colon or not digits.isdigit() or not ANY_PORT <= int(port) < 1 << 16:
+        raise ConfigError(f"--{flag} takes HOST:PORT, not {text!r}", value=text, hint="port -1 takes any free one")
+    return host.strip("[]") or "0.0.0.0", max(0, int(port))
+
+
+def make_options(
+    addresses: Mapping[str, tuple[str, int]], broker: "Broker", environment: Mapping[str, str]
+) -> "IggyOptions":
+    """What the face is started with: the broker's sync policy and certificate are its own too."""
+    from headwater.iggy.face import IggyOptions
+    from headwater.iggy.service import ServiceOptions
+
+    tls = broker.options.tls
+    service = ServiceOptions(
+        sync=broker.options.sync,
+        root_user=environment.get("IGGY_ROOT_USERNAME", "iggy"),
+        root_password=environment.get("IGGY_ROOT_PASSWORD", "iggy"),
+    )
+    return IggyOptions(
+        tcp=addresses.get("tcp"),
+        seed=addresses.get("seed"),
+        http=addresses.get("http"),
+        quic=addresses.get("quic"),
+        cert_file=tls.cert_file if tls is not None else None,
+        key_file=tls.key_file if tls is not None else None,
+        service=service,
+    )
+
+
+@asynccontextmanager
+async def beside(
+    broker: "Broker", addresses: Mapping[str, tuple[str, int]], environment: Mapping[str, str]
+) -> AsyncIterator[None]:
+    """The face, from the broker's start to its stop. Raises EnvironmentProblem when it cannot start."""
+    from headwater.broker.options import GLOBAL_ACCOUNT
+    from headwater.cli.iggy_bridge import CapturedStreams
+    from headwater.iggy.face import Iggy
+
+    options = make_options(addresses, broker, environment)
+    assert broker.router is not None
+    foreign = CapturedStreams(broker.jetstreams, GLOBAL_ACCOUNT, broker.router)
+    async with Iggy(options, broker.options.store_dir / "iggy", foreign) as iggy:
+        ports = {"tcp": iggy.tcp_port, "seed": iggy.seed_port, "http": iggy.http_port, "quic": iggy.quic_port}
+        for option, (host, _) in addresses.items():
+            logger.info("Listening for Iggy clients (%s) on %s:%d", option, host, ports[option])
+            if not _is_loopback(host) and (option == "seed" or options.service.root_password == "iggy"):
+                logger.warning("Iggy (%s) on %s is open to whoever reaches it", option, host)
+        yield
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,50 @@
+import asyncio
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from support.iggy_peers import talk
+
+from headwater.cli.iggy_serving import listeners
+from headwater.errors import ConfigError
+
+
+def test_the_flags_name_addresses() -> None:
+    assert listeners({}) == {}
+    flags = {"iggy": "127.0.0.1:8090", "iggy_http": ":3000", "iggy_quic": "[::1]:-1"}
+    assert listeners(flags) == {"tcp": ("127.0.0.1", 8090), "http": ("0.0.0.0", 3000), "quic": ("::1", 0)}
+    for wrong in ("8090", "host", "host:port", "host:70000", "host:-2"):
+        with pytest.raises(ConfigError, match="HOST:PORT"):
+            listeners({"iggy": wrong})
+
+
+@pytest.mark.interop
+def test_the_command_serves_a_released_client(tmp_path: Path) -> None:
+    async def main() -> None:
+        command = ["-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(tmp_path)]
+        listen = ["--iggy", "127.0.0.1:-1", "--iggy-http", "127.0.0.1:-1", "--iggy-quic", "127.0.0.1:-1"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        async with asyncio.timeout(60):
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, *command, *listen, stderr=asyncio.subprocess.PIPE, env=environment
+            )
+            assert process.stderr is not None
+            try:
+                ports: dict[str, int] = {}
+                while not (line := (await process.stderr.readline()).decode()).endswith("Server is ready\n"):
+                    assert line
+                    if found := re.search(r"Iggy clients \((\w+)\) on 127.0.0.1:(\d+)", line):
+                        ports[found[1]] = int(found[2])
+                assert ports.keys() == {"tcp", "http", "quic"}
+                steps = await talk(None, "apache_iggy", f"127.0.0.1:{ports['tcp']}", 0, "x")
+                assert steps["poll_headers"][0][2]["key_3"] == 123456
+            finally:
+                process.send_signal(signal.SIGTERM)
+                await process.stderr.read()
+                assert await process.wait() == 0
+        assert (tmp_path / "iggy" / "catalog.a").exists()
+
+    asyncio.run(main())
