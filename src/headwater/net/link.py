@@ -35,6 +35,7 @@ LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
 LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
 LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
 WIRE_BYTES = 1 << 16  # one read when there is a layer
+RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
 
 
 class LinkOwner(Protocol):
@@ -63,6 +64,20 @@ def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
     return array
 
 
+def _wire_array(loop: asyncio.AbstractEventLoop) -> bytearray:
+    """What layers are fed from. It may be the array that they decode into: a layer keeps what it was fed."""
+    shared = _shared_array(loop)
+    return bytearray(WIRE_BYTES) if shared is None else shared
+
+
+def _read_records(layer: Layer, space: memoryview) -> int:
+    """As many of the layer's records as there are and have room: the owner parses them together."""
+    total = 0
+    while len(space) - total >= RECORD_BYTES and (count := layer.read_into(space[total:])):
+        total += count
+    return total
+
+
 class Link(Endpoint, asyncio.BufferedProtocol):
     """A connected stream transport (TCP, TLS or a Unix socket) with buffered output."""
 
@@ -75,7 +90,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
-        self._wire = bytearray(WIRE_BYTES if layer is not None else 0)  # what came from the wire, for the layer
+        self._wire = _wire_array(self._loop) if layer is not None else bytearray()  # what came, for the layer
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
 
@@ -255,7 +270,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     def install(self, layer: Layer) -> None:
         """From the next byte on, in both directions, `layer` lies in between. What is in `output` waits for it."""
-        self._wire = bytearray(WIRE_BYTES)
+        self._wire = _wire_array(self._loop)
         self._layer = layer
         self._descriptor = -1
         self._stop_watching()
@@ -282,11 +297,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
                     layer.feed(wire[:nbytes])
             except TransportError as error:
                 failure = error  # what came in order before counts
-            while not self.closing:
-                space = received.writable()
-                count = layer.read_into(space)
-                if count == 0:
-                    break
+            while not self.closing and (count := _read_records(layer, received.writable(RECORD_BYTES))):
                 received.received(count)
                 received.consume(self.owner.receive(received.data, received.filled))
         except TransportError as error:
