@@ -1,4 +1,4 @@
-"""Two things to wait for that asyncio has only in dearer forms: something begun late, and a bell."""
+"""Things to wait for that asyncio has only in dearer forms: something begun late, nothing, and a bell."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
@@ -17,6 +17,18 @@ class Later(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._begin().__await__()
+
+
+class Nothing:
+    """Awaiting it takes no time; leaving it be is no fault."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
+
+
+NOTHING = Nothing()
 
 
 class Bell:

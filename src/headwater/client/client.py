@@ -19,6 +19,7 @@ from headwater.client.connection_ops import BytesLike, Sender
 from headwater.client.connector import Connector
 from headwater.client.contexts import find_options
 from headwater.client.events import EventCallback, Events, EventStream
+from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, attribute
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.requests import Requests, new_inbox
 from headwater.client.server_url import parse_server_urls
@@ -91,7 +92,9 @@ class Client(Sender):
         *,
         queue: str = "",
         callback: MessageCallback | None = None,
+        cb: MessageCallback | None = None,
         max_messages: int = 0,
+        max_msgs: int = 0,
         max_pending: int | None = None,
         max_pending_bytes: int | None = None,
         when_full: WhenFull = "drop_newest",
@@ -101,9 +104,10 @@ class Client(Sender):
         With `callback` each message is passed to it, one after the other, in a task of the subscription; a coroutine
         function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
         subscription. What waits to be read is limited; see `Subscription.limit`. Raises SubjectError.
+        `cb` and `max_msgs` are nats-py's names of `callback` and `max_messages`.
         """
         options = self._options
-        subscription = self._connection.subscribe(subject, queue, max_messages)
+        subscription = self._connection.subscribe(subject, queue, max_messages or max_msgs)
         try:
             subscription.limit(
                 options.max_pending if max_pending is None else max_pending,
@@ -113,8 +117,8 @@ class Client(Sender):
         except HeadwaterError:
             subscription.unsubscribe()
             raise
-        if callback is not None:
-            subscription.serve(callback)
+        if callback is not None or cb is not None:
+            subscription.serve(callback or cb)  # type: ignore[arg-type] # one of them is not None
         return subscription
 
     def deliver_directly(self, subject: str, receive: Callable[[Message], object]) -> Subscription:
@@ -181,6 +185,9 @@ class Client(Sender):
 
         closed.add_done_callback(tell)
         return forget
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name, CLIENT, CLIENT_ADVICE)
 
     async def __aenter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ from typing import cast
 
 import msgspec
 
+from headwater.client.nats_py_names import translate
 from headwater.client.options import DEFAULT_URL, ClientOptions, ConnectArguments
 from headwater.errors import ConfigError
 
@@ -109,7 +110,7 @@ def find_options(
 ) -> ClientOptions:
     """The options of a client from all places, in the order above. Raises ConfigError."""
     env = os.environ if environment is None else environment
-    given: dict[str, object] = {**(arguments or {})}
+    given: dict[str, object] = translate({**(arguments or {})})
     if servers:
         given["servers"] = servers
     unknown = given.keys() - ClientOptions.__dataclass_fields__.keys()

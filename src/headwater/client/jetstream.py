@@ -5,7 +5,7 @@ numbers when it says no. What reads a consumer is in `pull`, `consume`, `ordered
 in flight in `publisher`; key-value buckets and object stores in modules of their own.
 """
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from headwater.client.jetstream_types import (
     StreamInfo,
     decode_answer,
 )
+from headwater.client.nats_py_names import JETSTREAM_ADVICE, attribute
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
 from headwater.client.pull import PullConsumer
@@ -300,6 +301,9 @@ class JetStream:
         from headwater.client.object_store import ObjectStore
 
         return await ObjectStore.bind(self, bucket)
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name, {}, JETSTREAM_ADVICE)
 
     # ── for the modules beside this one ──
 

@@ -6,11 +6,12 @@ connection, not per message.
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from headwater.client.awaitables import Bell
+from headwater.client.awaitables import NOTHING, Bell
 from headwater.client.message_queue import MessageQueue
+from headwater.client.nats_py_names import SUBSCRIPTION, attribute
 from headwater.errors import ConnectionClosed, EnvironmentProblem, HeadwaterError, LocalProtocolError, RequestTimeout
 from headwater.model.message import Message
 from headwater.wire.columns import MAX_SIZE
@@ -125,10 +126,13 @@ class Subscription(MessageQueue):
             self.max_pending_bytes = min(self.max_pending_bytes, MAX_SIZE // 2)
         return self.columns
 
-    def unsubscribe(self, maximum: int = 0) -> None:
-        """End it now, or after `maximum` messages since it began. A callback hears nothing more after "now"."""
+    def unsubscribe(self, maximum: int = 0) -> Awaitable[None]:
+        """End it now, or after `maximum` messages since it began. A callback hears nothing more after "now".
+
+        There is nothing to wait for; it may be awaited, as programs for nats-py do.
+        """
         if self.ended:
-            return
+            return NOTHING
         self.maximum = maximum
         self._connection.unsubscribe(self, maximum)
         if maximum <= 0 or self.received >= maximum:
@@ -136,6 +140,7 @@ class Subscription(MessageQueue):
             self.end(None)
         if maximum <= 0 and self.task is not None:
             self.take(self.pending)
+        return NOTHING
 
     async def drain(self, timeout: float = 10.0) -> None:
         """End it, after the messages that were on their way have come; they can still be read.
@@ -144,6 +149,9 @@ class Subscription(MessageQueue):
         """
         if not self.ended:
             await self._connection.drain(timeout, [self])
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute(self, name, SUBSCRIPTION, {})
 
     # ── for the connection ──
 
