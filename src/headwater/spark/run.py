@@ -21,7 +21,7 @@ from headwater.spark.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 BATCH_TABLES: dict[str, Callable[["DataFrame"], "DataFrame"]] = {"bronze": bronze, "silver": silver, "rejects": rejects}
 
@@ -67,38 +67,43 @@ def run_available_now(
     and what Spark raises when the query fails.
     """
     tables = Tables(Path(out_dir))
-    checkpoint = tables.path("checkpoint")
     report = progress or (lambda _: None)
+    source = {"servers": servers, "stream": stream, **(options or {})}
+    if max_offsets_per_trigger is not None:
+        source["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
     with tables.locked(spark):
-        if not checkpoint.exists() and any(tables.path(name).exists() for name in BATCH_TABLES):
-            raise ConfigError(
-                f"{tables.root} has tables but no checkpoint, and every event would come twice",
-                value=tables.root,
-                hint="bring the checkpoint back, or start with an empty directory",
-            )
-        _start(spark, servers, stream, tables, max_offsets_per_trigger, options or {}, report).awaitTermination()
-        if tables.count("silver"):
-            rows = tables.replace("gold", gold(spark.read.parquet(str(tables.path("silver")))))
-            report(Progress("gold", -1, rows, rows))
-        return _count(spark, tables)
+        require_checkpoint(tables)
+        writing(spark, source, tables, report).trigger(availableNow=True).start().awaitTermination()
+        refresh_gold(spark, tables, report)
+        return count_tables(spark, tables)
 
 
-def _start(
+def require_checkpoint(tables: Tables) -> None:
+    """Raise ConfigError for tables without the checkpoint that says how far they go."""
+    if not tables.path("checkpoint").exists() and any(tables.path(name).exists() for name in BATCH_TABLES):
+        raise ConfigError(
+            f"{tables.root} has tables but no checkpoint, and every event would come twice",
+            value=tables.root,
+            hint="bring the checkpoint back, or start with an empty directory",
+        )
+
+
+def writing(
     spark: "SparkSession",
-    servers: str,
-    stream: str,
+    source: Mapping[str, str],
     tables: Tables,
-    most: int | None,
-    options: Mapping[str, str],
     report: Callable[[Progress], None],
-) -> "StreamingQuery":
-    reader = spark.readStream.format("nats").options(**SOURCE_OPTIONS)
-    reader = reader.option("servers", servers).option("stream", stream).option("startingOffsets", "earliest")
-    if most is not None:
-        reader = reader.option("maxOffsetsPerTrigger", most)
+    before: Callable[[int], None] = lambda batch_id: None,
+) -> "DataStreamWriter":
+    """The query from the source into bronze, silver and rejects, not started yet. `before` is called with each batch
+    before anything of it is written; what it raises ends the query there."""
+    reader = spark.readStream.format("nats").option("startingOffsets", "earliest")
+    if any(name.lower() == "startingtimestamp" for name in source):
+        reader = spark.readStream.format("nats")
     through = dict.fromkeys(BATCH_TABLES, 0)
 
     def write(batch: "DataFrame", batch_id: int) -> None:
+        before(batch_id)
         batch.persist()  # one read of the stream for three tables
         try:
             for name, transform in BATCH_TABLES.items():
@@ -108,17 +113,18 @@ def _start(
         finally:
             batch.unpersist()
 
-    return (
-        reader.options(**options)
-        .load()
-        .writeStream.foreachBatch(write)
-        .option("checkpointLocation", str(tables.path("checkpoint")))
-        .trigger(availableNow=True)
-        .start()
-    )
+    frame = reader.options(**source).options(**SOURCE_OPTIONS).load()
+    return frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tables.path("checkpoint")))
 
 
-def _count(spark: "SparkSession", tables: Tables) -> PipelineCounts:
+def refresh_gold(spark: "SparkSession", tables: Tables, report: Callable[[Progress], None]) -> None:
+    """Compute gold anew from all of silver, if there is any."""
+    if tables.count("silver"):
+        rows = tables.replace("gold", gold(spark.read.parquet(str(tables.path("silver")))))
+        report(Progress("gold", -1, rows, rows))
+
+
+def count_tables(spark: "SparkSession", tables: Tables) -> PipelineCounts:
     distinct = {"bronze": 0, "silver": 0}
     if tables.count("bronze"):
         # One query for both: on small tables Spark's fixed cost per query is all there is.

@@ -1,0 +1,115 @@
+"""A pipeline that runs until it is told to stop, and stops between two micro-batches.
+
+Killing it is safe as well (a batch that is half written is written anew); stopping it so only saves that work. `stop` is
+looked at before each batch: the one that is being written is finished and committed, and no other one is begun. A query
+that waits for messages is stopped at once.
+
+Gold is computed beside the query, from what silver holds at that moment.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.spark.pipeline_config import PipelineConfig
+from headwater.spark.run import PipelineCounts, Progress, count_tables, refresh_gold, require_checkpoint, writing
+from headwater.spark.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK_SECONDS = 0.2  # between two looks at the query and at `stop`
+QUIET_SECONDS = 1.0  # without a batch, after which a query that is to stop is taken to be waiting
+
+
+class _Stopping(Exception):
+    """Ends the query before a batch that must not begin."""
+
+
+class ContinuousPipeline:
+    """One run; `run` blocks. `stop` may be called from another thread or a signal handler."""
+
+    def __init__(self, spark: "SparkSession", config: PipelineConfig, report: Callable[[Progress], None]) -> None:
+        self._spark = spark
+        self._config = config
+        self._report = report
+        self._tables = Tables(config.directory)
+        self._stop = threading.Event()
+        self._written = time.monotonic()
+        self._grown = False
+        self._query: StreamingQuery | None = None
+
+    def stop(self) -> None:
+        """Let `run` end after the batch that is being written."""
+        self._stop.set()
+
+    @property
+    def behind(self) -> int:
+        """Sequences that the source held unread when its last batch was done."""
+        progress = None if self._query is None else self._query.lastProgress
+        return 0 if progress is None else backlog(json.loads(progress.json))
+
+    def run(self) -> PipelineCounts:
+        """Run until `stop`. Raises what Spark raises when the query fails, ConfigError for tables without their
+        checkpoint, EnvironmentProblem when another job holds the directory."""
+        with self._tables.locked(self._spark):
+            require_checkpoint(self._tables)
+            writer = writing(self._spark, self._config.source, self._tables, self._step, self._before)
+            query = writer.trigger(processingTime=f"{self._config.interval} seconds").start()
+            self._query = query
+            try:
+                self._watch(query)
+            finally:
+                query.stop()
+            self._refresh()
+            return count_tables(self._spark, self._tables)
+
+    def _watch(self, query: "StreamingQuery") -> None:
+        """Until the query has ended, or is to end and has nothing in hand."""
+        refreshed = time.monotonic()
+        while query.isActive:
+            if self._stop.wait(LOOK_SECONDS) and time.monotonic() - self._written > QUIET_SECONDS:
+                return
+            if self._stop.is_set():
+                time.sleep(LOOK_SECONDS)
+            elif time.monotonic() - refreshed > self._config.gold_every:
+                self._refresh()
+                refreshed = time.monotonic()
+        failure = query.exception()
+        if failure is not None and not self._stop.is_set():
+            raise failure
+
+    def _before(self, batch_id: int) -> None:
+        self._written = float("inf")  # from here to the last table nothing is quiet
+        if self._stop.is_set():
+            # There is no other way to end a query before a batch than to fail it; the JVM need not tell the world.
+            self._spark.sparkContext.setLogLevel("OFF")
+            raise _Stopping(f"before batch {batch_id}")
+
+    def _step(self, step: Progress) -> None:
+        if step.table == "rejects":  # the last one of a batch
+            self._written = time.monotonic()
+            self._grown = True
+        self._report(step)
+
+    def _refresh(self) -> None:
+        if self._grown:
+            self._grown = False
+            refresh_gold(self._spark, self._tables, self._report)
+
+
+def backlog(progress: dict[str, Any]) -> int:
+    """How many sequences the source holds that the query has not read, by one progress report of Spark."""
+    waiting = 0
+    for source in progress.get("sources", ()):
+        latest, end = (_streams(source.get(name)) for name in ("latestOffset", "endOffset"))
+        waiting += sum(max(0, entry["next"] - end.get(name, entry)["next"]) for name, entry in latest.items())
+    return waiting
+
+
+def _streams(offset: Any) -> dict[str, Any]:
+    streams = offset.get("streams") if isinstance(offset, dict) else None
+    return streams if isinstance(streams, dict) else {}

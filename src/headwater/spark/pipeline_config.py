@@ -1,0 +1,114 @@
+"""What a running pipeline is told in a file: TOML, checked whole before Spark is started.
+
+    [source]                # options of format("nats"), under their names
+    stream = "ORDERS"
+    servers = "nats://127.0.0.1:4222"
+
+    [tables]
+    directory = "tables"    # seen from the file's own directory
+
+    [run]
+    interval = 1            # seconds between micro-batches; 0: the next one at once
+    gold_every = 60         # seconds between two times of computing gold, if silver has grown
+    master = "local[*]"
+
+    [spark]                 # settings of Spark
+    "spark.driver.memory" = "4g"
+
+Secrets have no place here either: the source's options take references to them.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import ConfigError
+from headwater.spark.options import parse_options
+
+SECTIONS: dict[str, tuple[str, ...] | None] = {
+    "source": None,  # the source's options say what they know
+    "tables": ("directory",),
+    "run": ("interval", "gold_every", "master"),
+    "spark": None,
+}
+
+TEMPLATE = """\
+# A pipeline from a NATS stream to tables: headwater pipeline run {name}
+
+[source]                # options of format("nats"): docs/spark.md
+stream = "ORDERS"
+servers = "nats://127.0.0.1:4222"
+startingOffsets = "earliest"
+
+[tables]
+directory = "tables"
+
+[run]
+interval = 1            # seconds between micro-batches
+gold_every = 60         # seconds
+
+[spark]
+# "spark.driver.memory" = "4g"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    """`source` are options of the source; `directory` is absolute; times in seconds."""
+
+    source: Mapping[str, str]
+    directory: Path
+    interval: float = 1.0
+    gold_every: float = 60.0
+    master: str = "local[*]"
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_pipeline_config(path: Path) -> PipelineConfig:
+    """Raises ConfigError, naming section and field, for a file that cannot be read or says what is not understood."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", value=str(path)) from error
+    _check_names(path, document)
+    source = {name: _text(value) for name, value in document.get("source", {}).items()}
+    try:
+        parse_options(source)
+    except ConfigError as error:
+        raise ConfigError(f"{path}, [source]: {error}", value=str(path)) from error
+    directory = document.get("tables", {}).get("directory")
+    if not isinstance(directory, str) or not directory:
+        raise ConfigError(f"{path}, [tables]: directory is missing", value=str(path), hint='directory = "tables"')
+    run = document.get("run", {})
+    return PipelineConfig(
+        source=source,
+        directory=(path.parent / directory).absolute(),
+        interval=_seconds(path, run, "interval", 1.0),
+        gold_every=_seconds(path, run, "gold_every", 60.0),
+        master=str(run.get("master", "local[*]")),
+        spark={name: _text(value) for name, value in document.get("spark", {}).items()},
+    )
+
+
+def _check_names(path: Path, document: Mapping[str, Any]) -> None:
+    for section, fields in document.items():
+        if section not in SECTIONS or not isinstance(fields, dict):
+            raise ConfigError(f"{path}: there is no section [{section}]", value=section, limit=tuple(SECTIONS))
+        known = SECTIONS[section]
+        for name in fields:
+            if known is not None and name not in known:
+                raise ConfigError(f"{path}, [{section}]: there is no field {name!r}", value=name, limit=known)
+
+
+def _text(value: object) -> str:
+    """A value as Spark's options have it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _seconds(path: Path, run: Mapping[str, Any], name: str, default: float) -> float:
+    value = run.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise ConfigError(f"{path}, [run]: {name} is no time in seconds", value=value)
+    return float(value)

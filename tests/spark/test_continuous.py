@@ -1,0 +1,67 @@
+"""A pipeline that runs until it is told to stop: what came meanwhile is in the tables, whole batches only."""
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.nats_server import NatsServer
+from support.stream_filling import Message, fill
+
+from headwater.spark.continuous import ContinuousPipeline, backlog
+from headwater.spark.pipeline_config import PipelineConfig
+from headwater.spark.run import PipelineCounts, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(300)]
+
+STATED = {"ce-specversion": "1.0", "ce-source": "/x", "ce-type": "t"}
+
+
+def events(count: int, start: int = 0) -> list[Message]:
+    return [("goes", STATED | {"ce-id": str(number)}, b"") for number in range(start, start + count)]
+
+
+def test_it_takes_what_comes_and_stops_when_told(
+    spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
+) -> None:
+    fill(nats_server.url, "GOES", ["goes"], events(20))
+    source = {"servers": nats_server.url, "stream": "GOES", "maxOffsetsPerTrigger": "10"}
+    config = PipelineConfig(source=source, directory=tmp_path, interval=0.0)
+    steps: list[Progress] = []
+    third, fourth = threading.Event(), threading.Event()
+
+    def report(step: Progress) -> None:
+        steps.append(step)
+        if (step.table, step.batch_id) == ("bronze", 2):
+            third.set()  # the batch is in hand now: to be finished
+        if step.batch_id == 3:
+            fourth.set()
+
+    def drive(pipeline: ContinuousPipeline) -> None:
+        fill(nats_server.url, "GOES", ["goes"], events(20, 20))
+        third.wait(200)
+        pipeline.stop()
+
+    pipeline = ContinuousPipeline(spark, config, report)
+    driver = threading.Thread(target=drive, args=(pipeline,))
+    driver.start()
+    counts = pipeline.run()
+    driver.join()
+    assert not fourth.is_set()
+    assert counts == PipelineCounts(30, 30, 30, 30, 0, 1)
+    assert steps[-1].table == "gold"
+    again = ContinuousPipeline(spark, config, lambda step: again.stop() if step.table == "rejects" else None)
+    assert again.run() == PipelineCounts(40, 40, 40, 40, 0, 1)
+
+
+def test_a_backlog_is_what_lies_between_end_and_latest() -> None:
+    def offset(**nexts: int) -> dict[str, object]:
+        return {"v": 1, "streams": {name: {"next": number, "created": ""} for name, number in nexts.items()}}
+
+    assert backlog({"sources": [{"endOffset": offset(A=5, B=7), "latestOffset": offset(A=9, B=7)}]}) == 4
+    assert backlog({"sources": [{"endOffset": None, "latestOffset": offset(A=9)}]}) == 0
+    assert backlog({"sources": [{"endOffset": offset(A=5), "latestOffset": None}]}) == 0
+    assert backlog({}) == 0
