@@ -114,7 +114,7 @@ class Broker:
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
                 host = options.websocket.host or options.host
-                links = websocket_links(options.websocket)
+                links = websocket_links(options.websocket, options.max_payload)
                 server = await listen(host, options.websocket.port, sessions.make_websocket, links)
                 self._listeners.append(server)
                 self.websocket_port = _port_of(server)
