@@ -119,6 +119,7 @@ class Cluster:
         self._timers: set[asyncio.TimerHandle] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
+        self._peers_changed = asyncio.Event()
 
     # starting and stopping
 
@@ -186,6 +187,12 @@ class Cluster:
     def peers(self) -> list[Peer]:
         """Who is in, in the order they came."""
         return list(self.mesh.peers.values()) if self.mesh is not None else []
+
+    async def wait_for_peers(self, count: int) -> None:
+        """Return once there are at least so many peers; they may be fewer again by the time that is seen."""
+        while len(self.peers) < count:
+            self._peers_changed.clear()
+            await self._peers_changed.wait()
 
     def routes(self) -> list[tuple[Peer, Route]]:
         """Every peer with its connection."""
@@ -345,6 +352,7 @@ class Cluster:
         self._deadlines.pop(peer.link, None)
         logger.info("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, _peer_of(route))
         self._tell_everything(route, peer.dialect)
+        self._peers_changed.set()
 
     def _lost(self, peer: Peer) -> None:
         """Its interest goes in this step, whether or not its connection is gone yet."""

@@ -1,0 +1,104 @@
+"""`headwater dev --nodes 3`: a cluster of brokers in this process, to try things out on.
+
+    dev1  nats://127.0.0.1:4222  peers dev2, dev3
+    dev2  nats://127.0.0.1:4223  peers dev1, dev3
+    dev3  nats://127.0.0.1:4224  peers dev1, dev2
+    3 nodes know each other after 9 ms; Ctrl-C stops them
+
+All but the first know the address of the first alone, and the mesh forms by gossip, as it does between machines. Only
+loopback is listened on. All nodes share one core: for speed there is `headwater serve --workers`.
+"""
+
+import argparse
+import asyncio
+import signal
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from headwater.broker.broker import Broker
+from headwater.broker.cluster.service import Cluster
+from headwater.broker.cluster_options import ClusterOptions
+from headwater.cli.event_loop import loop_factory
+from headwater.errors import ConfigError, HeadwaterError
+
+HOST = "127.0.0.1"
+MOST_NODES = 64  # 2016 routes in one process; beyond that a laptop only shows how slow it is
+PATIENCE = 30.0  # seconds; three nodes need some 10 ms
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """The command line of `headwater dev`. Raises ConfigError for numbers that make no cluster."""
+    parser = argparse.ArgumentParser(prog="headwater dev", description="A local cluster, until Ctrl-C.")
+    add = parser.add_argument
+    add("--nodes", type=int, default=3, help="how many brokers (default: 3)")
+    add(
+        "-p",
+        "--port",
+        type=int,
+        default=4222,
+        help="client port of the first, the others follow (default: 4222); -1: any",
+    )
+    add("--protocol", choices=["v1", "v2"], default="v2", help="how they speak to each other (default: v2)")
+    add("--store", type=Path, help="a directory: the first node keeps streams there")
+    arguments = parser.parse_args(argv)
+    if not 1 <= arguments.nodes <= MOST_NODES:
+        raise ConfigError(f"{arguments.nodes} nodes make no cluster", value=arguments.nodes, limit=f"1 to {MOST_NODES}")
+    return arguments
+
+
+def main(argv: list[str]) -> int:
+    """Run the cluster until SIGINT or SIGTERM; 0 then. Raises HeadwaterError when it cannot start."""
+    arguments = parse_arguments(argv)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_run(arguments))
+    return 0
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    began = time.monotonic()
+    async with AsyncExitStack() as running:
+        nodes: list[Broker] = []
+        for _ in range(arguments.nodes):
+            nodes.append(await running.enter_async_context(_node(arguments, nodes)))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                for node in nodes:
+                    await _cluster(node).wait_for_peers(len(nodes) - 1)
+        except TimeoutError:
+            raise HeadwaterError(f"the nodes did not find each other within {PATIENCE:g} s") from None
+        took = (time.monotonic() - began) * 1e3
+        for node in nodes:
+            print(_line(node))
+        print(f"{len(nodes)} nodes know each other after {took:.0f} ms; Ctrl-C stops them", flush=True)
+        await stop.wait()
+
+
+def _node(arguments: argparse.Namespace, others: list[Broker]) -> Broker:
+    """The next node; `others` run already."""
+    routes = (f"nats-route://{HOST}:{_cluster(others[0]).port}",) if others else ()
+    store = arguments.store if not others else None
+    return Broker(
+        HOST,
+        0 if arguments.port == -1 else arguments.port + len(others),
+        server_name=f"dev{len(others) + 1}",
+        cluster=ClusterOptions(name="dev", host=HOST, protocol=arguments.protocol, routes=routes),
+        jetstream=store is not None,
+        store_dir=store,
+    )
+
+
+def _line(node: Broker) -> str:
+    names = sorted(peer.name or peer.server_id for peer in _cluster(node).peers)
+    streams = "  streams" if node.options.jetstream else ""
+    return f"{node.options.server_name}  {node.url}  peers {', '.join(names) or '-'}{streams}"
+
+
+def _cluster(node: Broker) -> Cluster:
+    if node.cluster is None:
+        raise AssertionError("a node was started without its cluster")
+    return node.cluster
