@@ -8,7 +8,7 @@ cdef class Guard:
     cdef readonly bint tracks
     cdef object _clock
     cdef bytes _last_published
-    cdef dict _published
+    cdef readonly dict _published
     cdef bytes _last_heard
     cdef bytes _last_queue
     cdef bint _last_denied
