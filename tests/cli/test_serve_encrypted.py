@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -82,6 +84,25 @@ def test_a_file_with_tls_everywhere(certificates: Certificates, tmp_path: Path) 
         assert {name: url.partition(":")[0] for name, (url,) in ports.items()} == {
             "nats": "tls", "monitoring": "https", "websocket": "wss",
         }  # fmt: skip
+
+
+def test_a_reload_reads_certificates_again(certificates: Certificates, tmp_path: Path) -> None:
+    cert, key, path = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "server.conf"
+    path.write_text(f"tls {{ cert_file: '{cert}', key_file: '{key}' }}\n")
+    shutil.copy(certificates.server_cert, cert)
+    shutil.copy(certificates.server_key, key)
+    with started("-c", str(path)) as (process, log):
+        number = port(log, "client connections on")
+        encrypted_greeting(number, ssl.create_default_context(cafile=str(certificates.ca)))
+        shutil.copy(certificates.stranger_cert, cert)
+        shutil.copy(certificates.stranger_key, key)
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr is not None
+        while "Reloaded server configuration" not in process.stderr.readline():
+            pass
+        trusted = ssl.create_default_context(cafile=str(certificates.stranger_ca))
+        trusted.check_hostname = False
+        encrypted_greeting(number, trusted)
 
 
 def test_flags_with_tls(certificates: Certificates) -> None:

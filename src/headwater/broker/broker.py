@@ -20,12 +20,12 @@ from headwater import __version__
 from headwater.broker.accounts import Account, Accounts
 from headwater.broker.auth.gate import Gate
 from headwater.broker.listeners import secure_session, tls_settings, websocket_links
-from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
+from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions, TlsOptions
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
 from headwater.errors import LocalProtocolError
 from headwater.model.nkey import NkeyKind, encode_nkey
-from headwater.net.link import Link
+from headwater.net.link import Link, LinkOwner
 from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.broker.cluster.service import Cluster
     from headwater.broker.cluster_options import ClusterOptions
     from headwater.broker.jetstream.service import JetStream
+    from headwater.net.tls import ServerTls
 
 COMPATIBLE_VERSION = "2.15.1"
 """What INFO claims, for clients decide by it which features there are: the nats-server that ours was held against."""
@@ -72,6 +73,7 @@ class Broker:
         self.jetstreams: dict[str, JetStream] = {}  # by account
         self.cluster: Cluster | None = None
         self._listeners: list[asyncio.Server] = []
+        self._tls: ServerTls | None = None
 
     @property
     def url(self) -> str:
@@ -98,7 +100,7 @@ class Broker:
             raise LocalProtocolError("the broker is started already")
         options = self.options
         gate = Gate(options)
-        tls = tls_settings(options.tls) if options.tls is not None else None
+        self._tls = tls_settings(options.tls) if options.tls is not None else None
         loop = asyncio.get_running_loop()
         accounts = Accounts(
             [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
@@ -108,8 +110,9 @@ class Broker:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
                     await self._start_jetstream(account)
-            make_link = Link if tls is None else lambda owner: secure_session(tls, owner)
-            server = await listen(options.host, options.port, sessions.make, make_link)
+            server = await listen(
+                options.host, options.port, sessions.make, self._make_link, reuse_port=options.reuse_port
+            )
             self._listeners.append(server)
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
@@ -168,6 +171,17 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    def renew_certificates(self, options: TlsOptions) -> None:
+        """Read certificates and keys again: they hold for clients that come from now on, WebSocket's apart.
+
+        Raises ConfigError for files that cannot be used; nothing has changed then.
+        """
+        if self._tls is not None:
+            self._tls = tls_settings(options)
+
+    def _make_link(self, owner: LinkOwner) -> Link:
+        return Link(owner) if self._tls is None else secure_session(self._tls, owner)
 
     def _stop_listening(self) -> None:
         for listener in self._listeners:

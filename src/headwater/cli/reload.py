@@ -40,6 +40,8 @@ def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
             continue
         if option.name in USERS and users_only:
             changed.append(option.name)  # without the value: it holds secrets
+        elif option.name == "tls" and old is not None and new is not None:
+            changed.append("tls")
         elif option.name in RELOADABLE:
             changed.append(f"{option.name} = {new}")
         else:

@@ -194,6 +194,8 @@ class Serving:
 
     def _change(self, options: "BrokerOptions") -> None:
         """Give the running broker other options."""
+        if options.tls is not None:
+            self.broker.renew_certificates(options.tls)  # even when nothing of it has changed: the files may have
         sessions = self.broker.sessions
         if sessions is not None:
             left = sessions.reload(options)
