@@ -84,6 +84,7 @@ def broken(offset: int, layout: str, value: int, headers: bytes = HEADER) -> int
         (broken(FRAME_SIZE + 7, "B", 16), iggy_batch.BAD_KIND),
         (broken(FRAME_SIZE + 8, "I", 0), iggy_batch.BAD_KEY),
         (broken(FRAME_SIZE + 8, "I", 256), iggy_batch.BAD_KEY),
+        (broken(FRAME_SIZE + 12, "B", 0xFF), iggy_batch.BAD_KEY),
         (broken(FRAME_SIZE + 14, "I", 2), iggy_batch.BAD_VALUE),
         (broken(0, "Q", 0, headers=HEADER[:6]), iggy_batch.BAD_VALUE),
         (broken(0, "Q", 0, headers=HEADER[:3]), iggy_batch.BAD_KEY),

@@ -72,7 +72,7 @@ class Session:
                 if filled < 4:
                     return 0
                 self._choose(buffer)
-            while at < filled and not self._blocked():
+            while at < filled:
                 end = self._next(buffer, at, filled)
                 if end == at:
                     break
@@ -86,10 +86,6 @@ class Session:
         self._modern = buffer[:4] == bytes(4)
         if self._modern and self._talk is not None:
             self._talk.client.era = Era.V
-
-    def _blocked(self) -> bool:
-        """Whether the next request has to wait whatever it is."""
-        return bool(self._answers) and (not self._only_sends or len(self._answers) >= MAX_IN_FLIGHT)
 
     def _next(self, buffer: bytearray, at: int, filled: int) -> int:
         """Handle the request at `at`; returns its end, or `at` when it is not whole or has to wait."""
@@ -115,7 +111,8 @@ class Session:
         return classic.end
 
     def _must_wait(self, is_send: bool) -> bool:
-        if self._answers and not (is_send and self._only_sends):
+        """Whether this request has to wait for the answers before it; reading pauses then, until they are written."""
+        if self._answers and not (is_send and self._only_sends and len(self._answers) < MAX_IN_FLIGHT):
             if not self._paused and self._link is not None:
                 self._paused = True
                 self._link.pause_reading()

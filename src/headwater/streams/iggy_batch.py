@@ -31,6 +31,7 @@ FRAME_SIZE: int = FRAME.size
 _FRAME_SIZE: cython.Py_ssize_t = FRAME.size
 CHECKSUM_SIZE: int = 8
 
+STRING: cython.int = 2  # the kind of a string key
 MAX_HEADERS: int = 100_000  # bytes of one message's header block
 _MAX_HEADERS: cython.Py_ssize_t = MAX_HEADERS
 _LONGEST: cython.Py_ssize_t = 255
@@ -120,7 +121,8 @@ def check_frames(
 
 
 def _check_headers(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
-    """Whether the block is headers with typed keys, back to back, each of a known kind and of 1..255 bytes."""
+    """Whether the block is headers with typed keys, back to back, each of a known kind and of 1..255 bytes, and string
+    keys UTF-8: readers refuse another key, so one of them would spoil every poll that meets it."""
     if end - start > _MAX_HEADERS:
         return BIG_HEADERS
     at: cython.Py_ssize_t = start
@@ -133,9 +135,25 @@ def _check_headers(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
         size: cython.Py_ssize_t = _u32(buffer, at + 1)
         if not 1 <= size <= _LONGEST or size > end - at - 5:
             return BAD_KEY if is_key else BAD_VALUE
+        if is_key and buffer[at] == STRING and not _is_text(buffer, at + 5, at + 5 + size):
+            return BAD_KEY
         at += 5 + size
         is_key = not is_key
     return 0 if is_key else BAD_VALUE
+
+
+def _is_text(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether the bytes are UTF-8; nearly all are ASCII, which needs no object to be seen."""
+    start: cython.Py_ssize_t = at
+    while at < end and buffer[at] < 0x80:
+        at += 1
+    if at == end:
+        return True
+    try:
+        buffer[start:end].decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def skip_frames(

@@ -1,0 +1,266 @@
+"""The TCP side by hand: framing, order, refusals, and what a bad peer cannot do to a good one."""
+
+import asyncio
+import json
+import random
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.iggy_frames import ERAS, exchanges
+
+from headwater import TypedHeaders
+from headwater.errors import IggyError
+from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
+from headwater.iggy import commands as c
+from headwater.iggy.batches import of_messages
+from headwater.iggy.client import connect
+from headwater.iggy.commands import Code, Message
+from headwater.iggy.eras import Era
+from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.iggy.seed_codec import SendMessages, decode_poll
+from headwater.net.tls import client_context
+
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "iggy_seed.json").read_text(encoding="utf-8"))["other"]
+
+
+class Wire:
+    """A connection that speaks classic frames."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, era: Era) -> None:
+        self.reader, self.writer, self.era = reader, writer, era
+
+    async def ask(self, code: int, body: bytes = b"") -> tuple[int, bytes]:
+        self.writer.write(classic_frames.request(code, body))
+        return await self.answer()
+
+    async def answer(self) -> tuple[int, bytes]:
+        status, size = classic_frames.HEAD.unpack(await self.reader.readexactly(8))
+        return status, await self.reader.readexactly(size)
+
+    async def do(self, command: c.Command) -> Any:
+        code, body = command_codec.encode(command, self.era)
+        status, answer = await self.ask(code, body)
+        assert status == 0, (command, status)
+        return reply_codec.decode(code, answer, self.era)
+
+
+async def wire(port: int, era: Era = Era.S) -> Wire:
+    return Wire(*await asyncio.open_connection("127.0.0.1", port), era)
+
+
+def serving(tmp_path: Path, work: Callable[[Iggy], Awaitable[None]], **options: Any) -> None:
+    async def main() -> None:
+        wanted = IggyOptions(tcp=("127.0.0.1", 0), seed=("127.0.0.1", 0), **options)
+        async with asyncio.timeout(30), Iggy(wanted, tmp_path) as iggy:
+            await work(iggy)
+
+    asyncio.run(main())
+
+
+def test_the_seeds_clients_need_no_login_and_get_the_seeds_layout(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        link = await wire(iggy.seed_port)
+        await link.do(c.CreateStream("Sample Stream", id=1))
+        await link.do(c.CreateTopic(Identifier(1), "sample", 2, id=1))
+        for name in ("SEND balanced nohdr", "SEND pid1 hdr", "SEND pid1 two msgs"):
+            assert await link.ask(Code.SEND_MESSAGES, bytes.fromhex(VECTORS[name])) == (0, b"")
+        _, answer = await link.ask(Code.POLL_MESSAGES, bytes.fromhex(VECTORS["POLL"]))
+        found = decode_poll(answer)
+        assert [(m.offset, m.id, m.payload) for m in found] == [
+            (0, 0, b"hello-world"),
+            (1, 7, b"hello-world"),
+            (2, 0, b"hello"),
+            (3, 7, b"world"),
+        ]
+        assert found[1].headers == TypedHeaders({"key 1": "value1"}) and found[0].headers is None
+        stream = await link.do(c.GetStream(Identifier("sample.stream")))
+        assert (stream.id, stream.messages, stream.details[0].name) == (1, 4, "sample")
+        await link.do(c.StoreOffset(Consumer.single(1), Identifier(1), Identifier(1), 1, 2))
+        view = await link.do(c.GetOffset(Consumer.single(1), Identifier(1), Identifier(1), 1))
+        assert view == reply_codec.SeedOffset(1, 2)
+        await link.do(c.CreateGroup(Identifier(1), Identifier(1), id=1))
+        await link.do(c.JoinGroup(Identifier(1), Identifier(1), Identifier(1)))
+        group = await link.do(c.GetGroup(Identifier(1), Identifier(1), Identifier(1)))
+        assert [member.partitions for member in group.details] == [[1, 2]]
+        link.writer.close()
+
+    serving(tmp_path, work)
+
+
+def test_errors_have_the_numbers_of_their_era(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        seed, today = await wire(iggy.seed_port), await wire(iggy.tcp_port, Era.C3)
+        assert await today.ask(Code.GET_STREAMS) == (40, b"")
+        await today.do(c.Login("iggy", "iggy", "0.10.0"))
+        await seed.do(c.CreateStream("s", id=1))
+        await seed.do(c.CreateTopic(Identifier(1), "t", 1, id=1))
+        big = TypedHeaders({f"k{number}": "v" * 255 for number in range(402)})
+        send = SendMessages(Identifier(1), Identifier(1), Partitioning.balanced(), (Message(b"x", big),))
+        assert (await seed.ask(Code.SEND_MESSAGES, send.encode()))[0] == 4016
+        empty = SendMessages(Identifier(1), Identifier(1), Partitioning.balanced(), (Message(b""),))
+        assert (await seed.ask(Code.SEND_MESSAGES, empty.encode()))[0] == 4023
+        unknown = bytes.fromhex(VECTORS["SEND pid1 hdr"]).replace(b"sample", b"t")[:0]
+        assert (await seed.ask(Code.SEND_MESSAGES, unknown))[0] == 3
+        assert (await seed.ask(Code.GET_STREAM, Identifier(9).encode()))[0] == 1009
+        assert await today.ask(Code.GET_STREAM, Identifier(9).encode()) == (0, b"")
+        assert (await seed.ask(Code.LOGIN_USER, b""))[0] == 3
+        assert (await today.ask(7777))[0] == 3
+        for link in (seed, today):
+            link.writer.close()
+
+    serving(tmp_path, work)
+
+
+@pytest.mark.parametrize("client", [name for name, era in ERAS.items() if era is not Era.V])
+def test_a_captured_conversation_is_answered_in_the_layout_of_its_era(tmp_path: Path, client: str) -> None:
+    async def work(iggy: Iggy) -> None:
+        link = await wire(iggy.tcp_port, ERAS[client])
+        # The captured test server told of no topics in a stream, gave no login's context, and had no cluster metadata.
+        sizes_differ = {Code.POLL_MESSAGES, Code.LOGIN_USER, Code.GET_STREAM, Code.GET_CLUSTER_METADATA}
+        sizes_differ.add(Code.CREATE_GROUP)
+        for exchange in exchanges(client):
+            link.writer.write(exchange.request[:5])
+            link.writer.write(exchange.request[5:])
+            status, answer = await link.answer()
+            assert status == 0, exchange.code
+            if exchange.code not in sizes_differ:
+                assert len(answer) == len(exchange.reply) - 8, exchange.code
+        link.writer.close()
+
+    serving(tmp_path, work)
+
+
+def test_requests_in_one_breath_are_answered_in_order(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        link = await wire(iggy.tcp_port, Era.C3)
+        await link.do(c.Login("iggy", "iggy", "0.10.0"))
+        s, t = Identifier("s"), Identifier("t")
+        making = (c.CreateStream("s"), c.CreateTopic(s, "t", 1))
+        frames = [classic_frames.request(*command_codec.encode(command, Era.C3)) for command in making]
+        head = classic_codec.head_of(Era.C3)
+        for number in range(20):
+            payload = b"%d" % number
+            message = head.pack(0, bytes(16), 0, 0, 1, 0, len(payload), 0) + payload
+            address = classic_codec.write_address(c.SendMessages(s, t, Partitioning.partition(0), 1))
+            body = address + classic_codec.INDEX.pack(0, len(message), 0) + message
+            frames.append(classic_frames.request(Code.SEND_MESSAGES, body))
+        poll = c.PollMessages(Consumer.single(), s, t, 0, PollingStrategy.first(), 100)
+        frames.append(classic_frames.request(*command_codec.encode(poll, Era.C3)))
+        link.writer.write(b"".join(frames))
+        for _ in range(22):
+            assert (await link.answer())[0] == 0
+        _, polled = await link.answer()
+        assert classic_codec.PREFIX.unpack_from(polled) == (0, 19, 20)
+        link.writer.close()
+
+    serving(tmp_path, work)
+
+
+BATCH = bytes(of_messages([Message(b"payload", TypedHeaders({"key": "value"})), Message(b"two")], 1)[0])
+
+
+def test_a_bad_batch_is_refused_and_never_poisons_a_partition(tmp_path: Path) -> None:
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+
+    async def work(iggy: Iggy) -> None:
+        s, t = Identifier("s"), Identifier("t")
+        address = classic_codec.write_address(c.SendMessages(s, t, Partitioning.partition(0), 2))
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t")
+            await client.send("s", "t", [Message(b"before")], 0)
+            taken, refused = 1, 0
+            for _ in range(300):
+                body = bytearray(BATCH[: chance.choice([len(BATCH)] * 3 + [chance.randrange(len(BATCH))])])
+                for _ in range(chance.randrange(4)):
+                    if body:
+                        body[chance.randrange(len(body))] = chance.randrange(256)
+                try:
+                    await client._request(Code.SEND_MESSAGES, address, body)
+                    taken += 2
+                except IggyError:
+                    refused += 1
+            await client.send("s", "t", [Message(b"after")], 0)
+            found = await client.poll("s", "t", strategy=PollingStrategy.first())
+            assert [message.offset for message in found] == list(range(taken + 1)), f"seed {seed}"
+            assert (found[0].payload, found[-1].payload) == (b"before", b"after")
+            assert refused > 0 and taken > 1
+
+    serving(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x02\0\0\0" + bytes(8),
+        b"\xff\xff\xff\xff" + bytes(8),
+        bytes(256),
+        bytes(48) + struct.pack("<I8xB", 1 << 31, 5) + bytes(200),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_no_frame_ends_its_connection_and_no_other(tmp_path: Path, garbage: bytes) -> None:
+    async def work(iggy: Iggy) -> None:
+        good = await wire(iggy.tcp_port, Era.C3)
+        bad = await wire(iggy.tcp_port)
+        bad.writer.write(garbage)
+        await bad.reader.read()
+        assert bad.reader.at_eof()
+        await good.do(c.Ping())
+        for link in (good, bad):
+            link.writer.close()
+
+    serving(tmp_path, work)
+
+
+def test_a_login_that_is_refused_is_told_in_the_eras_own_way(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        for era, version in ((Era.A2, ""), (Era.C3, "0.10.0")):
+            link = await wire(iggy.tcp_port, era)
+            assert (await link.ask(*command_codec.encode(c.Login("iggy", "no", version), era)))[0] == 42
+            assert (await link.ask(*command_codec.encode(c.Login("iggy", "iggy", version), era)))[0] == 0
+            link.writer.close()
+        for protocol, reason in ((vsr_frames.PROTOCOL, 9), (vsr_frames.PROTOCOL + (1 << 10), 14)):
+            link = await wire(iggy.tcp_port, Era.V)
+            code, body = command_codec.encode(c.Login("iggy", "no", "0.11.0", "", protocol, "x"), Era.V)
+            link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, 0, 0) + body)
+            frame = await link.reader.readexactly(256)
+            assert (frame[60], frame[255]) == (vsr_frames.EVICTION, reason)
+            assert await link.reader.read() == b""
+            link.writer.close()
+
+    serving(tmp_path, work)
+
+
+def test_tls_before_the_first_byte(tmp_path: Path, tls_files: tuple[Path, Path, Path]) -> None:
+    certificate, key, authority = tls_files
+
+    async def work(iggy: Iggy) -> None:
+        async with await connect(
+            f"iggy://iggy:iggy@localhost:{iggy.tcp_port}", tls=client_context(authority)
+        ) as client:
+            await client.create_stream("s")
+            await client.create_topic("s", "t")
+            big = bytes(300_000)
+            await client.send("s", "t", [Message(big)] * 5, 0)
+            assert [message.payload for message in await client.poll("s", "t")] == [big] * 5
+
+    serving(tmp_path, work, cert_file=certificate, key_file=key)
+
+
+@pytest.fixture
+def tls_files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    import trustme
+
+    authority = trustme.CA()
+    made = authority.issue_cert("localhost", "127.0.0.1")
+    paths = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "ca.pem"
+    made.cert_chain_pems[0].write_to_path(paths[0])
+    made.private_key_pem.write_to_path(paths[1])
+    authority.cert_pem.write_to_path(paths[2])
+    return paths
