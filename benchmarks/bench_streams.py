@@ -1,9 +1,13 @@
-"""Acknowledged publishes per second into a stream: ours (every ack is on disk) against nats-server: `./hw bench streams`.
+"""Publishing into a stream and reading it back, ours (every ack is on disk) against nats-server: `./hw bench streams`.
 
 nats-server runs twice: as it comes, where an acknowledgement means "in the page cache" (it syncs every two minutes),
 and with `sync_interval: always`, which promises what we promise. Only that one is a comparison of equals; the other
 shows what the promise costs. The generator is one raw socket that keeps so many publishes in flight; it checks that
 every publish was acknowledged with a sequence of its own, and that the stream then holds exactly so many messages.
+
+Then the way back: a stream of `--messages` (with `--subjects` of them) is filled, its server's memory is read, and a pull
+consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into
+a second stream, one at a time, and its median delay is set against the one without a replay.
 """
 
 import argparse
@@ -17,6 +21,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -128,6 +133,112 @@ def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> 
                 raise Failure(f"acknowledgement {len(delays)} has sequence {int(sequence)}")
 
 
+class Replay(NamedTuple):
+    """Filling and replaying one stream: messages per second, server CPU for each, resident MiB when it was full, and the
+    median delay in microseconds of single publishes without a replay and during it."""
+
+    rate: float
+    cpu: float
+    resident: float
+    idle_p50: float
+    busy_p50: float
+
+
+def fill(link: socket.socket, messages: int, subjects: int) -> None:
+    """`messages` into the stream FULL, 1,000 unacknowledged at a time."""
+    link.sendall(b"SUB _INBOX.fill 1\r\n")
+    body = b"x" * PAYLOAD
+    acked = sent = 0
+    rest = b""
+    while acked < messages:
+        count = min(1000 - (sent - acked), messages - sent)
+        if count > 0:
+            numbers = range(sent, sent + count)
+            pieces = (b"PUB full.%d _INBOX.fill %d\r\n%b\r\n" % (n % subjects, PAYLOAD, body) for n in numbers)
+            link.sendall(b"".join(pieces))
+            sent += count
+        said = rest + link.recv(1 << 18)
+        end = said.rfind(b"}\r\n") + 3
+        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+        if b"PING\r\n" in whole:
+            link.sendall(b"PONG\r\n")
+        if b'"error"' in whole:
+            raise Failure(f"a publish was refused: {whole[:300]!r}")
+        acked += len(_ACK.findall(whole))
+
+
+def resident(pid: int) -> float:
+    """MiB of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+def read_all(link: socket.socket, messages: int) -> None:
+    """Pull everything, 5,000 a request; the sequences in the ack subjects have to be 1, 2, 3, and so on."""
+    link.sendall(b"SUB _INBOX.replay 2\r\n")
+    wanted = re.compile(rb" \$JS\.ACK\.FULL\.R\.1\.(\d+)\.")
+    request = json.dumps({"batch": 5000, "expires": 30_000_000_000}).encode()
+    seen = asked = 0
+    rest = b""
+    while seen < messages:
+        if asked - seen < 5000 and asked < messages:
+            link.sendall(b"PUB $JS.API.CONSUMER.MSG.NEXT.FULL.R _INBOX.replay %d\r\n%b\r\n" % (len(request), request))
+            asked += 5000
+        said = rest + link.recv(1 << 20)
+        end = said.rfind(b"x\r\n") + 3  # a payload is all x, so this ends a message and nothing else
+        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
+        found = wanted.findall(whole)
+        if found and (int(found[0]) != seen + 1 or int(found[-1]) != seen + len(found)):
+            raise Failure(f"sequence {int(found[0])} after {seen}")
+        seen += len(found)
+        if b"PING\r\n" in whole:
+            link.sendall(b"PONG\r\n")
+
+
+def replay(server: Contestant, messages: int, subjects: int) -> Replay:
+    """Fill a stream and read it back, while somebody publishes."""
+    control, link, side = (open_link(server.port) for _ in range(3))
+    with control, link, side:
+        control.sendall(b"SUB _INBOX.ask 1\r\n")
+        for name, subject in (("FULL", "full.*"), (STREAM, "bench.events")):
+            ask(control, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "subjects": [subject], "storage": "file"})
+        fill(link, messages, subjects)
+        size = resident(server.pid)
+        side.sendall(b"SUB _INBOX.bench 1\r\n")
+        op = b"PUB bench.events _INBOX.bench %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD)
+        idle = statistics.median(publish(side, op, 1, time.perf_counter() + 0.5))
+        config = {"name": "R", "ack_policy": "none", "inactive_threshold": 60_000_000_000}
+        ask(control, "$JS.API.CONSUMER.CREATE.FULL.R", {"stream_name": "FULL", "config": config})
+        before = read_cpu_time(server.pid)
+        start = time.perf_counter()
+        read_all(link, messages)
+        elapsed = time.perf_counter() - start
+        cpu = read_cpu_time(server.pid).since(before).scheduled
+        with ThreadPoolExecutor(1) as pool:
+            again = {"stream_name": "FULL", "config": {**config, "name": "R"}}
+            ask(control, "$JS.API.CONSUMER.DELETE.FULL.R", None)
+            ask(control, "$JS.API.CONSUMER.CREATE.FULL.R", again)
+            with open_link(server.port) as other:
+                reading = pool.submit(read_all, other, messages)
+                delays: list[float] = []
+                while not reading.done():
+                    delays += publish_more(side, op)
+                reading.result()
+        for name in ("FULL", STREAM):
+            ask(control, f"$JS.API.STREAM.DELETE.{name}", None)
+    return Replay(messages / elapsed, 1e6 * cpu / messages, size, 1e6 * idle, 1e6 * statistics.median(delays))
+
+
+def publish_more(link: socket.socket, op: bytes) -> list[float]:
+    """One publish, and how long its ack took."""
+    start = time.perf_counter()
+    link.sendall(op)
+    said = b""
+    while b"}\r\n" not in said:
+        said += link.recv(65536)
+    return [time.perf_counter() - start]
+
+
 def start_servers(directory: Path, stack: ExitStack) -> list[Contestant]:
     """Ours, nats-server with `sync_interval: always`, nats-server as it comes."""
     always = directory / "always.conf"
@@ -150,6 +261,8 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
+    parser.add_argument("--messages", type=int, default=1_000_000, help="of the replay")
+    parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
@@ -166,8 +279,13 @@ def main() -> int:
                 for server in servers:
                     row[server.name].append(run(server, in_flight, seconds))
             rows[f"{in_flight} in flight"] = row
+        messages = 2000 if arguments.smoke else arguments.messages
+        replays = {
+            server.name: [replay(server, messages, arguments.subjects) for _ in range(repetitions)]
+            for server in (servers[0], servers[2])
+        }
     if arguments.json:
-        print(json.dumps({"machine": heading, "rows": rows}, indent=1))
+        print(json.dumps({"machine": heading, "rows": rows, "replay": replays}, indent=1))
         return 0
     print(heading)
     for title, row in rows.items():
@@ -175,6 +293,11 @@ def main() -> int:
         for name, outcomes in row.items():
             rate, p50, p99, cpu = (list(column) for column in zip(*outcomes, strict=True))
             print(f"  {name:<22}{spell(rate):<26}{spell(p50):<24}{spell(p99):<26}{spell(cpu, 1)}")
+    columns = f"{'messages/s':<28}{'server CPU us':<20}{'RSS MiB':<22}{'publish p50 us':<22}during it"
+    print(f"\n{f'replay of {messages}':<24}{columns}")
+    for name, done in replays.items():
+        rate, cpu, size, idle, busy = (list(column) for column in zip(*done, strict=True))
+        print(f"  {name:<22}{spell(rate):<28}{spell(cpu, 2):<20}{spell(size):<22}{spell(idle):<22}{spell(busy)}")
     print("\nSmoke run: its figures mean nothing." if arguments.smoke else "")
     return 0
 

@@ -129,6 +129,7 @@ class PullConsumer(DeliveringConsumer):
         messages, size_left = TURN_MESSAGES, TURN_BYTES
         checked: set[bytes] = set()
         delay = -1.0
+        alone = queue.has_one_reply()  # who asks ahead of need has several requests here, and no rival
         while (request := queue.first()) is not None:
             if messages <= 0 or size_left <= 0:
                 delay = 0
@@ -139,7 +140,7 @@ class PullConsumer(DeliveringConsumer):
                     delay = LINK_RETRY
                     break
                 checked.add(inbox)
-            if self._is_plain(request):
+            if alone and self._is_plain(request):
                 given, size = self._give_run(request, min(messages, request.remaining))
                 messages -= given
                 size_left -= size
@@ -166,12 +167,11 @@ class PullConsumer(DeliveringConsumer):
 
     def _is_plain(self, request: Waiting) -> bool:
         """Whether a run of messages can go to this request without a look at each: a replay without acks, filter or
-        limits in bytes, by the only one who waits."""
+        limits in bytes."""
         config, state = self.config, self.state
         return (
             config.ack_policy == "none"
             and self.filter is None
-            and len(self._queue) == 1
             and not (request.max_bytes or state.selected or state.redeliveries or self._headers_only)
             and config.replay_policy == "instant"
             and self._stream.config.retention == "limits"

@@ -145,6 +145,10 @@ class RequestQueue:
         """Messages that all requests together still want."""
         return sum(request.remaining for request in self._requests)
 
+    def has_one_reply(self) -> bool:
+        """Whether all that wait have the same reply subject."""
+        return len({request.reply for request in self._requests}) <= 1
+
     def replies(self) -> list[bytes]:
         """Where the answers go."""
         return [request.reply for request in self._requests]
