@@ -110,9 +110,7 @@ class Broker:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
                     await self._start_jetstream(account)
-            server = await listen(
-                options.host, options.port, sessions.make, self._make_link, reuse_port=options.reuse_port
-            )
+            server = await listen(options.host, options.port, sessions.make, self._make_link)
             self._listeners.append(server)
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
