@@ -7,7 +7,7 @@ import pytest
 
 from headwater.errors import EnvironmentProblem, TransportError
 from headwater.net.link import Link
-from headwater.net.tcp import dial, listen
+from headwater.net.tcp import dial, listen, reserve
 
 
 class Silent:
@@ -41,3 +41,18 @@ def test_a_refused_connection_is_a_transport_error_that_may_be_retried() -> None
     with pytest.raises(TransportError, match=str(port)) as caught:
         asyncio.run(dial("127.0.0.1", port, Silent(), 5.0))
     assert caught.value.retriable
+
+
+def test_a_reserved_port_is_shared_by_those_who_say_so_and_by_nobody_else() -> None:
+    async def share(port: int) -> None:
+        servers = [await listen("127.0.0.1", port, Silent, reuse_port=True) for _ in range(2)]
+        with pytest.raises(EnvironmentProblem):
+            reserve("127.0.0.1", port)
+        with pytest.raises(EnvironmentProblem):
+            await listen("127.0.0.1", port, Silent)
+        for server in servers:
+            server.close()
+            await server.wait_closed()
+
+    with reserve("127.0.0.1", 0) as held:
+        asyncio.run(share(held.getsockname()[1]))

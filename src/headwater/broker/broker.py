@@ -110,13 +110,17 @@ class Broker:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
                     await self._start_jetstream(account)
-            server = await listen(options.host, options.port, sessions.make, self._make_link)
+            server = await listen(
+                options.host, options.port, sessions.make, self._make_link, reuse_port=options.reuse_port
+            )
             self._listeners.append(server)
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
                 host = options.websocket.host or options.host
                 links = websocket_links(options.websocket, options.max_payload)
-                server = await listen(host, options.websocket.port, sessions.make_websocket, links)
+                server = await listen(
+                    host, options.websocket.port, sessions.make_websocket, links, reuse_port=options.reuse_port
+                )
                 self._listeners.append(server)
                 self.websocket_port = _port_of(server)
             if options.cluster is not None:

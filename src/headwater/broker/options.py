@@ -241,6 +241,7 @@ class BrokerOptions:
 
     host: str = "127.0.0.1"
     port: int = 0  # 0: any free one
+    reuse_port: bool = False  # other processes listen there too (SO_REUSEPORT), and share the clients
     server_name: str = ""  # empty: the server id
     client_advertise: str = ""  # host:port in connect_urls instead of our own
     no_advertise: bool = False

@@ -93,6 +93,10 @@ def _run(flags: dict[str, Value]) -> int:
     from headwater.cli.serving import Serving
 
     try:
+        if flags.get("workers", 1) != 1:
+            from headwater.cli.workers import Workers
+
+            return Workers(config, flags, iggy).run()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy).run())
     except EnvironmentProblem as error:

@@ -68,7 +68,7 @@ class Serving:
 
                 await running.enter_async_context(beside(self.broker, self._iggy, os.environ))
             running.callback(self._write_files())
-            logger.info("Server is ready")
+            await self._ready()
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
         logger.info("Server Exiting..")
@@ -89,6 +89,9 @@ class Serving:
             logger.info(
                 "Starting JetStream: store directory %s, sync %s", self.config.broker.store_dir, self.config.broker.sync
             )
+
+    async def _ready(self) -> None:
+        logger.info("Server is ready")
 
     def _say_where(self) -> None:
         broker = self.broker

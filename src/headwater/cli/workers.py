@@ -1,0 +1,341 @@
+"""`headwater serve --workers N`: N broker processes behind one port, for more than one core.
+
+    parent ── holds the port, starts the workers, passes signals on; serves nobody
+      ├─ worker 1   clients, streams, the Iggy face, monitoring
+      ├─ worker 2   clients
+      └─ …          each routes to each other over loopback
+
+All listen on the same address (SO_REUSEPORT), and the system deals new connections out. Among themselves they are a cluster
+under a name and a route password made for this run, which are on no command line and in no file. It is said once that the
+server is ready: when every worker knows every other.
+
+A worker that ends by itself is not started again: the others go on, and the exit status says so in the end. When the
+parent is killed, its workers see the end of a pipe and stop. Limits of connections count for each worker.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from headwater import __version__
+from headwater.broker.cluster_options import ClusterOptions
+from headwater.broker.config.draft import ServerConfig
+from headwater.cli.event_loop import loop_factory
+from headwater.cli.go_flags import Value
+from headwater.cli.serve import configure, reopen_log
+from headwater.cli.serving import PROGRAM, Serving
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.net.tcp import reserve
+
+logger = logging.getLogger("headwater")
+
+HOST = "127.0.0.1"
+MOST_WORKERS = 64
+PATIENCE = 30.0  # seconds until the workers must know each other; they need some 10 ms
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """What a worker tells its parent, a line each: where it is once it listens, `meshed`, or why it `failed`."""
+
+    route: int = 0
+    monitor: str = ""
+    ports: dict[str, list[str]] = {}
+    meshed: bool = False
+    failed: str = ""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What turns the configuration of the whole into that of one worker."""
+
+    count: int
+    port: int
+    websocket_port: int
+    name: str
+    password: str
+
+    def config(self, whole: ServerConfig, number: int, routes: tuple[str, ...]) -> ServerConfig:
+        """That of worker `number`, from 1."""
+        first, broker = number == 1, whole.broker
+        cluster = ClusterOptions(
+            name=self.name, host=HOST, username="worker", password=self.password, routes=routes, no_advertise=True
+        )
+        websocket = broker.websocket and replace(broker.websocket, port=self.websocket_port)
+        name = f"{broker.server_name}-{number}" if broker.server_name else ""
+        changed = replace(
+            broker,
+            port=self.port,
+            reuse_port=True,
+            server_name=name,
+            jetstream=broker.jetstream and first,
+            websocket=websocket,
+            cluster=cluster,
+        )
+        monitoring = whole.monitoring if first else None
+        return msgspec.structs.replace(
+            whole, broker=changed, monitoring=monitoring, pid_file=None, ports_file_dir=None, warnings=()
+        )
+
+
+class Worker(Serving):
+    """One of them. It says nothing but warnings, for its parent speaks for all; `lifeline` ends with the parent."""
+
+    def __init__(
+        self, config: ServerConfig, again: "Again", config_file: str, iggy: "Addresses", reports: int, lifeline: int
+    ) -> None:
+        super().__init__(config, again, config_file, iggy)
+        self._reports = reports
+        self._lifeline = lifeline
+        self._others = again.shape.count - 1
+
+    def _greet(self) -> None:
+        if not self.config.logging.debug:
+            logger.setLevel(logging.WARNING)
+        asyncio.get_running_loop().add_reader(self._lifeline, self._orphaned)
+
+    def _orphaned(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._lifeline)
+        self._stop.set()
+
+    async def _ready(self) -> None:
+        """Wait for the others; a signal to stop ends that, too."""
+        cluster = self.broker.cluster
+        if cluster is None:
+            raise AssertionError("a worker was started without its cluster")
+        monitor = f"{self.monitoring.scheme} monitor on {self.monitoring.address}" if self.monitoring else ""
+        ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}
+        send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports))
+        meshed = asyncio.ensure_future(cluster.wait_for_peers(self._others))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait({meshed, stopped}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if meshed.done():
+            send_report(self._reports, Report(meshed=True))
+        elif not stopped.done():
+            raise HeadwaterError(f"the workers did not find each other within {PATIENCE:g} s")
+        for task in (meshed, stopped):
+            task.cancel()
+        await asyncio.gather(meshed, stopped, return_exceptions=True)
+
+
+class Again:
+    """Reads the configuration again for worker `number`, when it is told to reload."""
+
+    def __init__(self, flags: Mapping[str, Value], shape: Shape, number: int, routes: tuple[str, ...]) -> None:
+        self.shape = shape
+        self._flags = dict(flags)
+        self._number = number
+        self._routes = routes
+
+    def __call__(self) -> ServerConfig:
+        return self.shape.config(configure(self._flags), self._number, self._routes)
+
+
+Addresses = Mapping[str, tuple[str, int]]
+
+
+class Workers:
+    """The parent. Raises ConfigError for what cannot be shared, EnvironmentProblem when the port is taken."""
+
+    def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: Addresses) -> None:
+        count = int(flags.get("workers", 1))
+        if not 1 <= count <= MOST_WORKERS:
+            raise ConfigError(f"there cannot be {count} workers", value=count, limit=f"1 to {MOST_WORKERS}")
+        if config.broker.cluster is not None:
+            raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
+        if config.logging.size_limit:
+            raise ConfigError("workers share the log file: none may begin a new one", hint="let logrotate do it")
+        self._config = config
+        self._flags = flags
+        self._iggy = iggy
+        broker = config.broker
+        self._held = [reserve(broker.host, broker.port)]
+        if broker.websocket is not None:
+            self._held.append(reserve(broker.websocket.host or broker.host, broker.websocket.port))
+        ports = [int(held.getsockname()[1]) for held in self._held]
+        token = secrets.token_hex(8)
+        self._shape = Shape(count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32))
+        self._running: dict[int, int] = {}  # process id -> number
+        self._reports: list[IO[bytes]] = []
+        self._lifeline = os.pipe()
+        self._stopping = False
+        self._failed = False
+
+    def run(self) -> int:
+        """Start all, and wait until all have ended; returns the exit status."""
+        self._greet()
+        try:
+            for number in SIGNALS:
+                signal.signal(number, self._pass_on)
+            first = self._start_all()
+            if first is not None:
+                self._say_where(first)
+                with _Files(self._config, first.ports):
+                    logger.info("Server is ready")
+                    self._wait()
+        finally:
+            self._end_all()
+        if self._stopping:
+            logger.info("Server Exiting..")
+        return 1 if self._failed else 0
+
+    def _greet(self) -> None:
+        logger.info("Starting headwater %s, a nats-server, in %d workers", __version__, self._shape.count)
+        if self._config.broker.jetstream:
+            logger.info("Starting JetStream in worker 1: store directory %s", self._config.broker.store_dir)
+        for warning in self._config.warnings:
+            logger.warning("%s", warning)
+
+    def _say_where(self, first: Report) -> None:
+        if first.monitor:
+            logger.info("Starting %s", first.monitor)
+        for url in first.ports.get("websocket", []):
+            logger.info("Listening for websocket clients on %s", url)
+        logger.info("Listening for client connections on %s:%d", self._config.broker.host, self._shape.port)
+
+    # ── starting ──
+
+    def _start_all(self) -> Report | None:
+        """The first has to listen before the others can be told where; None when that was not to be."""
+        first = self._start(1, ()) and self._hear(1)
+        if not first:
+            return None
+        routes = (f"nats-route://{HOST}:{first.route}",)
+        numbers = range(2, self._shape.count + 1)
+        if not all(self._start(number, routes) for number in numbers) or not all(map(self._hear, numbers)):
+            return None
+        return first if all(self._hear(number) for number in range(1, self._shape.count + 1)) else None
+
+    def _start(self, number: int, routes: tuple[str, ...]) -> bool:
+        """Fork worker `number`; False when it is not wanted any more."""
+        if self._stopping:
+            return False
+        reading, writing = os.pipe()
+        sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                status = self._be_worker(number, routes, writing)
+            except Exception:  # a fault of ours; whatever it is, this process must not run on as a second parent
+                logger.exception("worker %d has failed", number)
+            finally:
+                os._exit(status)
+        os.close(writing)
+        self._running[process] = number
+        self._reports.append(open(reading, "rb"))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        return True
+
+    def _be_worker(self, number: int, routes: tuple[str, ...], reports: int) -> int:
+        for trapped in SIGNALS:
+            signal.signal(trapped, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        os.close(self._lifeline[1])
+        for others in self._reports:
+            others.close()
+        again = Again(self._flags, self._shape, number, routes)
+        config = self._shape.config(self._config, number, routes)
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                iggy = self._iggy if number == 1 else {}
+                config_file = str(self._flags.get("config", ""))
+                runner.run(Worker(config, again, config_file, iggy, reports, self._lifeline[0]).run())
+        except HeadwaterError as error:
+            send_report(reports, Report(failed=str(error)))
+            return 1
+        return 0
+
+    def _hear(self, number: int) -> Report | None:
+        """The next report of a worker; None when it failed, or ended."""
+        line = self._reports[number - 1].readline()
+        report = msgspec.json.decode(line, type=Report) if line else Report(failed="it ended")
+        if not report.failed:
+            return report
+        if not self._stopping:
+            self._failed = True
+            logger.critical("worker %d cannot serve: %s", number, report.failed)
+        return None
+
+    # ── until the end ──
+
+    def _pass_on(self, number: int, frame: object) -> None:
+        """A signal for all. Ctrl-C reaches the workers by itself as well, and twice does no harm."""
+        if number in (signal.SIGINT, signal.SIGTERM):
+            self._stopping = True
+            number = signal.SIGTERM
+        elif number == signal.SIGUSR1:
+            with suppress(OSError):
+                reopen_log()
+        elif number == signal.SIGUSR2:
+            self._stopping = True  # lame ducks end by themselves
+        for process in self._running:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def _wait(self) -> None:
+        """Until no worker is left."""
+        while self._running:
+            process, status = os.wait()
+            number = self._running.pop(process, 0)
+            code = os.waitstatus_to_exitcode(status)
+            if number and not self._stopping:
+                self._failed = True
+                logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
+
+    def _end_all(self) -> None:
+        """Whatever happened: no worker stays behind."""
+        for process in self._running:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        self._stopping = self._stopping or bool(self._running)
+        self._wait()
+        for fd in self._lifeline:
+            os.close(fd)
+        for reports in self._reports:
+            reports.close()
+        for held in self._held:
+            held.close()
+
+
+class _Files:
+    """The pid file and the ports file, which name the parent; the latter goes when it ends."""
+
+    def __init__(self, config: ServerConfig, ports: dict[str, list[str]]) -> None:
+        self._pid_file = config.pid_file
+        directory = config.ports_file_dir
+        self._ports_file = directory / f"{PROGRAM}_{os.getpid()}.ports" if directory is not None else None
+        self._ports = ports
+
+    def __enter__(self) -> None:
+        if self._pid_file is not None:
+            _write(self._pid_file, str(os.getpid()).encode())
+        if self._ports_file is not None:
+            _write(self._ports_file, msgspec.json.encode(self._ports))
+
+    def __exit__(self, *_: object) -> None:
+        if self._ports_file is not None:
+            self._ports_file.unlink(missing_ok=True)
+
+
+def send_report(fd: int, report: Report) -> None:
+    """Tell the parent; one that is gone does not hear it."""
+    with suppress(BrokenPipeError):
+        os.write(fd, msgspec.json.encode(report) + b"\n")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}", value=path) from error

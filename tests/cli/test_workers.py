@@ -1,0 +1,171 @@
+"""`headwater serve --workers`: one port, several processes, one server to its clients."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
+from support.raw_wire import RawLink
+
+Process = subprocess.Popen[str]
+
+
+@contextmanager
+def started(*flags: str) -> Iterator[Process]:
+    command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ready(process: Process) -> tuple[int, list[str]]:
+    """The port, and all that was said until the server was ready."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.endswith("Server is ready\n"):
+            (address,) = [line for line in said if "Listening for client connections on 127.0.0.1:" in line]
+            return int(address.rpartition(":")[2]), said
+    raise AssertionError("".join(said))
+
+
+def children(process: int) -> list[int]:
+    """The workers, in the order in which they were started."""
+    return sorted(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+
+
+@asynccontextmanager
+async def one_client_at_each(port: int, workers: int) -> AsyncIterator[list[Client]]:
+    """The system deals connections out by a hash of their ports, so there are as many tries as it takes."""
+    async with AsyncExitStack() as stack:
+        found: dict[str, Client] = {}
+        for _ in range(200):
+            client = await stack.enter_async_context(await nats.connect(f"nats://127.0.0.1:{port}"))
+            found.setdefault(str(client._server_info["server_id"]), client)
+            if len(found) == workers:
+                break
+        assert len(found) == workers
+        yield list(found.values())
+
+
+async def until_answered(client: Client, subject: str) -> bytes:
+    """The answer, as soon as the interest of who answers has reached `client`'s worker."""
+    while True:
+        try:
+            return (await client.request(subject, b"", timeout=10)).data
+        except NoRespondersError:
+            await asyncio.sleep(0.005)
+
+
+def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path: Path) -> None:
+    async def exchange(port: int) -> None:
+        async with asyncio.timeout(60), one_client_at_each(port, 3) as clients:
+            got: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
+            for at, client in enumerate(clients):
+
+                async def take(message: Msg, at: int = at) -> None:
+                    await got.put((at, message.data))
+
+                async def answer(message: Msg, at: int = at) -> None:
+                    await message.respond(b"%d" % at)
+
+                await client.subscribe("all", cb=take)
+                await client.subscribe("one", "group", cb=take)
+                await client.subscribe(f"ask.{at}", cb=answer)
+                await client.flush()
+            for client in clients:
+                answers = [await until_answered(client, f"ask.{at}") for at in range(3)]
+                assert answers == [b"0", b"1", b"2"]
+            for number, client in enumerate(clients):
+                await client.publish("all", b"all %d" % number)
+                await client.publish("one", b"one %d" % number)
+                await client.flush()
+            heard = [await got.get() for _ in range(12)]
+            assert sorted(each for each in heard if each[1].startswith(b"all")) == [
+                (at, b"all %d" % number) for at in range(3) for number in range(3)
+            ]
+            assert sorted(data for _, data in heard if data.startswith(b"one")) == [b"one 0", b"one 1", b"one 2"]
+            streams = [client.jetstream() for client in clients]
+            await streams[1].add_stream(name="S", subjects=["s.>"])
+            assert [(await stream.publish("s.a", b"kept")).seq for stream in streams] == [1, 2, 3]
+
+    with started("--workers", "3", "-js", "-sd", str(tmp_path / "js"), "--pid", str(tmp_path / "pid")) as process:
+        port, said = ready(process)
+        assert all("[INF]" in line for line in said)
+        assert (tmp_path / "pid").read_text() == str(process.pid)
+        workers = children(process.pid)
+        assert len(workers) == 3
+        asyncio.run(exchange(port))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert [worker for worker in workers if Path(f"/proc/{worker}").exists()] == []
+
+
+def test_the_others_go_on_without_a_worker_that_was_killed_and_the_status_tells() -> None:
+    with started("--workers", "2") as process:
+        port, _ = ready(process)
+        os.kill(children(process.pid)[1], signal.SIGKILL)
+        assert process.stderr is not None
+        assert process.stderr.readline().endswith("worker 2 ended with status -9; 1 go on\n")
+        with RawLink(port) as link:
+            assert link.greeting.startswith(b"INFO ")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 1
+
+
+def test_workers_do_not_outlive_a_parent_that_was_killed() -> None:
+    with started("--workers", "2") as process:
+        ready(process)
+        assert process.stderr is not None
+        process.kill()
+        process.stderr.read()  # ends when the last of them has closed it
+
+
+def test_the_ports_file_names_the_shared_port_and_monitoring_and_goes_in_the_end(tmp_path: Path) -> None:
+    with started("--workers", "2", "-m", "-1", "--ports_file_dir", str(tmp_path)) as process:
+        port, said = ready(process)
+        assert len([line for line in said if "http monitor on" in line]) == 1
+        (path,) = tmp_path.iterdir()
+        ports = json.loads(path.read_text())
+        assert ports["nats"] == [f"nats://127.0.0.1:{port}"]
+        assert set(ports) == {"nats", "monitoring"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (("--workers", "0"), "there cannot be 0 workers"),
+        (("--workers", "2", "--cluster", "nats://127.0.0.1:-1"), "workers are a cluster of their own"),
+        (("--workers", "2", "--log_size_limit", "1000"), "workers share the log file"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(flags: tuple[str, ...], complaint: str) -> None:
+    with started(*flags) as process:
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert complaint in said
+
+
+def test_a_port_that_other_workers_share_already_is_taken() -> None:
+    with started("--workers", "2") as process:
+        port, _ = ready(process)
+        with started("--workers", "2", "-p", str(port)) as second:
+            _, said = second.communicate(timeout=20)
+        assert second.returncode == 1
+        assert f"Error listening on port: 127.0.0.1:{port}" in said
