@@ -174,6 +174,31 @@ def test_a_user_may_do_what_was_granted_and_no_more(tmp_path: Path) -> None:
     serving(tmp_path, work)
 
 
+def test_a_repeated_id_is_stored_once_also_after_a_restart(tmp_path: Path) -> None:
+    wanted = IggyOptions(tcp=("127.0.0.1", 0), service=ServiceOptions(unique_ids_seconds=600))
+
+    async def main() -> None:
+        async with asyncio.timeout(60):
+            async with Iggy(wanted, tmp_path) as iggy, await connect(url(iggy)) as client:
+                await client.create_stream("s")
+                await client.create_topic("s", "t")
+                batch = [Message(b"a", id=1), Message(b"b", TypedHeaders({"k": "v"}), id=2), Message(b"c")]
+                assert (await client.send("s", "t", batch, 0)).base_offset == 0
+                assert (await client.send("s", "t", batch[:2], 0)).base_offset == 0
+                sent = await client.send(
+                    "s", "t", [batch[0], Message(b"d", TypedHeaders({"k": "d"}), id=3), batch[2]], 0
+                )
+                assert sent.base_offset == 3
+            async with Iggy(wanted, tmp_path) as iggy, await connect(url(iggy)) as client:
+                await client.send("s", "t", [Message(b"d again", id=3), Message(b"e", id=4), Message(b"e", id=4)], 0)
+                found = await client.poll("s", "t", strategy=PollingStrategy.first())
+        shown = [(message.offset, message.payload, message.id) for message in found]
+        assert shown == [(0, b"a", 1), (1, b"b", 2), (2, b"c", 0), (3, b"d", 3), (4, b"c", 0), (5, b"e", 4)]
+        assert found[3].headers == TypedHeaders({"k": "d"})
+
+    asyncio.run(main())
+
+
 class FullDisk(OsFiles):
     """No room for documents, when told so."""
 

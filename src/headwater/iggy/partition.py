@@ -15,10 +15,11 @@ from headwater.iggy.batches import Part, build_stored, cut, seal
 from headwater.iggy.committer import Committer
 from headwater.iggy.error_numbers import refusal
 from headwater.iggy.identifiers import PollingStrategy, StrategyKind
+from headwater.iggy.unique_ids import UniqueIds
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
-from headwater.streams.iggy_batch import stamp
+from headwater.streams.iggy_batch import CHECKSUM_SIZE, stamp
 from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
 from headwater.streams.log import Log, StoredBatch, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
@@ -51,6 +52,7 @@ class Partition:
         self.log = log
         self.executor = executor
         self.committer = Committer(log, executor)
+        self.unique: UniqueIds | None = None
 
     @property
     def current_offset(self) -> int:
@@ -68,6 +70,21 @@ class Partition:
         if self.committer.full:
             raise refusal("cannot_append_message", "the disk does not keep up: try again later")
         base_offset = self.log.next_offset
+        if self.unique is not None:
+            unique = self.unique
+            admitted = unique.admit(bytes(memoryview(buffer)[at:end]), base_offset, now_us)
+            if admitted.batch is None:
+                self.committer.add(done)
+                return admitted.original
+            if admitted.batch:
+                buffer, at, end, checksums = admitted.batch, 0, len(admitted.batch), admitted.checksums
+                count = len(checksums) // CHECKSUM_SIZE
+            answer, ids = done, admitted.ids
+
+            def done(error: StorageError | None) -> None:
+                unique.forget(ids, error)
+                answer(error)
+
         stamp(buffer, at, shown_id, base_offset, now_us)
         seal(buffer, at, checksums)
         self.log.stage_iggy(bytes(memoryview(buffer)[at:end]), count, now_us * NANOSECONDS)

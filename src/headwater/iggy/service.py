@@ -31,6 +31,7 @@ from headwater.iggy.partition import Partition
 from headwater.iggy.permissions import ALL, NONE, check
 from headwater.iggy.store import Store
 from headwater.iggy.topics import OffsetSaver, Topic
+from headwater.iggy.unique_ids import UniqueIds
 from headwater.iggy.upkeep import Housekeeper
 from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log
@@ -65,13 +66,14 @@ class Client:
 class ServiceOptions:
     """`sync`: when a send is acknowledged (LogOptions.sync). `verify`: recompute the checksum of every message that
     comes in. `root_password`: of the first user, made when there is none. `housekeeping`: seconds between two looks at
-    what is too old or too much."""
+    what is too old or too much. `unique_ids_seconds`: for how long a message id is stored once; 0: as often as it comes."""
 
     sync: SyncPolicy = "always"
     verify: bool = False
     root_user: str = credentials.ROOT
     root_password: str = credentials.ROOT
     housekeeping: float = 5.0
+    unique_ids_seconds: float = 0.0
 
 
 Handler = Callable[["Service", Client, Any], Any]
@@ -187,10 +189,15 @@ class Service:
         return LogOptions(sync=self.options.sync, segment_bytes=size, cache_bytes=CACHE_BYTES)
 
     def _partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
-        return [
+        made = [
             Partition(uid, first + place, entry.created, log, self.writers)
             for place, (uid, log) in enumerate(zip(entry.partitions[first:], logs, strict=True))
         ]
+        window_ns = int(self.options.unique_ids_seconds * 1e9)
+        if window_ns:
+            for partition in made:
+                partition.unique = UniqueIds(partition.log, window_ns, self.clock_us() * 1000)
+        return made
 
     async def stop(self) -> None:
         """Write what is staged, save what is committed, release the files. Safe to call again."""
