@@ -247,3 +247,22 @@ def test_what_waits_when_a_link_closes_is_written_first() -> None:
         assert server.received == said
 
     run(conversation)
+
+
+def test_large_pieces_and_small_ones_arrive_in_order_however_much_the_kernel_takes() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        expected = b""
+        for number in range(12):
+            pieces = [b"head %d " % number, b"", bytes([number]) * 700_000, b" tail"]
+            link.send(pieces)
+            link.send([b"small"])
+            expected += b"".join(pieces) + b"small"
+            assert link.sent + link.pending == len(expected)
+        server_link.resume_reading()
+        while len(server.received) < len(expected):
+            server.got.clear()
+            await server.got.wait()
+        assert server.received == expected
+
+    run(conversation)

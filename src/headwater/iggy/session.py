@@ -132,8 +132,7 @@ class Session:
         while answers and answers[0].pieces is not None:
             ready = answers.popleft().pieces
             if link is not None and ready is not None:
-                for piece in ready:
-                    link.output.append(piece)
+                link.send(ready)
         if link is None or self._talk is None:
             return
         if link.pending > MAX_PENDING:

@@ -21,6 +21,8 @@ import logging
 import os
 import sys
 import weakref
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol, cast
 
 from headwater.errors import TransportError
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
 LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
+LARGE_BYTES = 1 << 16  # from here on a copy costs more than a write of its own
+MAX_PIECES = 1024  # buffers that one writev takes (IOV_MAX)
 LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
 LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
 WIRE_BYTES = 1 << 16  # one read when there is a layer
@@ -198,6 +202,25 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._loop.remove_writer(self._watched)
             os.close(self._watched)
             self._watched = -1
+
+    def send(self, pieces: Sequence[bytes]) -> None:
+        """Write large pieces now, without a copy of what the kernel takes at once; the rest waits in `output`, behind
+        what is there already."""
+        written = 0
+        transport = self._transport
+        if transport is not None and self._descriptor >= 0 and not (self.output.size or self._paused or self.closing):
+            if sum(map(len, pieces)) >= LARGE_BYTES and transport.get_write_buffer_size() == 0:
+                with suppress(OSError):  # not now, or never again: the transport will tell
+                    written = os.writev(self._descriptor, pieces[:MAX_PIECES])
+                self._handed += written
+        for piece in pieces:
+            if written >= len(piece):
+                written -= len(piece)
+            else:
+                self.output.append(piece[written:] if written else piece)
+                written = 0
+        if self.output.size:
+            self.flush_soon()
 
     async def drained(self) -> None:
         """Wait until few bytes wait for the peer. Raises ConnectionError when the link is lost meanwhile."""
