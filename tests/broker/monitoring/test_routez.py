@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 from support.clusters import route_url, until
 from support.monitored import ask, monitored
@@ -12,6 +13,7 @@ from support.nats_server import start_nats_server
 
 from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.monitoring.routez import OMITTED
+from headwater.broker.options import SubjectRules
 
 LATER = {"rtt": "known after the first ping"}
 VARZ_OMITTED = {"write_timeout": "a route that takes nothing within write_deadline is closed"}
@@ -51,6 +53,35 @@ async def ours() -> tuple[dict[str, Any], dict[str, Any]]:
             for path in ("/varz", "/routez", "/metrics"):
                 assert b"hunter2" not in (await second.ask(path)).body
             return page, (await first.ask("/varz")).document["cluster"]
+
+
+def test_what_peers_want_is_counted_and_on_request_listed_beside_the_rules() -> None:
+    async def look() -> None:
+        options = ClusterOptions(name="hw", host="127.0.0.1", exports=SubjectRules(allow=("a.>",)))
+        async with monitored(cluster=options) as first:
+            other = ClusterOptions(
+                name="hw", host="127.0.0.1", routes=(route_url(first.broker),), imports=SubjectRules(deny=("x",))
+            )
+            async with monitored(cluster=other) as second, await nats.connect(second.broker.url) as client:
+                for subject, queue in (("a.b", ""), ("a.b", "q"), ("a.c", ""), ("a.c", ""), ("not.exported", "")):
+                    await client.subscribe(subject, queue)
+                await client.flush()
+                cluster = first.broker.cluster
+                assert cluster is not None
+                await until(
+                    lambda: any(len(cluster.wants_of(route)) == 3 for _, route in cluster.routes()), "the interest"
+                )
+                page = (await first.ask("/routez?subs=1")).document
+                (route,) = page["routes"]
+                assert route["subscriptions"] == 3
+                assert sorted(route["subscriptions_list"]) == ["a.b", "a.b", "a.c"]
+                assert (page["export"], route["import"]) == ({"allow": ["a.>"]}, {"deny": ["x"]})
+                (route,) = (await first.ask("/routez")).document["routes"]
+                assert "subscriptions_list" not in route
+                page = (await second.ask("/routez")).document
+                assert (page["import"], page["routes"][0]["export"]) == ({"deny": ["x"]}, {"allow": ["a.>"]})
+
+    asyncio.run(look())
 
 
 @pytest.mark.interop

@@ -118,6 +118,10 @@ class Forwarding:
         if outlet is not None:
             self._known.get(outlet, {}).pop((b"", subscription.sid), None)
 
+    def wants_of(self, outlet: Outlet) -> list[bytes]:
+        """The subject of each entry that one peer has announced; of v2 a line each for subject and group."""
+        return [entries[0].subject for entries in self._known.get(outlet, {}).values()]
+
     def peers_want(self) -> list[tuple[bytes, bytes, int]]:
         """Every (subject, queue, number) that peers have announced, sorted: of a group its members, else the peers."""
         members: dict[tuple[bytes, bytes], int] = {}

@@ -106,6 +106,7 @@ class Peer:
     ours: bool = False  # it is a Headwater broker too
     dialled: bool = False
     leaving: bool = False  # lame duck
+    imports: SubjectLists | None = None  # which subscriptions of its clients it tells us of
     exports: SubjectLists | None = None  # which subscriptions of ours it accepts
 
 
@@ -376,6 +377,7 @@ class Mesh:
             ours=bool(info.headwater),
             dialled=bool(state.dialled),
             leaving=info.ldm,
+            imports=info.imports,
             exports=info.exports,
         )
         state.peer = peer

@@ -198,6 +198,13 @@ class Cluster:
         """Every peer with its connection."""
         return [(peer, self._routes[peer.link]) for peer in self.peers if peer.link in self._routes]
 
+    def wants_of(self, route: Route) -> list[bytes]:
+        """The subjects that a peer wants, in all accounts."""
+        outlet = route.outlet
+        if outlet is None:
+            return []
+        return [subject for space in self._spaces.values() for subject in space.forwarding.wants_of(outlet)]
+
     def space(self, account: str) -> Space:
         """One account's part. Raises KeyError."""
         return self._spaces[account.encode()]

@@ -4,19 +4,22 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.timestamps import format_duration, format_time
+from headwater.broker.monitoring.http import Parameters
 from headwater.broker.monitoring.ledger import Document
+from headwater.broker.monitoring.parameters import switch
 from headwater.broker.monitoring.view import View
 
 if TYPE_CHECKING:
     from headwater.broker.cluster.mesh import Peer
     from headwater.broker.cluster.route import Route
+    from headwater.broker.cluster.service import Cluster
+    from headwater.wire.route_lines import RouteInfo
 
 OMITTED = {
     "routes.start": "when a route began is in the log",
     "routes.last_activity": "each route is pinged all the time; rtt says how it is",
     "routes.uptime": "when a route began is in the log",
     "routes.idle": "as above",
-    "routes.subscriptions_list": "what a peer wants is counted, not listed",
     "routes.account": "one route carries all accounts",
     "routes.compression": "routes are not compressed",
 }
@@ -24,10 +27,11 @@ OMITTED = {
 _NS = 1_000_000_000
 
 
-def routez(view: View) -> Document:
-    """The answer."""
+def routez(view: View, parameters: Parameters) -> Document:
+    """The answer; with `subs` what each peer wants is listed. Raises ConfigError for parameters that mean nothing."""
+    listed = switch(parameters, "subs")
     cluster = view.broker.cluster
-    routes = [_route(peer, route) for peer, route in cluster.routes()] if cluster is not None else []
+    routes = [_route(cluster, peer, route, listed) for peer, route in cluster.routes()] if cluster is not None else []
     document: Document = {
         "server_id": view.broker.server_id,
         "server_name": view.broker.options.server_name or view.broker.server_id,
@@ -35,16 +39,20 @@ def routez(view: View) -> Document:
         "num_routes": len(routes),
         "routes": routes,
     }
-    options = view.broker.options.cluster
-    if options is not None and options.imports is not None:
-        document["import"] = {"allow": options.imports.allow, "deny": options.imports.deny}
-    if options is not None and options.exports is not None:
-        document["export"] = {"allow": options.exports.allow, "deny": options.exports.deny}
+    if cluster is not None and cluster.mesh is not None:
+        document |= _permissions(cluster.mesh.info)
     return document
 
 
-def _route(peer: "Peer", route: "Route") -> Document:
+def _permissions(who: "RouteInfo | Peer") -> Document:
+    """`import` and `export` of a broker, where it has such rules."""
+    rules = {"import": who.imports, "export": who.exports}
+    return {name: lists for name, lists in rules.items() if lists is not None}
+
+
+def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Document:
     link, outlet = route.link, route.outlet
+    wanted = cluster.wants_of(route)
     host, _, port = (link.peer if link is not None else "").rpartition(":")
     document: Document = {
         "rid": route.number,
@@ -59,8 +67,11 @@ def _route(peer: "Peer", route: "Route") -> Document:
         "in_bytes": route.in_bytes,
         "out_msgs": outlet.out_messages if outlet is not None else 0,
         "out_bytes": outlet.out_bytes if outlet is not None else 0,
-        "subscriptions": len(outlet.subscriptions) if outlet is not None else 0,
+        "subscriptions": len(wanted),
     }
+    document |= _permissions(peer)
+    if listed and wanted:
+        document["subscriptions_list"] = [subject.decode("utf-8", "replace") for subject in wanted]
     if route.round_trip:
         document["rtt"] = format_duration(int(route.round_trip * 1e9) // 1000 * 1000)
     return document

@@ -44,7 +44,7 @@ PAGES: dict[str, tuple[str, Page]] = {
     "/accstatz": ("Account Stats", lambda view, asked: (200, accstatz(view, asked))),
     "/subsz": ("Subscriptions", lambda view, asked: (200, subsz(view, asked))),
     "/subscriptionsz": ("", lambda view, asked: (200, subsz(view, asked))),
-    "/routez": ("Routes", lambda view, asked: (200, routez(view))),
+    "/routez": ("Routes", lambda view, asked: (200, routez(view, asked))),
     "/leafz": ("LeafNodes", lambda view, asked: (200, leafz(view))),
     "/gatewayz": ("Gateways", lambda view, asked: (200, gatewayz(view))),
     "/healthz": ("Health Probe", lambda view, asked: healthz(view, asked)),
