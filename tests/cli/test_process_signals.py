@@ -29,6 +29,13 @@ def test_servers_are_told_by_their_command_lines(tmp_path: Path) -> None:
     assert running(process_list(tmp_path, lines)) == [10, 11]
 
 
+def test_workers_are_one_server_with_their_parent(tmp_path: Path) -> None:
+    processes = process_list(tmp_path, dict.fromkeys((20, 21, 22, 30), "headwater serve --workers 2"))
+    for worker, parent in {20: 1, 21: 20, 22: 20, 30: 1}.items():
+        (tmp_path / str(worker) / "stat").write_text(f"{worker} (odd) name) S {parent} 20 20 0")
+    assert running(processes) == [20, 30]
+
+
 @pytest.mark.parametrize(
     ("request_", "error", "reason"),
     [

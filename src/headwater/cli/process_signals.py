@@ -33,8 +33,11 @@ def send(request: str, processes: Path = Path("/proc")) -> None:
 
 
 def running(processes: Path) -> list[int]:
-    """The ids of all `headwater serve` processes but this one, by what /proc says of their command lines."""
-    found = []
+    """The ids of all `headwater serve` processes but this one, by what /proc says of their command lines.
+
+    Those that another one has started (`--workers`) hear of a signal from it.
+    """
+    found: dict[int, int] = {}  # and their parents
     for entry in processes.glob("[0-9]*/cmdline"):
         try:
             words = entry.read_bytes().decode(errors="replace").split("\0")
@@ -42,8 +45,16 @@ def running(processes: Path) -> list[int]:
             continue  # it has ended meanwhile
         serves = any(Path(before).name == "headwater" and word == "serve" for before, word in pairwise(words))
         if serves and not any(word.lstrip("-").startswith(("signal", "sl")) for word in words):
-            found.append(int(entry.parent.name))
-    return sorted(found)
+            found[int(entry.parent.name)] = _parent_of(entry.parent)
+    return sorted(process for process, parent in found.items() if parent not in found)
+
+
+def _parent_of(process: Path) -> int:
+    """0 when it has ended meanwhile. The name of the program comes in brackets, and may hold anything."""
+    try:
+        return int((process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _named(who: str) -> int:
