@@ -1,4 +1,5 @@
-"""The peer of bench_spark.py: what one writes today, a Spark data source over nats-py that yields a tuple per message.
+"""The peers of bench_spark.py: what one writes today, a Spark data source over nats-py that yields a tuple per message, and
+a sink that awaits the acknowledgement of each row.
 
 It is no straw man: pull consumer without acknowledgements, 1,000 messages a fetch, the same ranges and partitions as
 ours, one connection per partition. nats-py keeps only the last value of a repeated header; here no header repeats.
@@ -11,7 +12,8 @@ from itertools import pairwise
 import nats
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql import Row as SparkRow
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 FETCH = 1000
@@ -38,6 +40,9 @@ class RowSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return RowReader(self._options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return RowWriter(self._options)
 
 
 class RowReader(DataSourceReader):
@@ -73,3 +78,22 @@ class RowReader(DataSourceReader):
                 position = metadata.sequence.stream + 1
                 headers = {name: [value] for name, value in (message.headers or {}).items()}
                 yield stream, message.subject, position - 1, metadata.timestamp, headers, message.data
+
+
+class RowWriter(DataSourceWriter):
+    """Publishes `data` to `subject` with `headers` and a message id, and waits for the stream to say that it has it."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
+        asyncio.run(self._write(iterator))
+        return WriterCommitMessage()
+
+    async def _write(self, rows: Iterator[SparkRow]) -> None:
+        client = await nats.connect(self._options["servers"])
+        jetstream = client.jetstream()
+        for row in rows:
+            headers = {"Nats-Msg-Id": row["msg_id"], "ce-type": row["headers"]["ce-type"]}
+            await jetstream.publish(row["subject"], row["data"], headers=headers, timeout=TIMEOUT)
+        await client.close()
