@@ -19,7 +19,7 @@ from headwater.client.connection_ops import BytesLike, Sender
 from headwater.client.connector import Connector
 from headwater.client.contexts import find_options
 from headwater.client.events import EventCallback, Events, EventStream
-from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, attribute
+from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, install
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.requests import Requests, new_inbox
 from headwater.client.server_url import parse_server_urls
@@ -186,8 +186,9 @@ class Client(Sender):
         closed.add_done_callback(tell)
         return forget
 
-    def __getattr__(self, name: str) -> Any:
-        return attribute(self, name, CLIENT, CLIENT_ADVICE)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     async def __aenter__(self) -> Self:
         return self
@@ -200,6 +201,9 @@ class Client(Sender):
                 await self._connection.flush(10.0)
         finally:
             await self.close()
+
+
+install(Client, CLIENT, CLIENT_ADVICE)
 
 
 async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:

@@ -20,7 +20,7 @@ from headwater.client.jetstream_types import (
     StreamInfo,
     decode_answer,
 )
-from headwater.client.nats_py_names import JETSTREAM_ADVICE, attribute
+from headwater.client.nats_py_names import JETSTREAM_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
 from headwater.client.pull import PullConsumer
@@ -302,8 +302,9 @@ class JetStream:
 
         return await ObjectStore.bind(self, bucket)
 
-    def __getattr__(self, name: str) -> Any:
-        return attribute(self, name, {}, JETSTREAM_ADVICE)
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     # ── for the modules beside this one ──
 
@@ -359,6 +360,8 @@ class JetStream:
             time=headers.first(NatsHeader.TIME_STAMP),
         )
 
+
+install(JetStream, {}, JETSTREAM_ADVICE)
 
 _DIRECT_HEADERS = frozenset(
     {NatsHeader.STREAM, NatsHeader.SUBJECT, NatsHeader.SEQUENCE, NatsHeader.TIME_STAMP, NatsHeader.NUM_PENDING}

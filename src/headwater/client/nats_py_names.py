@@ -146,10 +146,20 @@ def _dispatch(callbacks: dict[str, Callable[..., object]], other: object) -> Cal
     return happened
 
 
-def attribute(owner: object, name: str, aliases: dict[str, Callable[[Any], Any]], advice: dict[str, str]) -> Any:
-    """For `__getattr__`: the attribute of nats-py's name. Raises AttributeError, with advice where there is some."""
-    if name in aliases:
-        return aliases[name](owner)
-    kind = type(owner).__name__
-    hint = f"; nats-py's {name!r} is here: {advice[name]}" if name in advice else ""
-    raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+def install(kind: type, aliases: dict[str, Callable[[Any], Any]], advice: dict[str, str]) -> None:
+    """Give `kind` nats-py's names as properties; those of `advice` raise AttributeError with it.
+
+    Not by `__getattr__`: that would make every attribute of the class, `publish` above all, a slow one.
+    """
+    for name, find in aliases.items():
+        setattr(kind, name, property(find))
+    for name, way in advice.items():
+        if not hasattr(kind, name):
+            setattr(kind, name, property(_refusal(kind.__name__, name, way)))
+
+
+def _refusal(kind: str, name: str, way: str) -> Callable[[Any], Any]:
+    def refuse(owner: Any) -> Any:
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}; nats-py's {name!r} is here: {way}")
+
+    return refuse

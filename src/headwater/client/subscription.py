@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headwater.client.awaitables import NOTHING, Bell
 from headwater.client.message_queue import MessageQueue
-from headwater.client.nats_py_names import SUBSCRIPTION, attribute
+from headwater.client.nats_py_names import SUBSCRIPTION, install
 from headwater.errors import ConnectionClosed, EnvironmentProblem, HeadwaterError, LocalProtocolError, RequestTimeout
 from headwater.model.message import Message
 from headwater.wire.columns import MAX_SIZE
@@ -150,8 +150,9 @@ class Subscription(MessageQueue):
         if not self.ended:
             await self._connection.drain(timeout, [self])
 
-    def __getattr__(self, name: str) -> Any:
-        return attribute(self, name, SUBSCRIPTION, {})
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     # ── for the connection ──
 
@@ -210,3 +211,6 @@ class Subscription(MessageQueue):
             self._connection.report(error)  # something that the callback awaited was cancelled, not the callback
         except Exception as error:  # noqa: BLE001 - whatever the program's callback raises is the program's to hear
             self._connection.report(error)
+
+
+install(Subscription, SUBSCRIPTION, {})
