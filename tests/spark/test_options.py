@@ -53,6 +53,7 @@ def test_every_option_is_understood() -> None:
         "decode": "cloudevents",
         "fetchBatch": "100",
         "readTimeout": "2.5s",
+        "pushdown": "true",
     }
     assert set(values) == set(NAMES) - set(SERVER_NAMES)
     options = parse_options({name: value for name, value in values.items() if value})
@@ -61,6 +62,7 @@ def test_every_option_is_understood() -> None:
     assert (options.max_offsets_per_trigger, options.max_bytes_per_trigger) == (1, 64 << 20)
     assert (options.min_partitions, options.fetch_batch, options.read_timeout) == (2, 100, 2.5)
     assert options.timestamp_ns
+    assert options.pushdown
     assert options.decode == "cloudevents"
 
 

@@ -40,6 +40,7 @@ NAMES = (
     "decode",
     "fetchBatch",
     "readTimeout",
+    "pushdown",
     *SERVER_NAMES,
 )
 
@@ -62,6 +63,7 @@ class SourceOptions:
     decode: Decode = "none"
     fetch_batch: int = FETCH_BATCH
     read_timeout: float = READ_TIMEOUT
+    pushdown: bool = False
 
     @property
     def stream(self) -> str:
@@ -116,6 +118,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         decode=cast("Decode", parsed(options, "decode", one_of("none", "cloudevents"), "none")),
         fetch_batch=parsed(options, "fetchBatch", count, FETCH_BATCH),
         read_timeout=parsed(options, "readTimeout", seconds, READ_TIMEOUT),
+        pushdown=parsed(options, "pushdown", truth, False),
     )
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from pyspark.sql.types import StructType
 
 from headwater.spark.options import SourceOptions, parse_options
+from headwater.spark.pushdown import chosen_reader
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
 from headwater.spark.sink import BatchSink, StreamSink, prepared
@@ -29,7 +30,7 @@ class JetStreamSource:
         return source_schema(self._options)
 
     def reader(self, schema: StructType) -> JetStreamBatchReader:
-        return JetStreamBatchReader(self._options, schema)
+        return chosen_reader(self._options)(self._options, schema)
 
     def stream_reader(self, schema: StructType) -> JetStreamStreamReader:
         return JetStreamStreamReader(self._options, schema)
