@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -224,9 +225,8 @@ def resident() -> int:
 def test_a_lame_duck_tells_its_clients_takes_no_new_ones_and_ends(kind: str, tmp_path: Path) -> None:
     config = tmp_path / "server.conf"
     config.write_text('lame_duck_duration: "30s"\nlame_duck_grace_period: "300ms"\n')
-    start = start_nats_server if kind == "nats-server" else start_headwater
-    extra = {"jetstream": False} if kind == "nats-server" else {}
-    with start(tmp_path, "-c", str(config), **extra) as server:
+    start = partial(start_nats_server, jetstream=False) if kind == "nats-server" else start_headwater
+    with start(tmp_path, "-c", str(config)) as server:
         with RawLink(server.port) as newer, dial(server.port) as older:
             newer.say(connect_op(protocol=1) + b"PING\r\n")
             newer.hear_line()
