@@ -325,6 +325,9 @@ def test_pages_of_other_origins_can_be_kept_out(
         assert link.response.startswith(b"HTTP/1.1 101" if allowed else b"HTTP/1.1 403")
 
 
+@pytest.mark.filterwarnings(
+    "ignore:parameter 'timeout' of type 'float' is deprecated:DeprecationWarning"
+)  # nats-py's call
 @pytest.mark.parametrize("config", [PLAIN, COMPRESSED])
 def test_nats_py_connects_through_it(kind: str, shelf: ServerShelf, config: str) -> None:
     server = shelf.get(kind, config)
