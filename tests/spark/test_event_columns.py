@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,8 @@ def stated_by_reference(block: bytes, payload: bytes) -> dict[str, Any]:
     row |= {f"ce_{name}": event.attributes.get(name) for name in SLOTS if name != "time"}
     row["ce_time_raw"] = event.time_text
     try:
-        row["ce_time"] = event.time
-    except CloudEventError:
+        row["ce_time"] = event.time.astimezone(UTC) if event.time is not None else None
+    except (CloudEventError, OverflowError):
         row["ce_time"] = None
     row["ce_extensions"] = [(name, canonical_string(name, value)) for name, value in event.extensions.items()]
     row["ce_data"] = None if event.kind is DataKind.ABSENT else event.payload
@@ -147,6 +148,12 @@ def test_any_headers_are_read_as_the_reference_reads_them(
 ) -> None:
     clean = [(name, value.replace("\r", "").replace("\n", "")) for name, value in pairs]
     check([(block_of((BASE if with_base else []) + clean), payload)])
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_instant_that_its_zone_carries_out_of_all_years_is_null_and_its_text_stays(text: str) -> None:
+    row = decoded_rows([(PLAIN[:-2] + f"ce-time: {text}\r\n\r\n".encode(), b"")])[0][0]
+    assert (row["ce_time"], row["ce_time_raw"], row["ce_error"]) == (None, text, None)
 
 
 @given(members, st.booleans(), st.sampled_from([(",", ":"), (" ,\n", "\t: ")]), st.booleans())

@@ -621,6 +621,7 @@ def _micros(event: CloudEvent) -> int:
     """Microseconds since 1970; `NO_INSTANT` for no time, and for one that no datetime holds."""
     try:
         instant = event.time
-        return NO_INSTANT if instant is None else (instant - EPOCH) // MICROSECOND
+        # Its zone can carry it out of the years 1 to 9999: Spark would hold that, and Python could not collect it.
+        return NO_INSTANT if instant is None else (instant.astimezone(UTC) - EPOCH) // MICROSECOND
     except (CloudEventError, OverflowError):
         return NO_INSTANT
