@@ -4,8 +4,8 @@ import asyncio
 import secrets
 
 import nats
-from nats.aio.msg import Msg
 import nats.aio.msg
+from nats.aio.msg import Msg
 from support.both_servers import Serve
 from support.scripted_server import finish
 
