@@ -220,16 +220,16 @@ async def natsrpy_client(spec: Spec) -> Outcome:
         outcome = await _ask(spec, lambda: client.request(SUBJECT, PAYLOAD, timeout=TIMEOUT))
     else:
         listening: Any = client.subscribe(SUBJECT)
-        subscription = await listening
-        await client.flush()
-        say_ready()
-        watch, count = Stopwatch(), 0
-        async for _ in subscription:
-            count += 1
-            if count == 1:
-                watch = Stopwatch()
-            if count == spec.messages:
-                break
+        async with listening as subscription:
+            await client.flush()
+            say_ready()
+            watch, count = Stopwatch(), 0
+            async for _ in subscription:
+                count += 1
+                if count == 1:
+                    watch = Stopwatch()
+                if count == spec.messages:
+                    break
         outcome = _checked(watch, spec, count * len(PAYLOAD))
     await client.shutdown()
     return outcome
