@@ -11,10 +11,15 @@ import binascii
 from typing import Any
 
 from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.model.nkey import NkeyKind, encode_nkey
 
 _SEED_PREFIX = 18 << 3
-_KINDS = {0: "an account", 2 << 3: "a cluster", 13 << 3: "a server", 14 << 3: "an operator"}
-_USER_KIND = 20 << 3
+_KINDS: dict[int, str] = {
+    NkeyKind.ACCOUNT: "an account",
+    NkeyKind.CLUSTER: "a cluster",
+    NkeyKind.SERVER: "a server",
+    NkeyKind.OPERATOR: "an operator",
+}
 _SEED_BYTES = 2 + 32 + 2
 
 
@@ -27,10 +32,6 @@ def _decode(text: str) -> bytes:
     if len(raw) < 3 or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
         raise ConfigError("the checksum of the nkey seed is wrong: it was cut or mistyped")
     return raw[:-2]
-
-
-def _encode(raw: bytes) -> str:
-    return base64.b32encode(raw + binascii.crc_hqx(raw, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
 class KeyPair:
@@ -50,11 +51,11 @@ class KeyPair:
         if len(raw) != _SEED_BYTES - 2 or raw[0] & 0xF8 != _SEED_PREFIX:
             raise ConfigError("this is no nkey seed", hint="a user's seed begins with SU")
         kind = ((raw[0] & 7) << 5) | (raw[1] >> 3)
-        if kind != _USER_KIND:
+        if kind != NkeyKind.USER:
             whose = _KINDS.get(kind, "something else")
             raise ConfigError(f"the nkey seed is that of {whose}, not of a user", hint="a user's seed begins with SU")
         self._signer: Any = SigningKey(raw[2:])
-        self.public_key = _encode(bytes([_USER_KIND]) + bytes(self._signer.verify_key))
+        self.public_key = encode_nkey(NkeyKind.USER, bytes(self._signer.verify_key))
 
     def sign(self, nonce: str) -> str:
         """The signature of a server's nonce, as CONNECT carries it."""

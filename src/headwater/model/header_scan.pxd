@@ -1,9 +1,9 @@
 cimport cython
 
 cpdef bint is_plain(bytes block)
-@cython.locals(line=Py_ssize_t)
 cpdef list split_plain(bytes block)
 cpdef object find_plain(bytes block, object name)
+cdef str _trimmed(bytes block, Py_ssize_t start, Py_ssize_t stop)
 cdef Py_ssize_t _colon(bytes block, Py_ssize_t at, Py_ssize_t end) noexcept
 cdef Py_ssize_t _line_end(bytes block, Py_ssize_t at, Py_ssize_t end) noexcept
 @cython.locals(name=str)

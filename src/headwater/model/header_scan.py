@@ -68,13 +68,8 @@ def split_plain(block: bytes) -> list[tuple[str, str]]:
         colon = _colon(block, at, end)
         start = colon + 1
         stop = _line_end(block, start, end)
-        line = stop
-        while start < stop and (block[start] == 32 or block[start] == 9):
-            start += 1
-        while start < stop and (block[stop - 1] == 32 or block[stop - 1] == 9):
-            stop -= 1
-        pairs.append((_name(block, at, colon), block[start:stop].decode("utf-8", "surrogateescape")))
-        at = line
+        pairs.append((_name(block, at, colon), _trimmed(block, start, stop)))
+        at = stop
     return pairs
 
 
@@ -89,6 +84,11 @@ def find_plain(block: bytes, name: object) -> str | None:
     stop: cython.Py_ssize_t = block.find(b"\r", start)
     if not cython.compiled:
         return block[start:stop].decode("utf-8", "surrogateescape").strip(" \t")
+    return _trimmed(block, start, stop)
+
+
+def _trimmed(block: bytes, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> str:
+    """The value in `block[start:stop]`, without SP and HTAB at its ends."""
     while start < stop and (block[start] == 32 or block[start] == 9):
         start += 1
     while start < stop and (block[stop - 1] == 32 or block[stop - 1] == 9):

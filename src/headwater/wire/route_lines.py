@@ -100,11 +100,6 @@ def decode_route_connect(json: bytes) -> RouteConnect:
         raise RemoteProtocolError(f"route CONNECT cannot be read: {type(error).__name__}") from None
 
 
-def encode_route_error(text: str) -> bytes:
-    """-ERR; every real peer closes the route when it reads one, so it is only ever the last thing said."""
-    return f"-ERR '{text}'\r\n".encode("utf-8", "surrogateescape")
-
-
 def subscribe_v1(subject: bytes, queue: bytes, token: bytes) -> bytes:
     """Two blanks stand where the queue is not, as every gnatsd writes it."""
     return b"SUB %b %b %b\r\n" % (subject, queue, token)

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from headwater.wire.error_texts import encode_error
 from headwater.wire.route_lines import (
     RouteConnect,
     RouteInfo,
     SubjectLists,
     encode_route_connect,
-    encode_route_error,
     encode_route_info,
 )
 
@@ -152,14 +152,9 @@ class MeshOptions:
 
 
 class Mesh:
-    """`jitter()` gives a number in 0..1; `check_password(given, expected)` compares, for a hash needs more than ==."""
+    """`jitter()` gives a number in 0..1."""
 
-    def __init__(
-        self,
-        options: MeshOptions,
-        jitter: Callable[[], float],
-        check_password: Callable[[str, str], bool] = lambda given, expected: given == expected,
-    ) -> None:
+    def __init__(self, options: MeshOptions, jitter: Callable[[], float]) -> None:
         self.options = options
         self.info = options.info
         self.dynamic = options.name_is_dynamic
@@ -167,7 +162,6 @@ class Mesh:
         self._links: dict[int, _Link] = {}
         self._targets: dict[str, _Target] = {}
         self._jitter = jitter
-        self._check_password = check_password
         self._configured = {_address(url): url for url in options.routes}
 
     # what others may ask
@@ -226,7 +220,7 @@ class Mesh:
         if connect.lang:
             return self._refuse(state, NOT_A_ROUTE)
         options = self.options
-        known = connect.user == options.user and self._check_password(connect.password, options.password)
+        known = (connect.user, connect.password) == (options.user, options.password)
         if state.dialled or (options.user and not known):
             return self._refuse(state, AUTHORIZATION)
         in_v2 = bool(connect.cluster or connect.headers)
@@ -339,7 +333,7 @@ class Mesh:
         return dialect if self.options.protocol in ("auto", dialect) else None
 
     def _same_cluster(self, name: str) -> bool:
-        """Whether `name` is our cluster's. A name of ours that nobody chose gives way to one that is smaller or chosen."""
+        """Whether `name` is our cluster's. A name of ours that nobody chose gives way to any other."""
         if name == self.info.cluster:
             return True
         if self.dynamic and name:
@@ -474,7 +468,7 @@ class Mesh:
         return [Dial(url, wait + self._jitter() * JITTER)]
 
     def _refuse(self, state: _Link, text: str, hold: float = 0.0) -> list[Action]:
-        return [Send(state.number, encode_route_error(text)), *self._close(state, text, hold)]
+        return [Send(state.number, encode_error(text)), *self._close(state, text, hold)]
 
     def _close(self, state: _Link, reason: str, hold: float = 0.0) -> list[Action]:
         if state.finished:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headwater.broker.sublist import Outlet
 from headwater.errors import RemoteProtocolError
 from headwater.wire import error_texts, route_ops
-from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info, encode_route_error
+from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
 from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Route(RouteOpHandler):
     def ping(self, most: int, now: float) -> bool:
         """Ask for a sign of life; False when `most` are without one already."""
         if self.pings_out >= most:
-            self.send(encode_route_error(error_texts.STALE_CONNECTION))
+            self.send(error_texts.encode_error(error_texts.STALE_CONNECTION))
             self.close()
             return False
         self.pings_out += 1
@@ -139,6 +139,6 @@ class Route(RouteOpHandler):
     def on_violation(self, violation: int) -> int:
         said = _SAID.get(violation)
         if said is not None:
-            self.send(encode_route_error(said))
+            self.send(error_texts.encode_error(said))
         self.cluster.complain(self, RemoteProtocolError(said or "arguments that cannot be read"))
         return 1

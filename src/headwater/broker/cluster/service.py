@@ -13,6 +13,7 @@ is lost its interest and its addresses are gone in the same step.
 import asyncio
 import logging
 import random
+import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
 from urllib.parse import urlsplit
@@ -115,6 +116,7 @@ class Cluster:
         self._stuck: dict[int, tuple[int, float]] = {}  # bytes taken by a peer's socket, and since when no more
         self._numbers = 0
         self._listener: asyncio.Server | None = None
+        self._dial_tls: ssl.SSLContext | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -129,6 +131,7 @@ class Cluster:
         make_link: Callable[[LinkOwner], Link] = Link
         if options.tls is not None:
             tls = options.tls
+            self._dial_tls = client_context(tls.ca_file, tls.cert_file, tls.key_file)
             # A route's TLS comes before any other byte, and each side must show a certificate.
             context = server_context(tls.cert_file, tls.key_file, tls.ca_file, verify=True, ciphers=tls.ciphers)
             settings = ServerTls(context, Beginning.FIRST, timeout=tls.timeout)
@@ -393,10 +396,8 @@ class Cluster:
         route = Route(self, self._numbers, dialled=url)
         layer: Layer | None = None
         try:
-            if self.options.tls is not None:
-                tls = self.options.tls
-                context = client_context(tls.ca_file, tls.cert_file, tls.key_file)
-                layer = TlsLayer(context, server_side=False, server_hostname=parts.hostname)
+            if self._dial_tls is not None:
+                layer = TlsLayer(self._dial_tls, server_side=False, server_hostname=parts.hostname)
             await dial(parts.hostname or "", parts.port or 0, route, DIAL_SECONDS, layer)
         except (TransportError, ValueError) as error:
             logger.debug("route_not_reached url=%s error=%s", _without_password(url), error)
