@@ -12,8 +12,10 @@ cdef class Router:
     cdef object _schedule
     cdef unsigned int _random
     cdef list _dirty
-    cdef readonly object forwarding
+    cdef readonly PeerForwarding forwarding
     cdef object _observer
+    cdef public object imports
+    cdef public Outlet publisher
     cdef bint _scheduled
     cdef bint _reading
 
@@ -100,3 +102,6 @@ cdef class Router:
     cdef int _flush_dirty(self) except? -1
     cpdef mark_dirty(self, Outlet outlet)
     cpdef unsubscribe(self, Subscription subscription)
+
+
+cdef bytearray _message(bytes subject, bytes reply, bytes header_block, bytes payload)

@@ -86,6 +86,8 @@ class Router:
         self._dirty: list[Outlet] = []
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and nothing of it costs anything
         self._observer: RouterObserver | None = None
+        self.imports: RouterObserver | None = None  # streams of other accounts that our subscriptions may want
+        self.publisher: Outlet | None = None  # who sent what a callback is being called with; None: the broker itself
         self._scheduled = False
         self._reading = False
 
@@ -103,11 +105,26 @@ class Router:
         self.sublist.insert(subscription)
         if self._observer is not None:
             self._observer.subscribed(subscription)
+        if self.imports is not None:
+            self.imports.subscribed(subscription)
 
     def subscribe_internal(self, subject: bytes, callback: Callback, queue: bytes = b"") -> Subscription:
-        """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent."""
+        """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent.
+
+        A callback that returns False has reached nobody.
+        """
         subscription = Subscription(subject, queue, b"", None, callback)
         self.subscribe(subscription)
+        return subscription
+
+    def subscribe_between(
+        self, subject: bytes, callback: Callback, queue: bytes = b"", *, announce: bool
+    ) -> Subscription:
+        """The same for what leads from here to another account: it imports nothing itself. `announce`: to the cluster."""
+        subscription = Subscription(subject, queue, b"", None, callback)
+        self.sublist.insert(subscription)
+        if announce and self._observer is not None:
+            self._observer.subscribed(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -119,6 +136,8 @@ class Router:
             outlet.subscriptions.pop(subscription.sid, None)
         if self._observer is not None:
             self._observer.unsubscribed(subscription)
+        if self.imports is not None:
+            self.imports.unsubscribed(subscription)
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether a message on `subject` would reach anybody now, in the whole cluster."""
@@ -143,25 +162,30 @@ class Router:
         """Publish from inside the broker; returns the number of deliveries."""
         return self.deliver(subject, subject, reply, header_block, payload)
 
+    def deliver_to(
+        self, subscription: Subscription, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> bool:
+        """Give a message to this subscription of a client, whatever its subject; False when it may not have it."""
+        tail: cython.Py_ssize_t = len(subject) + 1
+        reply_end: cython.Py_ssize_t = tail + len(reply)
+        buffer = _message(subject, reply, header_block, payload)
+        end: cython.Py_ssize_t = len(buffer) - 2
+        body: cython.Py_ssize_t = end - len(payload)
+        return self._deliver_to(
+            subscription, None, False, buffer, 0, tail - 1, tail, reply_end, tail, body - len(header_block), body, end
+        )
+
     def deliver(self, inbox: bytes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
         """Give a message to who is subscribed to `inbox`, under another `subject`, as JetStream does for pulls."""
-        head: bytes = subject + b" "
-        if reply:
-            head += reply + b" "
-        if header_block:
-            sizes = b"%d %d\r\n" % (len(header_block), len(header_block) + len(payload))
-        else:
-            sizes = b"%d\r\n" % len(payload)
-        buffer = bytearray(b"".join((head, sizes, header_block, payload, b"\r\n")))
+        buffer = _message(subject, reply, header_block, payload)
         tail: cython.Py_ssize_t = len(subject) + 1
-        headers: cython.Py_ssize_t = len(head) + len(sizes)
-        body: cython.Py_ssize_t = headers + len(header_block)
         reply_end: cython.Py_ssize_t = tail + len(reply)
+        end: cython.Py_ssize_t = len(buffer) - 2
+        body: cython.Py_ssize_t = end - len(payload)
+        headers: cython.Py_ssize_t = body - len(header_block)
         same: cython.bint = inbox is subject
         match: Match = self.sublist.find(buffer, 0, tail - 1) if same else self.sublist.match(inbox)
-        return self.route(
-            None, match, same, buffer, 0, tail - 1, tail, reply_end, tail, headers, body, body + len(payload)
-        )
+        return self.route(None, match, same, buffer, 0, tail - 1, tail, reply_end, tail, headers, body, end)
 
     # ── the door ──
 
@@ -294,7 +318,8 @@ class Router:
                 if position == len(members):
                     position = 0
         if called is not None:
-            self._call(
+            deliveries -= self._call(
+                publisher,
                 called,
                 slice_bytes(buffer, subject, subject_end),
                 slice_bytes(buffer, reply, reply_end),
@@ -433,15 +458,27 @@ class Router:
         return True
 
     def _call(
-        self, called: list[Subscription], subject: bytes, reply: bytes, header_block: bytes, payload: bytes
-    ) -> None:
+        self,
+        publisher: Outlet | None,
+        called: list[Subscription],
+        subject: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> int:
+        """Returns how many of them have reached nobody."""
+        missed = 0
         for subscription in called:
             if subscription.closed or subscription.callback is None:
                 continue
+            self.publisher = publisher  # anew for each: one may have published itself
             try:
-                subscription.callback(subject, reply, header_block, payload)
+                if subscription.callback(subject, reply, header_block, payload) is False:
+                    missed += 1
             except Exception:
                 logger.exception("internal_subscription_failed subject=%r", subscription.subject)
+        self.publisher = None
+        return missed
 
     def _next_random(self) -> cython.uint:
         x: cython.uint = self._random
@@ -508,3 +545,15 @@ class Router:
             logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
             outlet.closed = True
             outlet.link.abort()
+
+
+def _message(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bytearray:
+    """A message as a client would have sent it, less the verb."""
+    head: bytes = subject + b" "
+    if reply:
+        head += reply + b" "
+    if header_block:
+        sizes = b"%d %d\r\n" % (len(header_block), len(header_block) + len(payload))
+    else:
+        sizes = b"%d\r\n" % len(payload)
+    return bytearray(b"".join((head, sizes, header_block, payload, b"\r\n")))

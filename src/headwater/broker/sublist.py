@@ -42,8 +42,8 @@ from headwater.model.subject import is_literal
 # Subjects, a power of two; and as many Matches at most are kept for one generation of interest.
 CACHE_SIZE: int = 1 << 13
 
-Callback = Callable[[bytes, bytes, bytes, bytes], None]
-"""subject, reply, header block, payload; b"" for what is absent"""
+Callback = Callable[[bytes, bytes, bytes, bytes], object]
+"""subject, reply, header block, payload; b"" for what is absent. One that returns False has reached nobody."""
 
 
 class OutletLink(Protocol):
