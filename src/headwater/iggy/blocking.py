@@ -1,0 +1,160 @@
+"""An Iggy client without an event loop: one question, one answer, and polls that are asked ahead of their answers.
+
+Spark plans and reads in processes that run one thing at a time; there the asyncio client would be cost without use. The
+bytes are `vsr_frames` and `command_codec`, the same as the asyncio client's.
+
+    execute            one command, its view
+    ask ... answer     send a command and go on; answers come in the order of the questions, and lie in `buffer` until
+                       `consume`: a reader decodes a poll where it was received, without a copy
+
+Nothing reconnects here: a lost connection raises TransportError, and the owner, who knows how far it had come, connects
+anew. A refusal is an IggyError with the server's number. One thread at a time.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from headwater.errors import RequestTimeout
+from headwater.iggy import command_codec, reply_codec, vsr_frames
+from headwater.iggy import commands as c
+from headwater.iggy.batches import of_messages, xxh3_64
+from headwater.iggy.classic_codec import write_address
+from headwater.iggy.client import SDK, VERSION
+from headwater.iggy.commands import Code, Command, Message
+from headwater.iggy.eras import Era
+from headwater.iggy.error_numbers import of_number
+from headwater.iggy.identifiers import Identifier, Partitioning
+from headwater.iggy.reply_codec import SentView, TopicView
+from headwater.iggy.vsr_frames import Reply
+from headwater.net.blocking import BlockingConnection, deadline_after
+
+if TYPE_CHECKING:
+    import ssl
+
+_RESULT_SIZE = 4
+
+
+class BlockingIggy:
+    """A connected client that is logged in; make one with `connect`. `requests` counts what was asked."""
+
+    def __init__(self, connection: BlockingConnection, timeout: float) -> None:
+        self.requests = 0
+        self._connection = connection
+        self._timeout = timeout
+        self._id = os.urandom(16)
+        self._login = 0
+        self._number = 0
+        self._asked: deque[Code] = deque()
+
+    @classmethod
+    def connect(
+        cls,
+        host: str,
+        port: int,
+        login: c.Login | c.LoginWithToken,
+        timeout: float,
+        tls: "ssl.SSLContext | None" = None,
+    ) -> Self:
+        """Raises TransportError when the server cannot be reached, IggyError when it refuses."""
+        connection = BlockingConnection.dial(host, port, deadline_after(timeout))
+        client = cls(connection, timeout)
+        try:
+            if tls is not None:
+                connection.secure(tls, host, deadline_after(timeout))
+            client._login = client.execute(login).login
+        except BaseException:
+            client.close()
+            raise
+        return client
+
+    @property
+    def closed(self) -> bool:
+        return self._connection.closed
+
+    @property
+    def buffer(self) -> bytearray:
+        """What answers lie in; another one after each `answer` and `consume`."""
+        return self._connection.received.data
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def execute(self, command: Command) -> Any:
+        """Its view; None for an empty answer. No question may be open."""
+        code, body = command_codec.encode(command, Era.V)
+        return reply_codec.decode(code, self._exchange(code, body), Era.V)
+
+    def topic(self, stream: str, topic: str) -> TopicView | None:
+        """A topic with its partitions; None when there is none."""
+        view: TopicView | None = self.execute(c.GetTopic(Identifier(stream), Identifier(topic)))
+        return view
+
+    def send(self, stream: str, topic: str, partition: int, batch: Sequence[Message]) -> SentView:
+        """Messages as one batch; stored once this returns. Raises IggyError, HeaderError, TransportError."""
+        body, count = of_messages(batch, time.time_ns() // 1000)
+        where = c.SendMessages(Identifier(stream), Identifier(topic), Partitioning.partition(partition), count)
+        answer = self._exchange(Code.SEND_MESSAGES, write_address(where), body)
+        sent: list[SentView] = reply_codec.decode(Code.SEND_MESSAGES, answer, Era.V)
+        return sent[0]
+
+    def ask(self, command: Command) -> None:
+        """Send a question; its answer will come after those of all before it."""
+        self._ask(*command_codec.encode(command, Era.V))
+
+    def answer(self, deadline: float) -> Reply:
+        """The answer to the oldest open question: `buffer[reply.start:reply.end]`, until `consume`.
+
+        Raises RequestTimeout, TransportError (the connection is of no use then) and IggyError for a refusal.
+        """
+        received = self._connection.received
+        while True:
+            found = vsr_frames.find_reply(received.data, 0, received.filled)
+            if not isinstance(found, int):
+                break
+            received.expect(found)
+            if not self._connection.receive(deadline) and time.monotonic() >= deadline:
+                raise RequestTimeout(f"no answer to {self._asked[0].name.lower()}", value=self._connection.address)
+        self._asked.popleft()
+        if found.status:
+            received.consume(found.end)
+            raise of_number(found.status)
+        if not vsr_frames.has_result_section(found.operation):
+            return found
+        result = bytes(received.data[found.start : found.start + 12])
+        if result[:_RESULT_SIZE] != bytes(_RESULT_SIZE):
+            received.consume(found.end)
+            raise of_number(int.from_bytes(result[8:12], "little"))
+        return found._replace(start=found.start + _RESULT_SIZE)
+
+    def consume(self, reply: Reply) -> None:
+        """The answer was read."""
+        self._connection.received.consume(reply.end)
+
+    def _exchange(self, code: Code, *pieces: bytes | bytearray) -> bytes:
+        self._ask(code, *pieces)
+        reply = self.answer(deadline_after(self._timeout))
+        body = bytes(memoryview(self.buffer)[reply.start : reply.end])
+        self.consume(reply)
+        return body
+
+    def _ask(self, code: Code, *pieces: bytes | bytearray) -> None:
+        operation = command_codec.OPERATION_OF.get(code, command_codec.NON_REPLICATED)
+        number = 0 if operation == command_codec.REGISTER else self._number + 1
+        if operation not in (command_codec.NON_REPLICATED, command_codec.REGISTER):
+            self._number = number
+        body = b"".join(pieces)
+        checksum = xxh3_64(body) if vsr_frames.needs_checksum(code) else 0
+        head = vsr_frames.request(code, len(body), self._id, number, self._login, checksum)
+        self.requests += 1
+        self._asked.append(code)
+        self._connection.send(head + body, deadline_after(self._timeout))
+
+
+def login_of(username: str, password: str, token: str) -> c.Login | c.LoginWithToken:
+    """How to log in: by a personal access token where there is one."""
+    if token:
+        return c.LoginWithToken(token, VERSION, "", vsr_frames.PROTOCOL, SDK)
+    return c.Login(username, password, VERSION, "", vsr_frames.PROTOCOL, SDK)

@@ -1,0 +1,315 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Polled Iggy batches, straight from the receive buffer into column buffers.
+
+    answer ─▶ batches (256 bytes of header) ─▶ frames ─▶ offsets, times, ids, payloads
+                                                  └────▶ typed headers ─▶ header lines ─▶ map, CloudEvents columns
+
+The layout is `streams/iggy_batch.py`'s. Typed headers become the header lines that NATS has for them (the table of
+docs/header-mapping.md), because everything behind them is there already: the map of `wire.columns`, and the decoder of
+CloudEvents columns. Keys and strings in plain ASCII, bools and integers of up to 64 bits are written in place; any other
+block goes through `headwater.model.header_mapping`, so there is one opinion on what a typed header means. Marker lines,
+which only serve the way back, are left out. A block that is none gives a null map and an entry in `header_errors`; the row
+is kept.
+
+What the frames say of sizes is checked against the bytes that are there; checksums are not computed, TCP has done that.
+"""
+
+from dataclasses import dataclass
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.wire.columns import ColumnDecoder, Numbers, TextColumn
+    from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
+    from cython.cimports.headwater.wire.publish import append_number
+else:
+    from headwater.wire.columns import ColumnDecoder, Numbers, TextColumn
+    from headwater.wire.memory import OutputBuffer, slice_bytes
+    from headwater.wire.publish import append_number
+
+from headwater.errors import HeaderError, RemoteProtocolError
+from headwater.model.header_mapping import typed_to_nats
+from headwater.model.typed_header import HeaderValue
+from headwater.model.typed_headers import HeaderForm, TypedHeaders
+from headwater.wire.columns import Columns, Text
+
+BATCH_HEADER: cython.Py_ssize_t = 256
+FRAME_HEADER: cython.Py_ssize_t = 48
+STRING: cython.int = 2
+BOOL: cython.int = 3
+INT8: cython.int = 4
+INT64: cython.int = 7
+UINT8: cython.int = 9
+UINT64: cython.int = 12
+VERSION_LINE = b"NATS/1.0\r\n"
+CRLF = b"\r\n"
+MARKER = "Iggy-Typed"
+
+
+@dataclass(frozen=True, slots=True)
+class IggyColumns:
+    """`columns.sequences` are offsets, `columns.timestamps` microseconds since 1970 at which the server stored a message;
+    `origins` those at which it was made. `ids` are 32 hexadecimal digits each. `typed` are header blocks as Iggy has them,
+    where they were asked for."""
+
+    columns: Columns
+    origins: memoryview
+    ids: Text
+    typed: Text | None
+
+
+def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Little-endian u32 at `at`; bounds are the caller's duty."""
+    if cython.compiled:
+        low: cython.Py_ssize_t = buffer[at]
+        second: cython.Py_ssize_t = buffer[at + 1]
+        third: cython.Py_ssize_t = buffer[at + 2]
+        high: cython.Py_ssize_t = buffer[at + 3]
+        return low | (second << 8) | (third << 16) | (high << 24)
+    return int.from_bytes(buffer[at : at + 4], "little")
+
+
+def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.longlong:
+    """Little-endian u64 at `at`; above 2**63 - 1 it is negative."""
+    if cython.compiled:
+        low: cython.ulonglong = u32(buffer, at)
+        high: cython.ulonglong = u32(buffer, at + 4)
+        signed: cython.longlong = cython.cast(cython.longlong, low | (high << 32))
+        return signed
+    return int.from_bytes(buffer[at : at + 8], "little", signed=True)
+
+
+def is_plain_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether a key is a header name as it is: printable ASCII without colon; `#` may mark a repetition."""
+    at: cython.Py_ssize_t
+    for at in range(start, end):
+        if buffer[at] < 33 or buffer[at] > 126 or buffer[at] == 58 or buffer[at] == 35 or buffer[at] == 37:
+            return False
+    return end > start
+
+
+def is_plain_value(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+    """Whether a string is a header value as it is: printable ASCII, no blank at its ends."""
+    at: cython.Py_ssize_t
+    for at in range(start, end):
+        if buffer[at] < 32 or buffer[at] > 126:
+            return False
+    return end > start and buffer[start] != 32 and buffer[end - 1] != 32
+
+
+class IggyDecoder(ColumnDecoder):
+    """Rows of one partition whose offset lies in `[start, end)`; see `ColumnDecoder` for what its counters mean.
+
+    `careful` counts the header blocks that were not plain.
+    """
+
+    def __init__(
+        self,
+        start: cython.longlong,
+        end: cython.longlong,
+        *,
+        with_map: bool,
+        with_blocks: bool = False,
+        with_typed: bool = False,
+    ) -> None:
+        ColumnDecoder.__init__(self, 0, start, end, with_map=with_map, with_raw=with_blocks)
+        self.with_typed = with_typed
+        self.careful = 0
+        self.origins = Numbers()
+        self.ids = TextColumn()
+        self.typed = TextColumn()
+        self.block = OutputBuffer()
+        self.digits = bytearray(32)
+
+    def feed(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """The batches in `buffer[at:end]`, which must be within the buffer; returns how many messages they have.
+
+        Raises RemoteProtocolError for bytes that are no batches; the messages before them are kept.
+        """
+        before: cython.Py_ssize_t = self.received
+        length: cython.longlong
+        frame: cython.Py_ssize_t
+        stop: cython.Py_ssize_t
+        payload: cython.Py_ssize_t
+        headers: cython.Py_ssize_t
+        following: cython.Py_ssize_t
+        while at < end:
+            if end - at < BATCH_HEADER:
+                raise RemoteProtocolError("a batch header is cut off", value=end - at)
+            length = u64(buffer, at + 32)
+            if length < BATCH_HEADER or length > end - at:
+                raise RemoteProtocolError(f"a batch of {length} bytes cannot follow", value=length)
+            stop = at + length
+            frame = at + BATCH_HEADER
+            while frame < stop:
+                if stop - frame < FRAME_HEADER:
+                    raise RemoteProtocolError("a message is cut off", value=stop - frame)
+                payload = frame + FRAME_HEADER
+                headers = payload + u32(buffer, frame + 36)
+                following = headers + u32(buffer, frame + 32)
+                if following > stop:
+                    raise RemoteProtocolError("a message reaches beyond its batch", value=following - stop)
+                self.message(buffer, at, frame, payload, headers, following)
+                frame = following
+            at = stop
+        return self.received - before
+
+    def message(
+        self,
+        buffer: bytearray,
+        batch: cython.Py_ssize_t,
+        frame: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """One frame of the batch whose header is at `batch`."""
+        offset: cython.longlong = u64(buffer, batch + 8) + u32(buffer, frame + 24)
+        self.received += 1
+        if offset <= self.position:
+            return 0
+        if offset > self.position + 1 and self.first_gap < 0 and self.position + 1 < self.end:
+            self.first_gap = self.position + 1
+        self.position = offset
+        if offset + 1 >= self.end:
+            self.complete = True
+        if offset >= self.end:
+            return 0
+        self.sequences.append(offset)
+        self.timestamps.append(u64(buffer, batch + 16))
+        self.origins.append(u64(buffer, batch + 24) + u32(buffer, frame + 28))
+        self.id_row(buffer, frame + 8)
+        if self.with_typed:
+            self.typed.append_slice(buffer, headers, end)
+        if self.with_map or self.with_raw:
+            self.block_of(buffer, headers, end)
+            if self.block.size == 0:
+                self.blockless += 1
+            if self.with_raw:
+                self.blocks.append_slice(self.block.data, 0, self.block.size)
+            if self.with_map:
+                self.map_row(self.block.data, 0, self.block.size)
+        self.payloads.append_slice(buffer, payload, headers)
+        self.rows += 1
+        return 0
+
+    def id_row(self, buffer: bytearray, at: cython.Py_ssize_t) -> cython.int:
+        """The u128 at `at`, as 32 hexadecimal digits."""
+        if not cython.compiled:
+            self.ids.append(bytes(buffer[at : at + 16])[::-1].hex().encode())
+            return 0
+        place: cython.Py_ssize_t
+        nibble: cython.int
+        for place in range(16):
+            nibble = buffer[at + 15 - place] >> 4
+            self.digits[2 * place] = 48 + nibble if nibble < 10 else 87 + nibble
+            nibble = buffer[at + 15 - place] & 15
+            self.digits[2 * place + 1] = 48 + nibble if nibble < 10 else 87 + nibble
+        self.ids.append_slice(self.digits, 0, 32)
+        return 0
+
+    def block_of(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+        """Make `block` the header lines of typed headers; empty where there are none."""
+        block: OutputBuffer = self.block
+        at: cython.Py_ssize_t = start
+        key_end: cython.Py_ssize_t
+        value_end: cython.Py_ssize_t
+        block.size = 0
+        if start == end:
+            return 0
+        block.append(VERSION_LINE)
+        while at < end:
+            if end - at < 5 or buffer[at] != STRING:
+                return self.block_carefully(slice_bytes(buffer, start, end))
+            key_end = at + 5 + u32(buffer, at + 1)
+            if end - key_end < 5 or not is_plain_name(buffer, at + 5, key_end):
+                return self.block_carefully(slice_bytes(buffer, start, end))
+            value_end = key_end + 5 + u32(buffer, key_end + 1)
+            if value_end > end:
+                return self.block_carefully(slice_bytes(buffer, start, end))
+            block.append_slice(buffer, at + 5, key_end)
+            block.append(b": ")
+            if not self.value(buffer, buffer[key_end], key_end + 5, value_end):
+                return self.block_carefully(slice_bytes(buffer, start, end))
+            block.append(CRLF)
+            at = value_end
+        block.append(CRLF)
+        return 0
+
+    def value(
+        self, buffer: bytearray, kind: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Append the text of a value; False when it is not one of the plain ones."""
+        block: OutputBuffer = self.block
+        number: cython.longlong = 0
+        width: cython.Py_ssize_t = end - start
+        at: cython.Py_ssize_t
+        byte: cython.longlong
+        if kind == STRING:
+            if not is_plain_value(buffer, start, end):
+                return False
+            block.append_slice(buffer, start, end)
+            return True
+        if kind == BOOL:
+            if width != 1 or buffer[start] > 1:
+                return False
+            block.append(b"true" if buffer[start] else b"false")
+            return True
+        if INT8 <= kind <= INT64:
+            if width != 1 << (kind - INT8):
+                return False
+        elif UINT8 <= kind <= UINT64:
+            if width != 1 << (kind - UINT8) or (width == 8 and buffer[end - 1] > 127):
+                return False
+        else:
+            return False
+        for at in range(width):
+            byte = buffer[start + at]
+            number |= byte << (8 * at)
+        if kind <= INT64 and buffer[end - 1] > 127:
+            if width == 8:
+                return False  # rare, and the most negative one has no positive
+            byte = 1
+            number -= byte << (8 * width)
+            block.append(b"-")
+            number = -number
+        append_number(block, number)
+        return True
+
+    def block_carefully(self, typed: bytes) -> cython.int:
+        """As `block_of`, by the reference; a block that is none is reported and read as empty."""
+        block: OutputBuffer = self.block
+        self.careful += 1
+        block.size = 0
+        try:
+            headers = typed_to_nats(TypedHeaders.decode(typed, HeaderForm.TYPED))
+        except HeaderError as error:
+            if self.with_map:
+                self.header_errors.append((self.rows, str(error)))
+                self.unmapped.append(self.rows)
+            return 0
+        headers.discard(MARKER)
+        block.append(bytes(headers))
+        return 0
+
+    def take_rows(self) -> IggyColumns:
+        """The rows so far; the decoder goes on with empty columns."""
+        typed = self.typed.take() if self.with_typed else None
+        return IggyColumns(self.take(), self.origins.take(), self.ids.take(), typed)
+
+
+def typed_headers(block: bytes) -> dict[str, dict[str, object]] | None:
+    """Typed headers for a column of maps: by the key's text, kind, value as text and bytes; None for what is no block."""
+    try:
+        typed = TypedHeaders.decode(block, HeaderForm.TYPED)
+    except HeaderError:
+        return None
+    return {
+        str(key): {"kind": value.kind.json_name, "value": text_of(value), "raw": value.raw}
+        for key, value in typed.items()
+    }
+
+
+def text_of(value: HeaderValue) -> str:
+    """A typed value as the table of header mapping writes it."""
+    return typed_to_nats(TypedHeaders([("value", value)])).first("value")

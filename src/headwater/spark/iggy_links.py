@@ -1,0 +1,96 @@
+"""Connections of this process to Iggy servers, kept between tasks, and asking again where a server was away.
+
+As `headwater.spark.connections` for NATS: per process, taken and given back, never shared.
+"""
+
+import atexit
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from headwater.errors import RequestTimeout, TransportError
+from headwater.iggy.blocking import BlockingIggy
+from headwater.spark.iggy_options import IggyServer
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KEPT = 4  # idle connections per key
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
+
+_idle: dict[tuple[int, IggyServer], list[BlockingIggy]] = {}
+
+
+def take(server: IggyServer, patience: float, *, fresh: bool = False) -> BlockingIggy:
+    """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises."""
+    idle = _idle.get((os.getpid(), server), [])
+    while idle:
+        client = idle.pop()
+        if not fresh and not client.closed:
+            return client
+        client.close()
+    return server.connect(patience)
+
+
+def give_back(server: IggyServer, client: BlockingIggy) -> None:
+    """Keep a client whose last exchange ended in order; close one too many."""
+    idle = _idle.setdefault((os.getpid(), server), [])
+    if client.closed or len(idle) >= KEPT:
+        client.close()
+    else:
+        idle.append(client)
+
+
+@atexit.register
+def close_idle() -> None:
+    """Close what nobody uses."""
+    for idle in _idle.values():
+        while idle:
+            idle.pop().close()
+
+
+class Persistence:
+    """Says whether to try again after a failure: until nothing has come for `patience` seconds."""
+
+    def __init__(self, patience: float, what: str) -> None:
+        self._patience = patience
+        self._what = what
+        self.failures = 0
+        self._give_up = time.monotonic() + patience
+
+    def progressed(self) -> None:
+        self.failures = 0
+        self._give_up = time.monotonic() + self._patience
+
+    def wait_after(self, error: Exception) -> None:
+        """Pause before the next attempt; raises `error` when there is to be none."""
+        if time.monotonic() > self._give_up:
+            raise error
+        logger.warning("iggy_again %s: %s", self._what, error)
+        time.sleep(min(FIRST_PAUSE * 2**self.failures, LONGEST_PAUSE))
+        self.failures += 1
+
+
+def persistently(server: IggyServer, patience: float, what: str, ask: Callable[[BlockingIggy], T]) -> T:
+    """Ask on a kept connection, on a new one when that fails, for up to `patience` seconds. Raises IggyError for a
+    refusal at once, the last TransportError or RequestTimeout otherwise."""
+    persistence = Persistence(patience, what)
+    while True:
+        client: BlockingIggy | None = None
+        try:
+            client = take(server, patience, fresh=persistence.failures > 0)
+            answer = ask(client)
+        except (TransportError, RequestTimeout) as error:
+            if client is not None:
+                client.close()
+            persistence.wait_after(error)
+        except BaseException:
+            if client is not None:
+                client.close()
+            raise
+        else:
+            give_back(server, client)
+            return answer

@@ -1,0 +1,93 @@
+"""The planning side's view of Iggy topics: what their partitions hold, and where a position or a time lies in them.
+
+One question a topic tells of all its partitions. Iggy has no way to be told of a new message without polling, so an idle
+query asks once every `WAIT_SECONDS`: four requests a second, however many topics there are, for they are asked by turns.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from headwater.errors import ConfigError
+from headwater.iggy import commands as c
+from headwater.iggy.batches import messages
+from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy.classic_codec import PREFIX
+from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
+from headwater.net.blocking import deadline_after
+from headwater.spark import iggy_links
+from headwater.spark.iggy_offsets import PartitionState, Place
+from headwater.spark.iggy_options import IggySourceOptions
+
+T = TypeVar("T")
+
+WAIT_SECONDS = 0.25
+ANSWER_SECONDS = 10.0  # for one poll of one message
+
+
+class IggyPlanner:
+    """Answers what topics hold. Picklable: it holds options only. `requests` counts what it asked, for tests."""
+
+    def __init__(self, options: IggySourceOptions) -> None:
+        self._options = options
+        self._turn = 0
+        self.requests = 0
+
+    def states(self, topic: str) -> dict[Place, PartitionState]:
+        """The partitions of a topic now. Raises ConfigError when there is no such topic, TransportError when no server
+        could be reached for `readTimeout`, IggyError for a refusal."""
+        view = self._ask(f"topic={topic}", lambda client: client.topic(self._options.stream, topic))
+        if view is None:
+            raise ConfigError(
+                f"there is no topic {topic} in the stream {self._options.stream}",
+                value=topic,
+                hint="create it, or check the options stream, topic and servers",
+            )
+        found = {}
+        for part in view.parts:
+            place = Place(topic, part.id)
+            end = part.current_offset + 1 if part.messages or part.current_offset else 0
+            created = part.created or view.created
+            found[place] = PartitionState(place, created, end, part.messages, part.size)
+        return found
+
+    def all_states(self) -> dict[Place, PartitionState]:
+        """Those of all topics."""
+        return {place: state for topic in self._options.topics for place, state in self.states(topic).items()}
+
+    def wait(self) -> dict[Place, PartitionState]:
+        """Wait a little, then the partitions of one topic, the next in turn."""
+        time.sleep(WAIT_SECONDS)
+        self._turn = (self._turn + 1) % len(self._options.topics)
+        return self.states(self._options.topics[self._turn])
+
+    def first(self, place: Place) -> int | None:
+        """The lowest offset that is still there; None in an empty partition."""
+        return self._offset(place, PollingStrategy.first())
+
+    def offset_at(self, place: Place, moment: datetime) -> int | None:
+        """The first offset stored at `moment` or later; None when there is none."""
+        return self._offset(place, PollingStrategy.timestamp(round(moment.timestamp() * 1_000_000)))
+
+    def _offset(self, place: Place, strategy: PollingStrategy) -> int | None:
+        return self._ask(f"partition={place}", lambda client: poll_one(client, self._options.stream, place, strategy))
+
+    def _ask(self, what: str, ask: Callable[[BlockingIggy], T]) -> T:
+        self.requests += 1
+        return iggy_links.persistently(self._options.server, self._options.read_timeout, what, ask)
+
+
+def poll_one(client: BlockingIggy, stream: str, place: Place, strategy: PollingStrategy) -> int | None:
+    """The offset of the one message that a strategy finds."""
+    client.ask(poll_command(stream, place, strategy, 1))
+    reply = client.answer(deadline_after(ANSWER_SECONDS))
+    body = bytes(memoryview(client.buffer)[reply.start + PREFIX.size : reply.end])
+    client.consume(reply)
+    return next((message.offset for message in messages(body)), None)
+
+
+def poll_command(stream: str, place: Place, strategy: PollingStrategy, count: int) -> c.PollMessages:
+    """A poll that leaves no trace on the server."""
+    where = Identifier(stream), Identifier(place.topic)
+    return c.PollMessages(Consumer.single(), *where, place.partition, strategy, count, False)

@@ -1,0 +1,154 @@
+"""Reads the messages of a range of one Iggy partition, in order, each exactly once: the executor's part.
+
+Two polls are with the server at any time, the second one for where the first will end if it is answered in full. When it
+is not (an answer has at most 32 MiB, and offsets may be missing), what was asked ahead is passed over and asked anew. No
+offset is committed, and nothing is left on the server.
+
+The decoder's `position` is the only state: whatever breaks, the read goes on behind it, and no row can come twice or be
+skipped. What the partition no longer has is a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+
+from headwater.errors import DataLossError, RequestTimeout, TransportError
+from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy.classic_codec import PREFIX
+from headwater.iggy.identifiers import PollingStrategy
+from headwater.net.blocking import deadline_after
+from headwater.spark import iggy_links
+from headwater.spark.iggy_columns import IggyColumns, IggyDecoder
+from headwater.spark.iggy_offsets import IggyRange, PartitionOffset, Place, loss
+from headwater.spark.iggy_options import IggySourceOptions
+from headwater.spark.iggy_planner import IggyPlanner, poll_command
+
+logger = logging.getLogger(__name__)
+
+BATCH_ROWS = 8_192
+BATCH_BYTES = 32 << 20
+OUTSTANDING = 2  # polls
+POLL_BYTES = 8 << 20  # about; what a poll asks for, by the mean size of the partition's messages
+
+
+def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyColumns]:
+    """The rows of `wanted`, some thousand at a time. Raises DataLossError, IggyError for a refusal, and the last
+    TransportError or RequestTimeout when the server stays away for `readTimeout`."""
+    decoder = IggyDecoder(
+        wanted.start,
+        wanted.end,
+        with_map=options.wants_map,
+        with_blocks=options.decode == "cloudevents",
+        with_typed=options.wants_raw or options.wants_typed,
+    )
+    place = Place(wanted.topic, wanted.partition)
+    persistence = iggy_links.Persistence(options.read_timeout, f"partition={place}")
+    if not decoder.complete:
+        _refuse_loss(wanted, decoder.position + 1, options)
+    while not decoder.complete:
+        before = decoder.position
+        client: BlockingIggy | None = None
+        try:
+            client = iggy_links.take(options.server, options.read_timeout, fresh=persistence.failures > 0)
+            yield from _polled(client, decoder, wanted, options)
+        except (TransportError, RequestTimeout) as error:
+            if client is not None:
+                client.close()
+            if decoder.position > before:
+                persistence.progressed()
+            persistence.wait_after(error)
+            _refuse_loss(wanted, decoder.position + 1, options)
+        except BaseException:
+            if client is not None:
+                client.close()
+            raise
+        else:
+            iggy_links.give_back(options.server, client)
+    if decoder.first_gap >= 0:
+        _check_gap(wanted, decoder.first_gap, options)
+    if decoder.rows:
+        yield decoder.take_rows()
+
+
+def _polled(
+    client: BlockingIggy, decoder: IggyDecoder, wanted: IggyRange, options: IggySourceOptions
+) -> Iterator[IggyColumns]:
+    """Poll on from the decoder's position, until the range is complete or nothing more is there."""
+    place = Place(wanted.topic, wanted.partition)
+    most = max(1, min(options.fetch_batch, POLL_BYTES // max(1, wanted.mean)))
+    asked: deque[int] = deque()  # where each open poll begins
+    ahead = decoder.position + 1
+    while True:
+        while not decoder.complete and len(asked) < OUTSTANDING and ahead < wanted.end:
+            count = min(most, wanted.end - ahead)
+            client.ask(poll_command(options.stream, place, PollingStrategy.offset(ahead), count))
+            asked.append(ahead)
+            ahead += count
+        if not asked:
+            return
+        reply = client.answer(deadline_after(options.read_timeout))
+        start = asked.popleft()
+        following = asked[0] if asked else ahead
+        came = 0
+        if start <= decoder.position + 1:
+            came = decoder.feed(client.buffer, reply.start + PREFIX.size, reply.end)
+        client.consume(reply)
+        if start <= decoder.position + 1 and not came:
+            # Nothing from here on, though the plan says so: single deletes at the end, or a loss.
+            _drain(client, asked, options)
+            _check_gap(wanted, decoder.position + 1, options)
+            decoder.finish()
+            return
+        if decoder.position + 1 < following:  # answered in part: what was asked ahead begins too late
+            _drain(client, asked, options)
+            ahead = decoder.position + 1
+        if decoder.rows >= BATCH_ROWS or decoder.size >= BATCH_BYTES:
+            yield decoder.take_rows()
+
+
+def _drain(client: BlockingIggy, asked: deque[int], options: IggySourceOptions) -> None:
+    """Pass over the answers to what was asked ahead."""
+    while asked:
+        client.consume(client.answer(deadline_after(options.read_timeout)))
+        asked.popleft()
+
+
+def _refuse_loss(wanted: IggyRange, position: int, options: IggySourceOptions) -> None:
+    """Before reading: is all from `position` on still there, of the partition that was planned with?"""
+    planner = IggyPlanner(options)
+    place = Place(wanted.topic, wanted.partition)
+    state = planner.states(wanted.topic).get(place)
+    problem = loss(PartitionOffset(place, position, wanted.created), state)
+    if problem is None or state is None:
+        _report(problem, options)
+    elif position < state.first and state.created == wanted.created and (planner.first(place) or 0) <= position:
+        return  # fewer messages than offsets: some were deleted singly, none at the front
+    else:
+        _report(problem, options)
+
+
+def _check_gap(wanted: IggyRange, gap: int, options: IggySourceOptions) -> None:
+    """While reading: offsets were missing from `gap` on. Single deletes do that, and are none of our business; a head
+    that has moved behind the gap is a loss, and so is a partition made anew."""
+    planner = IggyPlanner(options)
+    place = Place(wanted.topic, wanted.partition)
+    state = planner.states(wanted.topic).get(place)
+    if state is None or state.created != wanted.created or state.end < wanted.end:
+        _report(loss(PartitionOffset(place, max(gap, wanted.end), wanted.created), state), options)
+        return
+    first = planner.first(place)
+    if first is None or first > gap:
+        problem = DataLossError(
+            f"offsets from {gap} on of partition {place} expired or were purged while they were being read",
+            value=(gap, first),
+            hint="failOnDataLoss=false reads on from what is left",
+        )
+        _report(problem, options)
+
+
+def _report(problem: DataLossError | None, options: IggySourceOptions) -> None:
+    if problem is None:
+        return
+    if options.fail_on_data_loss:
+        raise problem
+    logger.warning("data_loss_accepted: %s", problem)

@@ -1,0 +1,254 @@
+"""The readers of `format("iggy")` that Spark drives: what to read next (planner process), and reading it (workers).
+
+As `headwater.spark.reader`, over partitions of topics in place of streams: offsets in the checkpoint, and the same range
+given again after a restart means the same rows. Spark has no composite read limit; the one in bytes is laid over that in
+messages.
+"""
+
+from collections.abc import Iterator
+from dataclasses import astuple
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from headwater.spark.arrow import arrow_schema, text_array
+from headwater.spark.iggy_offsets import (
+    IggyRange,
+    PartitionOffset,
+    PartitionState,
+    Place,
+    from_json,
+    loss,
+    resumed,
+    split,
+    to_json,
+)
+from headwater.spark.iggy_options import Edge, IggySourceOptions, Position
+from headwater.spark.iggy_planner import IggyPlanner
+from headwater.spark.iggy_range import logger, read_range
+from headwater.spark.iggy_schema import iggy_array, without_large
+from headwater.spark.ranges import shares
+
+
+class IggyInputPartition(InputPartition):
+    """An input partition: one range. Plain data, for it is pickled."""
+
+    def __init__(self, wanted: IggyRange) -> None:
+        super().__init__(astuple(wanted))
+
+    @property
+    def range(self) -> IggyRange:
+        return IggyRange(*self.value)
+
+
+def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of a range as record batches of exactly `schema`."""
+    wire_schema = arrow_schema(schema)
+    limit = options.max_message_bytes
+    for taken in read_range(wanted, options):
+        made: dict[str, pa.Array] = {}
+        if options.decode == "cloudevents":
+            from headwater.spark.events import event_arrays
+
+            made = event_arrays(taken.columns, wire_schema)
+        made["data"] = text_array(taken.columns.payloads, wire_schema.field("data").type)
+        if limit is not None:
+            made["data"], made["data_error"] = without_large(made["data"], limit, wire_schema.field("data_error").type)
+        arrays = [
+            made[field.name] if field.name in made else iggy_array(taken, wanted, options.stream, field)
+            for field in wire_schema
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=wire_schema)
+
+
+class _Positions:
+    """From positions as options say them to offsets, and judging those that are gone."""
+
+    def __init__(self, options: IggySourceOptions) -> None:
+        self.options = options
+        self.planner = IggyPlanner(options)
+
+    def start(self, state: PartitionState, default: Edge) -> PartitionOffset:
+        """Where a read begins that has no checkpoint. An offset beyond the end is a place to wait at, not a loss."""
+        position = self.options.starting_at(*state.place, default)
+        wanted = state.at(self._offset(position, state))
+        return wanted if wanted.next >= state.end else self.accepted(wanted, state)
+
+    def end(self, state: PartitionState) -> int:
+        return min(self._offset(self.options.ending_at(*state.place), state), state.end)
+
+    def _offset(self, position: Position, state: PartitionState) -> int:
+        match position:
+            case "earliest":
+                first = self.planner.first(state.place) if state.first else 0
+                return state.end if first is None else first
+            case "latest":
+                return state.end
+            case datetime() as moment:
+                found = self.planner.offset_at(state.place, moment) if state.messages else None
+                return state.end if found is None else found
+            case number:
+                return number
+
+    def accepted(self, begin: PartitionOffset, state: PartitionState | None) -> PartitionOffset:
+        """`begin`, or where to go on when part of the partition is gone. Raises DataLossError where that is not
+        accepted."""
+        problem = loss(begin, state)
+        if problem is None or state is None:
+            if problem is not None and self.options.fail_on_data_loss:
+                raise problem
+            return begin
+        if begin.created == state.created and begin.next < state.first:
+            first = self.planner.first(state.place)
+            if first is not None and first <= begin.next:
+                return begin  # some were deleted singly, none at the front
+        if self.options.fail_on_data_loss:
+            raise problem
+        logger.warning("data_loss_accepted: %s", problem)
+        return resumed(begin, state)
+
+
+def _range(begin: PartitionOffset, end: int, state: PartitionState) -> IggyRange:
+    mean = state.bytes // max(1, state.messages)
+    return IggyRange(state.place.topic, state.place.partition, state.created, begin.next, end, mean)
+
+
+class IggyBatchReader(DataSourceReader):
+    """`spark.read`: the partitions between two positions each, as they stand when the query is planned."""
+
+    def __init__(self, options: IggySourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:  # Spark insists on a list
+        positions = _Positions(self._options)
+        wholes = []
+        for state in positions.planner.all_states().values():
+            begin = positions.start(state, "earliest")
+            wholes.append(_range(begin, max(begin.next, positions.end(state)), state))
+        # Spark puts a partition without a range in place of an empty list.
+        return [IggyInputPartition(piece) for piece in split(wholes, self._options.min_partitions) or wholes[:1]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, IggyInputPartition)
+        return read_batches(partition.range, self._options, self._schema)
+
+
+class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """`spark.readStream`: the partitions from a position on, micro-batch by micro-batch."""
+
+    def __init__(self, options: IggySourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._positions = _Positions(options)
+        self._initial: dict[str, Any] | None = None
+        self._seen: dict[Place, PartitionState] = {}
+        self._target: dict[Place, int] | None = None
+
+    @property
+    def requests(self) -> int:
+        """Questions asked by the planner so far; for tests of how few they are."""
+        return self._positions.planner.requests
+
+    def initialOffset(self) -> dict[str, Any]:
+        if self._initial is None:  # asked twice before the first batch: it must not move in between
+            self._seen = self._positions.planner.all_states()
+            self._initial = to_json(self._positions.start(state, "latest") for state in self._seen.values())
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._seen = self._positions.planner.all_states()
+        self._target = {place: state.end for place, state in self._seen.items()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        given = from_json(start, self._options.topics)
+        if not self._seen or (self._target is None and not self._knows_beyond(given)):
+            new = self._positions.planner.wait() if self._seen else self._positions.planner.all_states()
+            self._seen = self._seen | new
+            for place in [place for place in self._seen if place not in new and place.topic in {p.topic for p in new}]:
+                del self._seen[place]
+        begins = self._begins(given)
+        backlogs = [max(0, self._end(place) - begin.next) for place, begin in begins.items()]
+        taken = self._within(list(begins), backlogs, limit)
+        return to_json(
+            PartitionOffset(place, begin.next + rows, begin.created)
+            for (place, begin), rows in zip(begins.items(), taken, strict=True)
+        )
+
+    def _begins(self, given: dict[Place, PartitionOffset]) -> dict[Place, PartitionOffset]:
+        """Where to go on in each partition: those of the checkpoint, and those that were added since."""
+        begins = {place: self._positions.accepted(begin, self._seen.get(place)) for place, begin in given.items()}
+        for place, state in self._seen.items():
+            begins.setdefault(place, state.at(0))
+        return begins
+
+    def _knows_beyond(self, given: dict[Place, PartitionOffset]) -> bool:
+        return any(
+            place not in given or (state.created == given[place].created and given[place].next < state.end)
+            for place, state in self._seen.items()
+        )
+
+    def _end(self, place: Place) -> int:
+        state = self._seen.get(place)
+        end = 0 if state is None else state.end
+        return end if self._target is None else min(end, self._target.get(place, 0))
+
+    def _within(self, places: list[Place], backlogs: list[int], limit: ReadLimit) -> list[int]:
+        """How many offsets of each partition the next batch may have."""
+        if isinstance(limit, ReadAllAvailable):
+            return backlogs
+        taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes_per_trigger
+        if size is not None:
+            total = max(1, sum(backlogs))
+            for index, (place, backlog) in enumerate(zip(places, backlogs, strict=True)):
+                if backlog:
+                    taken[index] = min(taken[index], self._seen[place].messages_in(size * backlog // total))
+        return taken
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return to_json(state.at(state.end) for state in self._seen.values()) if self._seen else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        begins, ends = (from_json(offset, self._options.topics) for offset in (start, end))
+        moved = {place for place, stop in ends.items() if begins.get(place) != stop and stop.next > 0}
+        if not moved:
+            return []
+        states = self._positions.planner.all_states()
+        self._seen = states
+        wholes = []
+        for place in moved:
+            state, stop = states.get(place), ends[place]
+            begin = begins.get(place) or PartitionOffset(place, 0, stop.created)
+            begin = self._positions.accepted(begin, state)
+            if state is not None:
+                wholes.append(_range(begin, stop.next, state))
+        return [IggyInputPartition(piece) for piece in split(sorted(wholes, key=astuple), self._options.min_partitions)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, IggyInputPartition)
+        return read_batches(partition.range, self._options, self._schema)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: progress lives in the checkpoint, not on the server."""
+
+    def stop(self) -> None:
+        from headwater.spark.iggy_links import close_idle
+
+        close_idle()

@@ -1,0 +1,120 @@
+"""The columns of `format("iggy")`, and the arrays behind them.
+
+    stream, topic string | partition int | offset long | timestamp, origin_timestamp | id string, 32 hexadecimal digits
+    headers map<string, array<string>>, as `format("nats")` has it: typed headers as text (docs/header-mapping.md)
+    headers_typed map<string, struct<kind, value, raw>> | headers_raw binary, the header block as Iggy has it
+    data binary | the ce_ columns of `format("nats")`
+
+`headers_typed` is made row by row in Python; all others are wrapped buffers.
+"""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headwater.spark.arrow import map_array, sparse_array, text_array
+from headwater.spark.iggy_columns import IggyColumns, typed_headers
+from headwater.spark.iggy_offsets import IggyRange
+from headwater.spark.schema import EVENT_FIELDS, HEADERS_TYPE
+from headwater.wire.columns import Text
+
+if TYPE_CHECKING:
+    from headwater.spark.iggy_options import IggySourceOptions
+
+TYPED = StructType(
+    [
+        StructField("kind", StringType(), nullable=False),
+        StructField("value", StringType(), nullable=False),
+        StructField("raw", BinaryType(), nullable=False),
+    ]
+)
+
+
+def iggy_schema(options: "IggySourceOptions") -> StructType:
+    """The schema that a read with these options has."""
+    fields = [
+        StructField("stream", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("offset", LongType(), nullable=False),
+        StructField("timestamp", TimestampType(), nullable=False),
+        StructField("origin_timestamp", TimestampType(), nullable=False),
+        StructField("id", StringType(), nullable=False),
+    ]
+    if options.wants_map:
+        fields.append(StructField("headers", HEADERS_TYPE))
+        fields.append(StructField("header_error", StringType()))
+    if options.wants_typed:
+        fields.append(StructField("headers_typed", MapType(StringType(), TYPED, valueContainsNull=False)))
+    if options.wants_raw:
+        fields.append(StructField("headers_raw", BinaryType()))
+    fields.append(StructField("data", BinaryType(), nullable=options.max_message_bytes is not None))
+    if options.max_message_bytes is not None:
+        fields.append(StructField("data_error", StringType()))
+    if options.decode == "cloudevents":
+        fields.extend(EVENT_FIELDS)
+    return StructType(fields)
+
+
+def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Field) -> pa.Array:
+    """The array of one field that is neither `data` nor of an event."""
+    columns = taken.columns
+    rows = columns.rows
+    match field.name:
+        case "stream":
+            return pa.repeat(pa.scalar(stream, field.type), rows)
+        case "topic":
+            return pa.repeat(pa.scalar(wanted.topic, field.type), rows)
+        case "partition":
+            return pa.repeat(pa.scalar(wanted.partition, field.type), rows)
+        case "offset":
+            return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(columns.sequences)])
+        case "timestamp":
+            return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(columns.timestamps)])
+        case "origin_timestamp":
+            return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(taken.origins)])
+        case "id":
+            return text_array(taken.ids, field.type)
+        case "headers":
+            assert columns.header_map is not None
+            return map_array(columns.header_map, rows, columns.unmapped, field.type)
+        case "header_error":
+            return sparse_array(columns.header_errors, rows, field.type)
+        case "headers_raw":
+            assert taken.typed is not None
+            return text_array(taken.typed, field.type, empty_is_null=True)
+        case "headers_typed":
+            assert taken.typed is not None
+            return typed_array(taken.typed, field.type)
+    raise AssertionError(f"no column is made for the field {field.name}")
+
+
+def typed_array(blocks: Text, kind: pa.MapType) -> pa.Array:
+    """map<string, struct<kind, value, raw>>, row by row."""
+    maps = [typed_headers(bytes(blocks.data[a:b])) for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
+    return pa.array([None if headers is None else list(headers.items()) for headers in maps], kind)
+
+
+def without_large(data: pa.Array, limit: int, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """The payloads with null for those of more than `limit` bytes, and for those what there would have been."""
+    sizes = pc.binary_length(data)
+    too_large = pc.greater(sizes, limit)
+    if not pc.any(too_large).as_py():
+        return data, pa.nulls(len(data), kind)
+    kept = pc.if_else(too_large, pa.scalar(None, data.type), data)
+    words = [
+        f"the payload has {size} bytes, more than maxMessageBytes={limit}" if size > limit else None
+        for size in sizes.to_pylist()
+    ]
+    return kept, pa.array(words, kind)

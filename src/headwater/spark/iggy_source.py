@@ -1,0 +1,37 @@
+"""`format("iggy")`: options in, readers and writers out."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from pyspark.sql.types import StructType
+
+from headwater.spark.iggy_options import IggySourceOptions, parse_source_options
+from headwater.spark.iggy_reader import IggyBatchReader, IggyStreamReader
+from headwater.spark.iggy_schema import iggy_schema
+from headwater.spark.iggy_sink import IggyBatchSink, IggyStreamSink, prepared
+
+
+class IggySource:
+    """Topics of an Iggy stream as Spark sees them. Raises ConfigError for wrong options, before anything connects."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._given = dict(options)
+
+    @cached_property
+    def _options(self) -> IggySourceOptions:
+        return parse_source_options(self._given)
+
+    def schema(self) -> StructType:
+        return iggy_schema(self._options)
+
+    def reader(self, schema: StructType) -> IggyBatchReader:
+        return IggyBatchReader(self._options, schema)
+
+    def stream_reader(self, schema: StructType) -> IggyStreamReader:
+        return IggyStreamReader(self._options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> IggyBatchSink:
+        return IggyBatchSink(prepared(self._given, schema, overwrite))
+
+    def stream_writer(self, schema: StructType, overwrite: bool) -> IggyStreamSink:
+        return IggyStreamSink(prepared(self._given, schema, overwrite))

@@ -1,0 +1,205 @@
+"""The readers of `format("iggy")` as Spark drives them, without Spark: offsets, limits, partitions, rows, losses."""
+
+import json
+import pickle
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+from support.iggy_topics import IggyServer, start_iggy
+
+from headwater.errors import ConfigError, DataLossError
+from headwater.iggy import commands as c
+from headwater.iggy.commands import Message
+from headwater.iggy.identifiers import Identifier
+from headwater.model.typed_headers import TypedHeaders
+from headwater.spark.iggy_options import parse_source_options
+from headwater.spark.iggy_reader import IggyBatchReader, IggyStreamReader
+from headwater.spark.iggy_schema import iggy_schema
+
+
+@pytest.fixture(scope="module")
+def iggy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IggyServer]:
+    with start_iggy(tmp_path_factory.mktemp("iggy")) as running:
+        running.fill("s", "read", [numbered(20), numbered(10)])
+        yield running
+
+
+def numbered(count: int, start: int = 0) -> list[Message]:
+    return [Message(b"%d" % number, TypedHeaders({"n": number})) for number in range(start, start + count)]
+
+
+def batch_reader(iggy: IggyServer, topic: str, **more: str) -> IggyBatchReader:
+    options = parse_source_options({"servers": iggy.url, "stream": "s", "topic": topic, "readTimeout": "20", **more})
+    return IggyBatchReader(options, iggy_schema(options))
+
+
+def stream_reader(iggy: IggyServer, topic: str, **more: str) -> IggyStreamReader:
+    options = parse_source_options({"servers": iggy.url, "stream": "s", "topic": topic, "readTimeout": "20", **more})
+    return IggyStreamReader(options, iggy_schema(options))
+
+
+def rows(reader: Any, partitions: Any) -> list[tuple[str, int, int]]:
+    """What the partitions hold, read by a reader and partitions that have been pickled, as Spark does it."""
+    reader, partitions = pickle.loads(pickle.dumps((reader, partitions)))
+    return [
+        tuple(row.values())
+        for part in partitions
+        for batch in reader.read(part)
+        for row in batch.select(["topic", "partition", "offset"]).to_pylist()
+    ]
+
+
+def every(topic: str, *partitions: range) -> list[tuple[str, int, int]]:
+    return [(topic, number, offset) for number, offsets in enumerate(partitions) for offset in offsets]
+
+
+def nexts(offset: dict[str, Any], topic: str) -> list[int]:
+    return [entry["next"] for entry in json.loads(json.dumps(offset))["topics"][topic].values()]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [range(20), range(10)]),
+        ({"startingOffsets": "5"}, [range(5, 20), range(5, 10)]),
+        ({"startingOffsets": '{"read": {"0": 15, "1": "latest"}}'}, [range(15, 20), range(0)]),
+        ({"endingOffsets": '{"read": {"0": 3}}', "fetchBatch": "2"}, [range(3), range(10)]),
+        ({"startingOffsets": "latest"}, [range(0), range(0)]),
+        ({"startingOffsets": "1000"}, [range(0), range(0)]),
+        ({"fetchBatch": "3"}, [range(20), range(10)]),
+        ({"minPartitions": "6"}, [range(20), range(10)]),
+    ],
+)
+def test_a_batch_is_what_lies_between_two_positions(
+    iggy: IggyServer, options: dict[str, str], expected: list[range]
+) -> None:
+    reader = batch_reader(iggy, "read", **options)
+    assert rows(reader, reader.partitions()) == every("read", *expected)
+
+
+def test_there_are_at_least_as_many_input_partitions_as_wanted(iggy: IggyServer) -> None:
+    assert len(batch_reader(iggy, "read").partitions()) == 2
+    assert len(batch_reader(iggy, "read", minPartitions="6").partitions()) == 6
+
+
+def test_a_time_leads_to_the_first_message_stored_since(iggy: IggyServer) -> None:
+    iggy.fill("s", "times", [numbered(5)])
+    between = datetime.now(UTC)
+    iggy.fill("s", "times", [numbered(5, 5)])
+    later = datetime.now(UTC) + timedelta(hours=1)
+    for name, moment, expected in [
+        ("startingTimestamp", between, range(5, 10)),
+        ("endingTimestamp", between, range(5)),
+        ("startingTimestamp", later, range(0)),
+        ("endingTimestamp", later, range(10)),
+    ]:
+        reader = batch_reader(iggy, "times", **{name: moment.isoformat()})
+        assert rows(reader, reader.partitions()) == every("times", expected), (name, moment)
+
+
+def test_micro_batches_follow_limits_and_new_messages(iggy: IggyServer) -> None:
+    iggy.fill("s", "grows", [numbered(20), numbered(10)])
+    reader = stream_reader(iggy, "grows", startingOffsets="earliest", maxOffsetsPerTrigger="12")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(12)
+    start = reader.initialOffset()
+    assert start == reader.initialOffset()
+    taken: list[tuple[str, int, int]] = []
+    for total in (12, 24, 30, 30):
+        end = reader.latestOffset(start, ReadMaxRows(12))
+        assert sum(nexts(end, "grows")) == total
+        taken += rows(reader, reader.partitions(start, end))
+        start = end
+    assert sorted(taken) == every("grows", range(20), range(10))
+    assert reader.partitions(start, start) == []
+    iggy.fill("s", "grows", [[], numbered(3)])
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert nexts(end, "grows") == [20, 13]
+    assert rows(reader, reader.partitions(start, end)) == [("grows", 1, offset) for offset in (10, 11, 12)]
+    assert reader.reportLatestOffset() == end
+    reader.stop()
+
+
+def test_a_limit_in_bytes_is_kept_by_the_mean_size(iggy: IggyServer) -> None:
+    iggy.fill("s", "bytes", [[Message(b"x" * 1000)] * 20])
+    reader = stream_reader(iggy, "bytes", startingOffsets="earliest", maxBytesPerTrigger="6k")
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxBytes(6 << 10))
+    assert 4 <= nexts(end, "bytes")[0] <= 6
+
+
+def test_available_now_ends_where_the_topic_ended_when_it_began(iggy: IggyServer) -> None:
+    iggy.fill("s", "now", [numbered(5)])
+    reader = stream_reader(iggy, "now", startingOffsets="earliest")
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    iggy.fill("s", "now", [numbered(5)])
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert nexts(end, "now") == [5]
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_a_partition_that_is_added_is_read_from_its_beginning(iggy: IggyServer) -> None:
+    iggy.fill("s", "wider", [numbered(2)])
+    reader = stream_reader(iggy, "wider")
+    start = reader.initialOffset()
+    iggy.execute(c.CreatePartitions(Identifier("s"), Identifier("wider"), 1))
+    iggy.fill("s", "wider", [[], numbered(3)])
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert rows(reader, reader.partitions(start, end)) == [("wider", 1, offset) for offset in range(3)]
+
+
+def test_an_idle_query_asks_four_times_a_second_at_most(iggy: IggyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("headwater.spark.iggy_planner.time.sleep", pauses.append)
+    iggy.fill("s", "other", [numbered(1)])
+    reader = stream_reader(iggy, "read,other")
+    start = reader.initialOffset()
+    before = reader.requests
+    for _ in range(10):
+        assert reader.latestOffset(start, ReadAllAvailable()) == start
+    assert (reader.requests - before) / sum(pauses) <= 5
+
+
+@pytest.mark.parametrize("what", ["purged", "made anew", "deleted"])
+def test_what_is_gone_is_a_loss_or_left_out_when_told(iggy: IggyServer, what: str) -> None:
+    topic = what.replace(" ", "")
+    iggy.fill("s", topic, [numbered(9)])
+    reader = stream_reader(iggy, topic, startingOffsets="earliest")
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    where = Identifier("s"), Identifier(topic)
+    iggy.execute(c.PurgeTopic(*where) if what == "purged" else c.DeleteTopic(*where))
+    if what == "deleted":
+        with pytest.raises(ConfigError, match="no topic"):
+            stream_reader(iggy, topic).latestOffset(end, ReadAllAvailable())
+        return
+    iggy.fill("s", topic, [numbered(3)])
+    with pytest.raises(DataLossError, match=what):
+        stream_reader(iggy, topic).latestOffset(end, ReadAllAvailable())
+    lenient = stream_reader(iggy, topic, failOnDataLoss="false")
+    later = lenient.latestOffset(end, ReadAllAvailable())
+    assert rows(lenient, lenient.partitions(end, later)) == every(topic, range(3))
+
+
+def test_headers_and_large_payloads_as_asked(iggy: IggyServer) -> None:
+    iggy.fill("s", "shown", [[Message(b"x", TypedHeaders({"n": 7})), Message(b"y" * 100)]])
+    for headers in ("map", "typed", "both", "none"):
+        reader = batch_reader(iggy, "shown", includeHeaders=headers, maxMessageBytes="10", decode="cloudevents")
+        (part,) = reader.partitions()
+        (batch,) = reader.read(part)
+        first, second = batch.to_pylist(maps_as_pydicts="strict")
+        assert (first["data"], second["data"]) == (b"x", None)
+        assert second["data_error"] == "the payload has 100 bytes, more than maxMessageBytes=10"
+        assert first["ce_error"] is not None
+        if headers in ("map", "both"):
+            assert first["headers"] == {"n": ["7"]}
+        if headers == "typed":
+            assert first["headers_typed"]["n"]["kind"] == "int64"
+        if headers == "both":
+            assert second["headers_raw"] is None
+
+
+def test_a_checkpoint_of_other_topics_is_refused(iggy: IggyServer) -> None:
+    with pytest.raises(ConfigError, match="other topics"):
+        stream_reader(iggy, "read").latestOffset({"v": 1, "topics": {"x": {}}}, ReadAllAvailable())
