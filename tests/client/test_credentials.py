@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from headwater.client.credentials import Credentials, read_creds
@@ -27,7 +26,7 @@ eyJ0.eyJq.sig
 def said(credentials: Credentials, url: str = "nats://h", nonce: str = "nonce") -> dict[str, object]:
     filled = credentials.fill(ConnectOptions(), parse_server_url(url), nonce)
     named = ("user", "password", "auth_token", "jwt", "nkey", "sig")
-    return {name: value for name in named if (value := getattr(filled, name)) is not msgspec.UNSET}
+    return {name: value for name in named if (value := getattr(filled, name)) is not None}
 
 
 def test_user_password_and_token_go_out_as_they_are() -> None:

@@ -16,7 +16,7 @@ from headwater.wire.handshake import (
 
 
 def test_an_info_comes_back_as_it_was_written() -> None:
-    info = ServerInfo(server_id="N1", version="2.15.1", headers=True, max_payload=1 << 20, connect_urls=["a:1", "b:2"])
+    info = ServerInfo(server_id="N1", version="2.15.1", headers=True, max_payload=1 << 20, connect_urls=("a:1", "b:2"))
     op = encode_info(info)
     assert op.startswith(b"INFO {")
     assert op.endswith(b"} \r\n")

@@ -4,9 +4,8 @@ $G      everybody, when no accounts are configured
 $SYS    the system account: its users may ask about the server
 """
 
-import random
+import os
 from collections.abc import Callable, Iterable, Iterator
-from urllib.parse import quote
 
 from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.broker.router import Router
@@ -30,6 +29,8 @@ class Account:
     @property
     def directory(self) -> str:
         """A name for its files: no account can name another's, or leave the folder."""
+        from urllib.parse import quote  # here: a start without accounts does without it
+
         return "account-" + quote(self.name, safe="")
 
     def __repr__(self) -> str:
@@ -50,7 +51,7 @@ class Accounts:
         listed = {account.name: account for account in options}
         for name in dict.fromkeys((GLOBAL_ACCOUNT, system_account, *listed)):
             # Which member of a queue group gets a message need not be unpredictable, only even.
-            router = Router(schedule, random.getrandbits(32), max_pending)
+            router = Router(schedule, int.from_bytes(os.urandom(4), "big"), max_pending)
             self._accounts[name] = Account(name, router, listed.get(name), name == system_account)
 
     def __getitem__(self, name: str) -> Account:

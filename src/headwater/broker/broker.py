@@ -10,16 +10,12 @@ stream that is not there yet. Stopping takes no new clients, writes what streams
 import asyncio
 import os
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from headwater import __version__
 from headwater.broker.accounts import Account, Accounts
 from headwater.broker.auth.gate import Gate
-from headwater.broker.listeners import secure_session, tls_settings, websocket_links
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions, TlsOptions
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
@@ -30,6 +26,8 @@ from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.broker.cluster.service import Cluster
     from headwater.broker.cluster_options import ClusterOptions
     from headwater.broker.jetstream.service import JetStream
@@ -53,13 +51,13 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        store_dir: str | Path | None = None,
+        store_dir: "str | Path | None" = None,
         options: BrokerOptions | None = None,
         **fields: Any,
     ) -> None:
         if options is None:
             if store_dir is not None:
-                fields["store_dir"] = Path(store_dir)
+                fields["store_dir"] = store_dir
             options = BrokerOptions(host=host, port=port, **fields)
         elif fields:
             raise TypeError(f"give options, or {', '.join(fields)}: not both")
@@ -100,7 +98,8 @@ class Broker:
             raise LocalProtocolError("the broker is started already")
         options = self.options
         gate = Gate(options)
-        self._tls = tls_settings(options.tls) if options.tls is not None else None
+        if options.tls is not None:
+            self.renew_certificates(options.tls)
         loop = asyncio.get_running_loop()
         accounts = Accounts(
             [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
@@ -116,6 +115,8 @@ class Broker:
             self._listeners.append(server)
             self.port = sessions.info.port = _port_of(server)
             if options.websocket is not None:
+                from headwater.broker.listeners import websocket_links
+
                 host = options.websocket.host or options.host
                 links = websocket_links(options.websocket, options.max_payload)
                 server = await listen(
@@ -179,11 +180,16 @@ class Broker:
 
         Raises ConfigError for files that cannot be used; nothing has changed then.
         """
-        if self._tls is not None:
-            self._tls = tls_settings(options)
+        from headwater.broker.listeners import tls_settings
+
+        self._tls = tls_settings(options)
 
     def _make_link(self, owner: LinkOwner) -> Link:
-        return Link(owner) if self._tls is None else secure_session(self._tls, owner)
+        if self._tls is None:
+            return Link(owner)
+        from headwater.broker.listeners import secure_session
+
+        return secure_session(self._tls, owner)
 
     def _stop_listening(self) -> None:
         for listener in self._listeners:
@@ -197,9 +203,11 @@ class Broker:
         return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
 
     async def _start_jetstream(self, account: Account) -> None:
+        from pathlib import Path
+
         from headwater.broker.jetstream.service import JetStream
 
-        directory = self.options.store_dir
+        directory = Path(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:
             directory = directory / "accounts" / account.directory
         service = JetStream(account.router, directory, clock_ns=time.time_ns, sync=self.options.sync)
@@ -213,7 +221,7 @@ class Broker:
         options, info = self.options, sessions.info
         name = cluster.name or self.server_id  # nobody chose it: it gives way to one that somebody did
         ours = [] if cluster.no_advertise else [options.client_advertise or f"{_reachable(self.host)}:{self.port}"]
-        sessions.info = msgspec.structs.replace(info, cluster=name, cluster_dynamic=not cluster.name, connect_urls=ours)
+        sessions.info = info.replace(cluster=name, cluster_dynamic=not cluster.name, connect_urls=tuple(ours))
         self.cluster = Cluster(
             cluster,
             RouteInfo(
@@ -232,7 +240,7 @@ class Broker:
                 tls_verify=cluster.tls is not None,
             ),
             accounts,
-            lambda others: sessions.announce(connect_urls=[*ours, *others]),
+            lambda others: sessions.announce(connect_urls=(*ours, *others)),
             ping_interval=options.ping_interval,
             ping_max=options.ping_max,
             write_deadline=options.write_deadline,

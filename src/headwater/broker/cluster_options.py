@@ -1,14 +1,13 @@
 """How a broker finds and trusts the others of its cluster. Plain values; nothing here connects to anything."""
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from headwater.broker.options import SubjectRules, TlsOptions
 from headwater.errors import ConfigError
+from headwater.model.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
+class ClusterOptions(Record, secret=("routes", "password")):
     """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, and may hold passwords.
 
     `exports` and `imports` say which subjects leave to other brokers and come from them.
@@ -18,9 +17,9 @@ class ClusterOptions:
     protocol: Literal["v1", "v2", "auto"] = "v2"  # v1: the mission's cluster protocol; auto: as the peer speaks
     host: str = "0.0.0.0"
     port: int = 0
-    routes: tuple[str, ...] = field(default=(), repr=False)
+    routes: tuple[str, ...] = ()
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     auth_timeout: float | None = None
     advertise: str = ""
     no_advertise: bool = False

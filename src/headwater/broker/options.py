@@ -10,13 +10,15 @@ Every option is checked here, so that a broker which starts can work. Secrets ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from headwater.errors import ConfigError
+from headwater.model.record import Record
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.broker.cluster_options import ClusterOptions
 
 SyncPolicy = Literal["always", "interval", "never"]
@@ -25,8 +27,7 @@ GLOBAL_ACCOUNT = "$G"  # where clients are when no account is configured for the
 SYSTEM_ACCOUNT = "$SYS"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubjectRules:
+class SubjectRules(Record):
     """Subjects, with wildcards, that may be used (None: all) less those that may not.
 
     For subscriptions an entry may end in a queue group, "orders.* workers": it then speaks of that group only, and the
@@ -37,16 +38,14 @@ class SubjectRules:
     deny: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseRules:
+class ResponseRules(Record):
     """A client may answer on the reply subject of what it was sent: so often, and for so long (0 or less: no limit)."""
 
     max_messages: int = 1
     expires: float = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class Permissions(Record):
     """What a user may do; None leaves that direction free. With `responses` set, `publish` None means nothing else."""
 
     publish: SubjectRules | None = None
@@ -54,12 +53,11 @@ class Permissions:
     responses: ResponseRules | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserOptions:
+class UserOptions(Record, secret=("password",)):
     """One user, known by `username` and `password` (plain, or bcrypt: "$2a$..." and so on), or by `nkey` ("U...")."""
 
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     nkey: str = ""
     permissions: Permissions | None = None  # None: the default_permissions that surround the user
     connection_types: frozenset[str] | None = None  # of "STANDARD", "WEBSOCKET"; None: any
@@ -71,13 +69,12 @@ class UserOptions:
             raise ConfigError(f"user {self.username!r} has an nkey too: it must be one or the other")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationOptions:
+class AuthorizationOptions(Record, secret=("password", "token")):
     """Who may connect, to the global account: nobody is asked (the default), one user, one token, or `users`."""
 
     username: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
+    password: str = ""
+    token: str = ""
     users: tuple[UserOptions, ...] = ()
     default_permissions: Permissions | None = None
 
@@ -93,8 +90,7 @@ class AuthorizationOptions:
         return bool(self.username or self.token or self.users)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
+class ExportOptions(Record):
     """What an account lets others import: a `stream` of messages, or a `service` to send requests to.
 
     `accounts`: who may; None: every account.
@@ -106,8 +102,7 @@ class ExportOptions:
     response: Literal["singleton", "stream", "chunked"] = "singleton"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOptions:
+class ImportOptions(Record):
     """What an account takes from another. `to`: the subject it has here; `prefix`: put before it (streams)."""
 
     account: str
@@ -117,8 +112,7 @@ class ImportOptions:
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JetStreamLimits:
+class JetStreamLimits(Record):
     """What an account may store; -1: no limit."""
 
     max_memory: int = -1
@@ -131,8 +125,7 @@ class JetStreamLimits:
     max_bytes_required: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountOptions:
+class AccountOptions(Record):
     """A subject space of its own. `jetstream`: None means no streams for it."""
 
     name: str
@@ -150,8 +143,7 @@ class AccountOptions:
             raise ConfigError(f"an account may not be called {self.name!r}", value=self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsOptions:
+class TlsOptions(Record):
     """Certificates, and what is asked of clients. Versions below TLS 1.2 are never spoken.
 
     `verify`: clients need a certificate that `ca_file` vouches for; `verify_and_map`: and it names the user.
@@ -159,9 +151,9 @@ class TlsOptions:
     `pinned_certs`: SHA-256 of the public keys that are taken, in lower-case hexadecimal; empty: any.
     """
 
-    cert_file: Path
-    key_file: Path
-    ca_file: Path | None = None
+    cert_file: "Path"
+    key_file: "Path"
+    ca_file: "Path | None" = None
     verify: bool = False
     verify_and_map: bool = False
     handshake_first: bool | float = False
@@ -188,8 +180,7 @@ class TlsOptions:
 HANDSHAKE_FIRST_AUTO = 0.05  # seconds; nats-server's `handshake_first: auto`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSocketOptions:
+class WebSocketOptions(Record, secret=("password", "token")):
     """The WebSocket listener. Either `tls`, or `no_tls` said out loud, as in nats-server.
 
     `username`, `token`, `no_auth_user` replace those of the broker for clients that come this way.
@@ -206,13 +197,13 @@ class WebSocketOptions:
     advertise: str = ""
     no_auth_user: str = ""
     username: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
+    password: str = ""
+    token: str = ""
     jwt_cookie: str = ""
     user_cookie: str = ""
     pass_cookie: str = ""
     token_cookie: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         if self.tls is None and not self.no_tls:
@@ -222,21 +213,19 @@ class WebSocketOptions:
         _check_port(self.port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorOptions:
+class OperatorOptions(Record, secret=("resolver",)):
     """Operator mode: users show a JWT that an account signed, whose own JWT an operator signed.
 
     `resolver`: account public key to account JWT. `system_account`: its public key.
     """
 
     operators: tuple[str, ...]  # operator JWTs
-    resolver: Mapping[str, str] = field(default_factory=dict, repr=False)
+    resolver: Mapping[str, str] = MappingProxyType({})
     system_account: str = ""
     trusted_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerOptions:
+class BrokerOptions(Record):
     """Raises ConfigError for values that cannot work."""
 
     host: str = "127.0.0.1"
@@ -246,7 +235,7 @@ class BrokerOptions:
     client_advertise: str = ""  # host:port in connect_urls instead of our own
     no_advertise: bool = False
 
-    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    authorization: AuthorizationOptions = AuthorizationOptions()
     accounts: tuple[AccountOptions, ...] = ()
     system_account: str = SYSTEM_ACCOUNT
     no_auth_user: str = ""  # who a client is that shows nothing
@@ -270,10 +259,10 @@ class BrokerOptions:
     lame_duck_grace_period: float = 10.0
 
     jetstream: bool = False
-    store_dir: Path = field(default_factory=lambda: Path("headwater-data"))
+    store_dir: "str | Path" = "headwater-data"
     sync: SyncPolicy = "always"
     jetstream_domain: str = ""
-    jetstream_limits: JetStreamLimits = field(default_factory=JetStreamLimits)
+    jetstream_limits: JetStreamLimits = JetStreamLimits()
 
     def __post_init__(self) -> None:
         for name in ("max_payload", "max_control_line", "max_connections", "max_pending", "ping_max"):

@@ -4,8 +4,6 @@ Nobody's password is kept after CONNECT, so nobody can be asked again. A client 
 there, unchanged; everybody else is sent away and may come back with what the new rules ask for. Pure.
 """
 
-from dataclasses import replace
-
 from headwater.broker.auth.identity import Identity
 from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions, BrokerOptions, Permissions, UserOptions
 
@@ -53,4 +51,4 @@ def _rules(options: BrokerOptions) -> dict[tuple[str, str], Rule]:
 
 
 def _without_users(options: BrokerOptions) -> list[AccountOptions]:
-    return [replace(account, users=(), default_permissions=None) for account in options.accounts]
+    return [account.replace(users=(), default_permissions=None) for account in options.accounts]

@@ -13,13 +13,9 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol, cast
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from headwater.broker.accounts import Accounts
-from headwater.broker.auth.certificates import names_in
 from headwater.broker.auth.gate import Gate
 from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, Refusal, Verdict, shown_in
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
@@ -28,9 +24,11 @@ from headwater.broker.router import STALL_AT
 from headwater.broker.session import Session
 from headwater.net.layer import Layer
 from headwater.net.link import Link
-from headwater.net.tls import tls_of
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ class Sessions:
         shown = shown_in(
             self._with_cookies(options, layer) if session.connection_type == WEBSOCKET else options,
             nonce=session.nonce,
-            certificate_names=names_in(tls_of(layer)),
+            certificate_names=_certificate_names(layer),
             connection_type=session.connection_type,
             address=_host_of(session),
         )
@@ -174,13 +172,15 @@ class Sessions:
             for field, cookie in sources.items()
             if cookie in cookies and not getattr(options, field)
         }
-        return msgspec.structs.replace(options, **found)
+        return options.replace(**found)
 
     def ask_later(self, session: Session, check: PasswordCheck) -> None:
         """Have a slow verdict found in another thread; the session takes no input until it hears it."""
         if session.link is not None:
             session.link.pause_reading()
         if self._password_threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._password_threads = ThreadPoolExecutor(PASSWORD_THREADS, "headwater-passwords")
         outcome = self._loop.run_in_executor(self._password_threads, check.decide)
         outcome.add_done_callback(lambda done: self._tell(session, done))
@@ -253,8 +253,7 @@ class Sessions:
         """The INFO behind a client's first PONG: under which account it runs."""
         account = session.account
         return encode_info(
-            msgspec.structs.replace(
-                self._info_for(session),
+            self._info_for(session).replace(
                 connect_info=True,
                 remote_account=account.name if account is not None else "",
                 acc_is_sys=account is not None and account.is_system,
@@ -263,7 +262,7 @@ class Sessions:
 
     def announce(self, **changes: object) -> None:
         """Something about this server has changed: tell all clients that want to know."""
-        self.info = msgspec.structs.replace(self.info, **changes)
+        self.info = self.info.replace(**changes)
         for session in list(self._sessions.values()):
             if session.wants_news:
                 session.tell(encode_info(self._info_for(session)))
@@ -271,8 +270,7 @@ class Sessions:
     def _info_for(self, session: Session) -> ServerInfo:
         websocket = session.connection_type == WEBSOCKET
         tls = self.options.websocket.tls if websocket and self.options.websocket else self.options.tls
-        return msgspec.structs.replace(
-            self.info,
+        return self.info.replace(
             client_id=session.client_id,
             client_ip=_host_of(session),
             auth_required=session.gate.announced,
@@ -357,6 +355,16 @@ class Sessions:
             self.slow_consumers += 1
             session.end_reason = WRITE_DEADLINE
             link.abort()
+
+
+def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
+    """The names that may name a user in the certificate shown; TLS is imported only where it is in use."""
+    if layer is None:
+        return ()
+    from headwater.broker.auth.certificates import names_in
+    from headwater.net.tls import tls_of
+
+    return names_in(tls_of(layer))
 
 
 def _host_of(session: Session) -> str:

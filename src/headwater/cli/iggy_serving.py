@@ -10,7 +10,6 @@ folder is new; on an address that others reach, the well-known password is warne
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from headwater.cli.go_flags import Value
@@ -68,6 +67,8 @@ async def beside(
     broker: "Broker", addresses: Mapping[str, tuple[str, int]], environment: Mapping[str, str]
 ) -> AsyncIterator[None]:
     """The face, from the broker's start to its stop. Raises EnvironmentProblem when it cannot start."""
+    from pathlib import Path
+
     from headwater.broker.options import GLOBAL_ACCOUNT
     from headwater.cli.iggy_bridge import CapturedStreams
     from headwater.iggy.face import Iggy
@@ -75,7 +76,7 @@ async def beside(
     options = make_options(addresses, broker, environment)
     assert broker.router is not None
     foreign = CapturedStreams(broker.jetstreams, GLOBAL_ACCOUNT, broker.router)
-    async with Iggy(options, broker.options.store_dir / "iggy", foreign) as iggy:
+    async with Iggy(options, Path(broker.options.store_dir) / "iggy", foreign) as iggy:
         ports = {"tcp": iggy.tcp_port, "seed": iggy.seed_port, "http": iggy.http_port, "quic": iggy.quic_port}
         for option, (host, _) in addresses.items():
             logger.info("Listening for Iggy clients (%s) on %s:%d", option, host, ports[option])
@@ -85,6 +86,8 @@ async def beside(
 
 
 def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address
+
     try:
         return ip_address(host).is_loopback
     except ValueError:

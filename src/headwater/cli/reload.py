@@ -4,7 +4,6 @@ Either all changes are of the kind that can be made, or none is made: half a rel
 wrote. What is not listed in RELOADABLE needs a restart.
 """
 
-from dataclasses import fields
 from typing import NamedTuple
 
 from headwater.broker.config.draft import ServerConfig
@@ -34,24 +33,24 @@ def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
     """What is different in `after`. Secrets are not shown."""
     changed, refused = [], []
     users_only = only_users_differ(before.broker, after.broker)
-    for option in fields(before.broker):
-        old, new = getattr(before.broker, option.name), getattr(after.broker, option.name)
-        if old == new or (option.name == "port" and new == 0):
+    for name, old in before.broker.items():
+        new = getattr(after.broker, name)
+        if old == new or (name == "port" and new == 0):
             continue
-        if option.name in USERS and users_only:
-            changed.append(option.name)  # without the value: it holds secrets
-        elif option.name == "tls" and old is not None and new is not None:
+        if name in USERS and users_only:
+            changed.append(name)  # without the value: it holds secrets
+        elif name == "tls" and old is not None and new is not None:
             changed.append("tls")
-        elif option.name in RELOADABLE:
-            changed.append(f"{option.name} = {new}")
+        elif name in RELOADABLE:
+            changed.append(f"{name} = {new}")
         else:
-            refused.append(f"config reload not supported for {option.name}")
+            refused.append(f"config reload not supported for {name}")
     others = ("monitoring", "ports_file_dir")
     different = [name for name in others if getattr(before, name) != getattr(after, name)]
     refused += [f"config reload not supported for {name}" for name in different]
-    for name in before.logging.__struct_fields__:
+    for name, old in before.logging.items():
         new = getattr(after.logging, name)
-        if getattr(before.logging, name) != new:
+        if old != new:
             changed.append(f"log {name} = {new}")
     if before.pid_file != after.pid_file:
         changed.append(f"pid_file = {after.pid_file}")

@@ -9,7 +9,6 @@ The exit status is 0 for a server that was told to stop, 1 for one that cannot s
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater import __version__
@@ -65,7 +64,8 @@ def configure(flags: dict[str, Value]) -> ServerConfig:
 
 def read_file(path: str) -> str:
     """The text of a file, with its line ends as they are."""
-    return Path(path).read_bytes().decode("utf-8")
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8")
 
 
 def _check(flags: dict[str, Value]) -> int:

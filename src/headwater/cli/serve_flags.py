@@ -4,12 +4,14 @@ FLAGS is the table; the help and the documentation come from it. `apply` turns w
 that the file has made (or of an empty one).
 """
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.broker.config.draft import Draft
 from headwater.cli.go_flags import Flag, Kind, Value, parse
 from headwater.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _text(names: str, to: str, value: str, meaning: str) -> Flag:
@@ -129,13 +131,13 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
         if name in values:
             draft.broker[option] = values[name]
     if "store_dir" in values:
-        draft.broker["store_dir"] = Path(str(values["store_dir"]))
+        draft.broker["store_dir"] = _path(values["store_dir"])
     for name, keyword in (("http_port", "port"), ("https_port", "tls_port")):
         if name in values:
             draft.monitoring[keyword] = values[name]
     for name in ("pid_file", "ports_file_dir"):
         if values.get(name):
-            draft.files[name] = Path(str(values[name]))
+            draft.files[name] = _path(values[name])
     _apply_logging(values, draft)
     _apply_authorization(values, draft)
     _apply_tls(values, draft)
@@ -145,13 +147,19 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
             draft.warnings.append(f"--{name} changes nothing here: {reason}")
 
 
+def _path(value: Value) -> "Path":
+    from pathlib import Path  # here: a start with a port alone does without it
+
+    return Path(str(value))
+
+
 def _apply_logging(values: dict[str, Value], draft: Draft) -> None:
     log = draft.logging
     for name, keyword in (("logtime", "time"), ("logtime_utc", "utc"), ("log_size_limit", "size_limit")):
         if name in values:
             log[keyword] = values[name]
     if values.get("log_file"):
-        log["file"] = Path(str(values["log_file"]))
+        log["file"] = _path(values["log_file"])
     for name in ("debug", "debug_trace", "debug_trace_verbose"):
         if name in values:
             log["debug"] = values[name]
@@ -186,9 +194,9 @@ def _apply_tls(values: dict[str, Value], draft: Draft) -> None:
         raise ConfigError("TLS Server private key must be present and valid", hint="--tlskey names the file")
     authority = str(values.get("tls_ca", ""))
     draft.broker["tls"] = TlsOptions(
-        cert_file=Path(str(values["tls_cert"])),
-        key_file=Path(str(values["tls_key"])),
-        ca_file=Path(authority) if authority else None,
+        cert_file=_path(values["tls_cert"]),
+        key_file=_path(values["tls_key"]),
+        ca_file=_path(authority) if authority else None,
         verify=bool(values.get("tls_verify", False)),
     )
 

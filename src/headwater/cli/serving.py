@@ -13,8 +13,6 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headwater
@@ -25,6 +23,8 @@ from headwater.cli.serve import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.broker.monitoring.server import Monitoring
     from headwater.broker.options import BrokerOptions
 
@@ -180,7 +180,7 @@ class Serving:
             if difference.refused:
                 raise ConfigError("; ".join(difference.refused), hint="it needs a restart")
             set_up_logging(fresh.logging)
-            self._change(replace(fresh.broker, port=self.config.broker.port))
+            self._change(fresh.broker.replace(port=self.config.broker.port))
         except HeadwaterError as error:
             set_up_logging(self.config.logging)
             for line in str(error).splitlines():
@@ -225,7 +225,7 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: "Path", text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

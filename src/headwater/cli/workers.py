@@ -21,7 +21,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -70,10 +69,9 @@ class Shape(msgspec.Struct, frozen=True):
         cluster = ClusterOptions(
             name=self.name, host=HOST, username="worker", password=self.password, routes=routes, no_advertise=True
         )
-        websocket = broker.websocket and replace(broker.websocket, port=self.websocket_port)
+        websocket = broker.websocket and broker.websocket.replace(port=self.websocket_port)
         name = f"{broker.server_name}-{number}" if broker.server_name else ""
-        changed = replace(
-            broker,
+        changed = broker.replace(
             port=self.port,
             reuse_port=True,
             server_name=name,
@@ -82,9 +80,7 @@ class Shape(msgspec.Struct, frozen=True):
             cluster=cluster,
         )
         monitoring = whole.monitoring if first else None
-        return msgspec.structs.replace(
-            whole, broker=changed, monitoring=monitoring, pid_file=None, ports_file_dir=None, warnings=()
-        )
+        return whole.replace(broker=changed, monitoring=monitoring, pid_file=None, ports_file_dir=None, warnings=())
 
 
 class Worker(Serving):

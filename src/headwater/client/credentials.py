@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-import msgspec
-
 from headwater.client.nkeys import KeyPair
 from headwater.client.server_url import ServerAddress
 from headwater.errors import ConfigError
@@ -41,19 +39,16 @@ class Credentials:
         if self.creds:
             jwt, seed = read_creds(Path(self.creds))
             key = KeyPair(seed)
-            return msgspec.structs.replace(options, jwt=jwt, nkey=msgspec.UNSET, sig=key.sign(nonce))
+            return options.replace(jwt=jwt, nkey=None, sig=key.sign(nonce))
         if self.nkey_seed:
             key = KeyPair(_read_seed(self.nkey_seed))
             # A server that asks for no nkey sends no nonce; our public key tells it nothing then.
-            return msgspec.structs.replace(options, nkey=key.public_key, sig=key.sign(nonce)) if nonce else options
-        unset = msgspec.UNSET
+            return options.replace(nkey=key.public_key, sig=key.sign(nonce)) if nonce else options
         if address.token or address.user:
             user, password, token = address.user, address.password, address.token
         else:
             user, password, token = self.user, self.password, self.token
-        return msgspec.structs.replace(
-            options, user=user or unset, password=password or unset, auth_token=token or unset
-        )
+        return options.replace(user=user or None, password=password or None, auth_token=token or None)
 
 
 def _read_seed(given: str | PathLike[str]) -> str:

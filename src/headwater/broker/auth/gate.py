@@ -6,7 +6,6 @@ All listeners ask the same gate; a WebSocket listener with users of its own has 
 question goes to `operator.Trust`.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from headwater.broker.auth.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
@@ -94,7 +93,7 @@ class Gate:
         websocket = self._options.websocket
         if websocket is None:
             return self
-        own = Gate(replace(self._options, websocket=None, tls=websocket.tls))
+        own = Gate(self._options.replace(websocket=None, tls=websocket.tls))
         if websocket.username or websocket.token or websocket.no_auth_user:
             own.username = websocket.username
             own._password = websocket.password

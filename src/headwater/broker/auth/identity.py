@@ -1,29 +1,26 @@
 """What a client shows, and who it is found to be."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import msgspec
 
 from headwater.broker.auth.permissions import Rules
 from headwater.broker.options import GLOBAL_ACCOUNT
+from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
 
 STANDARD = "STANDARD"
 WEBSOCKET = "WEBSOCKET"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Record, secret=("password", "token", "jwt", "signature")):
     """From CONNECT, the TLS handshake and the HTTP request. Empty: not shown. No `repr` holds a secret."""
 
     user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
+    password: str = ""
+    token: str = ""
     nkey: str = ""
-    jwt: str = field(default="", repr=False)
-    signature: str = field(default="", repr=False)
+    jwt: str = ""
+    signature: str = ""
     nonce: str = ""  # what the signature must be of
     certificate_names: tuple[str, ...] = ()  # those that may name a user, in the order they are tried
     connection_type: str = STANDARD
@@ -37,23 +34,18 @@ class Credentials:
 
 def shown_in(options: ConnectOptions, **others: object) -> Credentials:
     """The credentials in a CONNECT, with those that come from elsewhere."""
-
-    def text(value: str | msgspec.UnsetType) -> str:
-        return "" if isinstance(value, msgspec.UnsetType) else value
-
     return Credentials(
-        user=text(options.user),
-        password=text(options.password),
-        token=text(options.auth_token),
-        nkey=text(options.nkey),
-        jwt=text(options.jwt),
-        signature=text(options.sig),
+        user=options.user or "",
+        password=options.password or "",
+        token=options.auth_token or "",
+        nkey=options.nkey or "",
+        jwt=options.jwt or "",
+        signature=options.sig or "",
         **others,  # type: ignore[arg-type]
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(Record):
     """A client that was let in. Limits: -1 for none of its own. `expires`: seconds since 1970, None for never."""
 
     account: str = GLOBAL_ACCOUNT

@@ -2,19 +2,19 @@
 
     defaults ─▶ file (schema.py) ─▶ flags (cli) ─▶ Draft.finish ─▶ ServerConfig
 
-A flag wins over the file, so options are made once, at the end. Everything in here is cheap to import (a msgspec Struct is
-made in a tenth of a dataclass's time): a server without a configuration file loads no parser.
+A flag wins over the file, so options are made once, at the end. Everything in here is cheap to import: a server
+without a configuration file loads no parser.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
 
 from headwater.broker.options import BrokerOptions
 from headwater.errors import ConfigError
+from headwater.model.record import Record
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headwater.broker.cluster_options import ClusterOptions
 
 DEFAULT_HOST = "0.0.0.0"
@@ -22,10 +22,10 @@ DEFAULT_PORT = 4222
 UNLIMITED = (1 << 31) - 1
 
 
-class LoggingOptions(Struct, frozen=True, kw_only=True):
+class LoggingOptions(Record):
     """Where the log goes and what is in it. `size_limit` in bytes, 0 for none; `max_files` kept beside it, 0 for all."""
 
-    file: Path | None = None
+    file: "Path | None" = None
     debug: bool = False
     trace: bool = False
     time: bool = True
@@ -34,7 +34,7 @@ class LoggingOptions(Struct, frozen=True, kw_only=True):
     max_files: int = 0
 
 
-class MonitoringOptions(Struct, frozen=True, kw_only=True):
+class MonitoringOptions(Record):
     """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate."""
 
     host: str
@@ -43,14 +43,14 @@ class MonitoringOptions(Struct, frozen=True, kw_only=True):
     base_path: str = "/"
 
 
-class ServerConfig(Struct, frozen=True, kw_only=True):
+class ServerConfig(Record):
     """Everything `headwater serve` needs to know."""
 
     broker: BrokerOptions
     logging: LoggingOptions = LoggingOptions()
     monitoring: MonitoringOptions | None = None
-    pid_file: Path | None = None
-    ports_file_dir: Path | None = None
+    pid_file: "Path | None" = None
+    ports_file_dir: "Path | None" = None
     digest: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -98,9 +98,7 @@ class Draft:
                 del keywords[name]  # 0 says the default, as in nats-server
         allow_non_tls = keywords.pop("allow_non_tls", False)
         if allow_non_tls and keywords.get("tls") is not None:
-            from dataclasses import replace
-
-            keywords["tls"] = replace(keywords["tls"], allow_non_tls=True)
+            keywords["tls"] = keywords["tls"].replace(allow_non_tls=True)
         return BrokerOptions(cluster=self._cluster(), **keywords)
 
     def _monitoring(self, broker: BrokerOptions) -> MonitoringOptions | None:
