@@ -1,14 +1,26 @@
 """Accounts: isolated subject spaces. Each has a router of its own, so that nothing can cross by accident.
 
+What crosses on purpose (imports) is made in imports.py, and only where the options ask for it.
+
 $G      everybody, when no accounts are configured
 $SYS    the system account: its users may ask about the server
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions
+from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions, MappingOptions
 from headwater.broker.router import Router
+
+if TYPE_CHECKING:
+    from headwater.broker.imports import Replies, ServiceImport, StreamImports
+    from headwater.broker.mappings import Mappings
+    from headwater.broker.sublist import Outlet
+
+
+logger = logging.getLogger(__name__)
 
 
 class Account:
@@ -20,6 +32,26 @@ class Account:
         self.options = options
         self.is_system = system
         self.connections = 0
+        self.mappings: Mappings | None = None  # None: what is published stays where it is
+        self.server_name = ""
+        self._replies: Replies | None = None
+
+    @property
+    def replies(self) -> "Replies":
+        """The reply subjects that requests from and to other accounts have here."""
+        if self._replies is None:
+            import time
+
+            from headwater.broker.imports import Replies
+
+            self._replies = Replies(self.router, time.monotonic)
+        return self._replies
+
+    def request_info(self, publisher: "Outlet | None", share: bool) -> bytes:
+        """What a service of another account is told of who asks; `share`: all of it."""
+        from headwater.broker.client_info import request_info
+
+        return request_info(self.name, publisher, self.server_name if share else "")
 
     @property
     def full(self) -> bool:
@@ -38,7 +70,9 @@ class Account:
 
 
 class Accounts:
-    """All of them, by name. `schedule` is the routers' (see Router)."""
+    """All of them, by name. `schedule` is the routers' (see Router). Imports that do not hold are
+    logged and left out (BrokerOptions refuses those of a configuration).
+    """
 
     def __init__(
         self,
@@ -48,11 +82,75 @@ class Accounts:
         max_pending: int,
     ) -> None:
         self._accounts: dict[str, Account] = {}
+        self._system_account = system_account
+        self._schedule = schedule
+        self._max_pending = max_pending
+        self._streams: list[StreamImports] = []
+        self._services: list[ServiceImport] = []
         listed = {account.name: account for account in options}
         for name in dict.fromkeys((GLOBAL_ACCOUNT, system_account, *listed)):
-            # Which member of a queue group gets a message need not be unpredictable, only even.
-            router = Router(schedule, int.from_bytes(os.urandom(4), "big"), max_pending)
-            self._accounts[name] = Account(name, router, listed.get(name), name == system_account)
+            self._add(name, listed.get(name))
+        if any(account.imports for account in listed.values()):
+            self._import(listed.values())
+
+    def reload(self, options: Iterable[AccountOptions]) -> list[Account]:
+        """Go on with other options of the same accounts and with new ones, which are returned; none can go away."""
+        listed = {account.name: account for account in options}
+        added = [self._add(name, found) for name, found in listed.items() if name not in self._accounts]
+        for account in self:
+            account.options = listed.get(account.name)
+            account.router.imports = None
+        for service in self._services:
+            service.close()
+        for streams in self._streams:
+            streams.close()
+        self._services.clear()
+        self._streams.clear()
+        if any(account.imports for account in listed.values()):
+            self._import(listed.values())
+        return added
+
+    def map_subjects(self, own: Iterable[MappingOptions], cluster: str = "") -> None:
+        """Publish under other subjects, as the accounts' mappings say; `own`: those of the global account."""
+        for account in self:
+            options = account.options.mappings if account.options is not None else ()
+            wanted = (*own, *options) if account.name == GLOBAL_ACCOUNT else options
+            account.mappings = None
+            if wanted:
+                import random
+
+                from headwater.broker.mappings import Mappings
+
+                account.mappings = Mappings(wanted, random.randrange, cluster)
+
+    def _add(self, name: str, options: AccountOptions | None) -> Account:
+        # Which member of a queue group gets a message need not be unpredictable, only even.
+        router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
+        account = self._accounts[name] = Account(name, router, options, name == self._system_account)
+        return account
+
+    def _import(self, options: Iterable[AccountOptions]) -> None:
+        from headwater.broker.import_rules import check_imports
+        from headwater.broker.imports import ServiceImport, StreamImports
+
+        checked, problems = check_imports(options)
+        for problem in problems:  # in the JWT of an account: the others are none of its business
+            logger.warning("import_refused account=%s reason=%s", problem.account, problem.reason)
+        for name, imports in checked.items():
+            account = self._accounts[name]
+            streams = StreamImports(account.router)
+            for one in imports:
+                exporter = self._accounts[one.options.account]
+                if one.options.kind == "stream":
+                    streams.add(one.rename, exporter.router)
+                else:
+                    self._services.append(ServiceImport(account, exporter, one))
+            if any(one.options.kind == "stream" for one in imports):
+                account.router.imports = streams
+                self._streams.append(streams)
+                for subscription in account.router.sublist.all():
+                    if subscription not in account.router.between:
+                        streams.subscribed(subscription)
 
     def __getitem__(self, name: str) -> Account:
         return self._accounts[name]

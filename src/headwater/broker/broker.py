@@ -105,6 +105,9 @@ class Broker:
             [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
         )
         sessions = Sessions(options, accounts, gate, self._info(), time.monotonic)
+        accounts.map_subjects(options.mappings, options.cluster.name if options.cluster is not None else "")
+        for account in accounts:
+            account.server_name = sessions.info.server_name
         try:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):

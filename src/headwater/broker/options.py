@@ -100,16 +100,32 @@ class ExportOptions(Record):
     kind: Literal["stream", "service"]
     accounts: tuple[str, ...] | None = None
     response: Literal["singleton", "stream", "chunked"] = "singleton"
+    response_threshold: float = 0.0  # seconds that a reply may take; 0: two minutes
+    account_token_position: int = 0  # the token (from 1) of an imported subject that is the importer's name; 0: none is
 
 
 class ImportOptions(Record):
-    """What an account takes from another. `to`: the subject it has here; `prefix`: put before it (streams)."""
+    """What an account takes from another. `to`: the subject it has here, where `$2` is the second `*` there; `prefix`: put
+    before it (streams). `share`: who asks is shown to the service.
+    """
 
     account: str
     subject: str
     kind: Literal["stream", "service"]
     to: str = ""
     prefix: str = ""
+    share: bool = False
+
+
+class MappingOptions(Record):
+    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; what is left of
+    100 stays as it is. `cluster`: a destination for servers of that cluster only; where it has any, others do not count.
+    """
+
+    source: str
+    destinations: tuple[tuple[str, int, str], ...]  # destination, weight, cluster
+
+
 
 
 class JetStreamLimits(Record):
@@ -133,6 +149,7 @@ class AccountOptions(Record):
     default_permissions: Permissions | None = None
     exports: tuple[ExportOptions, ...] = ()
     imports: tuple[ImportOptions, ...] = ()
+    mappings: tuple[MappingOptions, ...] = ()
     jetstream: JetStreamLimits | None = None
     max_connections: int = -1  # -1: no limit
     max_subscriptions: int = -1
@@ -237,6 +254,7 @@ class BrokerOptions(Record):
 
     authorization: AuthorizationOptions = AuthorizationOptions()
     accounts: tuple[AccountOptions, ...] = ()
+    mappings: tuple[MappingOptions, ...] = ()  # of the global account
     system_account: str = SYSTEM_ACCOUNT
     no_auth_user: str = ""  # who a client is that shows nothing
     operator: OperatorOptions | None = None
@@ -281,6 +299,7 @@ class BrokerOptions(Record):
         if self.sync not in ("always", "interval", "never"):
             raise ConfigError(f"sync is {self.sync!r}", value=self.sync, limit="always, interval or never")
         self._check_users()
+        self._check_subjects()
 
     @property
     def seconds_to_authenticate(self) -> float:
@@ -288,6 +307,23 @@ class BrokerOptions(Record):
         if self.auth_timeout is not None:
             return self.auth_timeout
         return self.tls.timeout + 1.0 if self.tls is not None else 2.0
+
+    def _check_subjects(self) -> None:
+        """Imports and mappings; their modules are loaded where there are any."""
+        if any(account.imports for account in self.accounts):
+            from headwater.broker.import_rules import check_imports
+
+            for problem in check_imports(self.accounts)[1]:
+                raise ConfigError(problem.reason, value=problem.account)
+        mappings = [*self.mappings, *(one for account in self.accounts for one in account.mappings)]
+        if mappings:
+            from headwater.broker.mappings import Mapping
+
+            for mapping in mappings:
+                try:
+                    Mapping(mapping, "")
+                except ValueError as error:
+                    raise ConfigError(f'Error adding mapping for "{mapping.source}": {error}') from None
 
     def _check_users(self) -> None:
         names: set[str] = {account.name for account in self.accounts}

@@ -14,6 +14,7 @@ cdef class Router:
     cdef list _dirty
     cdef readonly PeerForwarding forwarding
     cdef object _observer
+    cdef readonly set between
     cdef public object imports
     cdef public Outlet publisher
     cdef bint _scheduled

@@ -86,6 +86,7 @@ class Router:
         self._dirty: list[Outlet] = []
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and nothing of it costs anything
         self._observer: RouterObserver | None = None
+        self.between: set[Subscription] = set()  # what leads from here to other accounts
         self.imports: RouterObserver | None = None  # streams of other accounts that our subscriptions may want
         self.publisher: Outlet | None = None  # who sent what a callback is being called with; None: the broker itself
         self._scheduled = False
@@ -123,6 +124,7 @@ class Router:
         """The same for what leads from here to another account: it imports nothing itself. `announce`: to the cluster."""
         subscription = Subscription(subject, queue, b"", None, callback)
         self.sublist.insert(subscription)
+        self.between.add(subscription)
         if announce and self._observer is not None:
             self._observer.subscribed(subscription)
         return subscription
@@ -138,6 +140,7 @@ class Router:
             self._observer.unsubscribed(subscription)
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
+        self.between.discard(subscription)
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether a message on `subject` would reach anybody now, in the whole cluster."""

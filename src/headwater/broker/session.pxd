@@ -25,7 +25,12 @@ cdef class Session(ClientOpHandler):
     cdef public Outlet outlet
     cdef public ClientOpParser parser
     cdef public Py_ssize_t client_id
+    cdef public long long since
     cdef public str name
+    cdef public str lang
+    cdef public str version
+    cdef public str asked_user
+    cdef public object mappings
     cdef public bint verbose
     cdef public bint pedantic
     cdef public bint no_responders

@@ -48,6 +48,7 @@ from headwater.wire.client_ops import (
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
 
 if TYPE_CHECKING:
+    from headwater.broker.mappings import Mappings
     from headwater.broker.sessions import Sessions
     from headwater.net.link import Link
 
@@ -90,7 +91,12 @@ class Session(ClientOpHandler):
         self._asked: ConnectOptions | None = None
         self.link: Link | None = None
         self.client_id = 0
+        self.since = 0  # ns since 1970
         self.name = ""
+        self.lang = ""
+        self.version = ""
+        self.asked_user = ""  # who a client that was refused said it was
+        self.mappings: Mappings | None = None
         # Until CONNECT says otherwise; nats-server assumes the same of a client that skips it.
         self.verbose = True
         self.pedantic = True
@@ -163,6 +169,14 @@ class Session(ClientOpHandler):
         payload: cython.Py_ssize_t,
         end: cython.Py_ssize_t,
     ) -> cython.int:
+        if self.mappings is not None:
+            mapped = self.mappings.apply(slice_bytes(buffer, subject, subject_end))
+            if mapped is not None:
+                shift: cython.Py_ssize_t = len(mapped) + 1 - tail
+                buffer = bytearray(b"%b %b" % (mapped, slice_bytes(buffer, tail, end + 2)))
+                subject, subject_end = 0, len(mapped)
+                reply, reply_end, tail = reply + shift, reply_end + shift, tail + shift
+                headers, payload, end = headers + shift, payload + shift, end + shift
         router: Router = self.router
         match: Match = router.sublist.find(buffer, subject, subject_end)
         self.in_messages += 1
@@ -203,6 +217,7 @@ class Session(ClientOpHandler):
         if (
             self.verbose
             or self.pedantic
+            or self.mappings is not None
             or (self.guard is not None and not self.guard.always_publishes(buffer, subject, subject_end))
             or reply != reply_end
             or buffer[subject] == 95
@@ -336,6 +351,7 @@ class Session(ClientOpHandler):
             return _SUSPEND
         if isinstance(verdict, Refusal) or options.account or options.new_account:
             reason = verdict.reason if isinstance(verdict, Refusal) else "an account was asked for"
+            self.asked_user = options.user or ""
             logger.warning("authentication_failed client=%d peer=%s reason=%s", self.client_id, self._peer(), reason)
             return self._end(error_texts.AUTHORIZATION)
         self._drop_subscriptions()
@@ -351,7 +367,7 @@ class Session(ClientOpHandler):
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
         self.protocol = options.protocol
-        self.name = options.name
+        self.name, self.lang, self.version = options.name, options.lang, options.version
         self.parser.headers = self.outlet.headers = headers
         self.outlet.echo = options.echo
         self.parser.awaiting_connect = False
@@ -380,6 +396,7 @@ class Session(ClientOpHandler):
         account.connections += 1
         self.account = account
         self.router = account.router
+        self.mappings = account.mappings
         self.identity = identity
         self.guard = Guard(identity.rules, self.sessions.clock) if identity.rules is not None else None
         self.outlet.guard = self.guard if self.guard is not None and self.guard.watches_deliveries else None

@@ -56,6 +56,9 @@ class Observer(Protocol):
     def introduced(self, session: Session, options: ConnectOptions) -> None:
         """It has sent CONNECT; whether it may come in is not decided yet."""
 
+    def admitted(self, session: Session) -> None:
+        """It may come in."""
+
     def left(self, session: Session) -> None:
         """It is gone; its counters are final."""
 
@@ -78,7 +81,7 @@ class Sessions:
         self.clock = clock
         self.total = 0
         self.stale = 0
-        self.observer: Observer | None = None
+        self.observers: list[Observer] = []
         self.slow_consumers = 0  # those that took no bytes for too long; the others are the routers'
         self._wall_clock = wall_clock
         self._gate = gate
@@ -116,14 +119,16 @@ class Sessions:
         self.start_authentication(session, seconds_before=self.options.tls.timeout if self.options.tls else 0.0)
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(self._pace, self._sweep)
-        if self.observer is not None:
-            self.observer.arrived(session)
+        session.since = time.time_ns()
+        for observer in self.observers:
+            observer.arrived(session)
         return True
 
     def forget(self, session: Session) -> None:
         """A client is gone."""
-        if self._sessions.pop(session.client_id, None) is not None and self.observer is not None:
-            self.observer.left(session)
+        if self._sessions.pop(session.client_id, None) is not None:
+            for observer in self.observers:
+                observer.left(session)
         self._next_ping.pop(session.client_id, None)
         self._reads.pop(session.client_id, None)
         self._cancel_timer(session)
@@ -141,8 +146,8 @@ class Sessions:
 
     def judge(self, session: Session, options: ConnectOptions) -> Verdict:
         """What the gate says to the credentials in a CONNECT."""
-        if self.observer is not None:
-            self.observer.introduced(session, options)
+        for observer in self.observers:
+            observer.introduced(session, options)
         layer = session.link.layer if session.link is not None else None
         shown = shown_in(
             self._with_cookies(options, layer) if session.connection_type == WEBSOCKET else options,
@@ -188,6 +193,8 @@ class Sessions:
     def admitted(self, session: Session) -> None:
         """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""
         self._cancel_timer(session)
+        for observer in self.observers:
+            observer.admitted(session)
         identity = session.identity
         ends = [
             (moment, text)

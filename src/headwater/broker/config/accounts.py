@@ -6,7 +6,9 @@ from typing import Any, Literal
 from headwater.broker.config import fields
 from headwater.broker.config.document import Setting, kind
 from headwater.broker.config.fields import Block, Field, Reading, done, ignored, refused
+from headwater.broker.config.mappings import read_mappings
 from headwater.broker.config.permissions import read_permissions, read_users
+from headwater.broker.import_rules import check_imports
 from headwater.broker.options import (
     AccountOptions,
     ExportOptions,
@@ -95,6 +97,13 @@ def _response(reading: Reading, setting: Setting) -> str:
     return _RESPONSES[word]
 
 
+def _threshold(reading: Reading, setting: Setting) -> float:
+    value = fields.time_text(reading, setting)
+    if value <= 0:
+        raise ValueError("must be above 0")
+    return value
+
+
 EXPORT = Block(
     "accounts.exports",
     (
@@ -102,10 +111,17 @@ EXPORT = Block(
         done("service", _subject, "a subject that others may send requests to"),
         done("accounts", fields.texts, "which others; all when absent"),
         done("response_type response", _response, "singleton (default), stream or chunked", to="response"),
-        ignored("response_threshold threshold response_max_time response_time", "a reply subject lasts two minutes"),
+        done(
+            "response_threshold threshold response_max_time response_time",
+            _threshold,
+            'how long a service may take to reply; "2m"',
+            to="response_threshold",
+        ),
         ignored("latency", "how long services take is not measured"),
         ignored("allow_trace", "messages are not traced"),
-        refused("account_token_position", "an import is allowed or not, not by its subject"),
+        done(
+            "account_token_position", fields.small_number, "the token of the subject that must be the importer's name"
+        ),
     ),
 )
 
@@ -122,9 +138,9 @@ IMPORT = Block(
     (
         done("stream", lambda reading, setting: reading.block(setting, SOURCE), "account and subject of a stream"),
         done("service", lambda reading, setting: reading.block(setting, SOURCE), "account and subject of a service"),
-        done("to", fields.text, "the subject it has here"),
+        done("to", fields.text, "the subject it has here; $1 is what the first * stands for"),
         done("prefix", fields.text, "put before the subject (streams)"),
-        ignored("share", "who asks is not shown to the service"),
+        done("share", fields.switch, "who asks is shown to the service"),
         ignored("allow_trace", "messages are not traced"),
     ),
 )
@@ -157,6 +173,8 @@ def _import(reading: Reading, setting: Setting) -> ImportOptions:
         raise ValueError("an import needs an account name and a subject")
     if "prefix" in found and (which == "service" or "to" in found):
         raise ValueError("prefix is for streams, and does not go with to")
+    if "share" in found and which == "stream":
+        raise ValueError("share is for services")
     return ImportOptions(kind=which, **source, **found)
 
 
@@ -180,7 +198,7 @@ ACCOUNT = Block(
         done("imports", lambda reading, setting: tuple(reading.elements(setting, _import)), "a list"),
         done("limits", lambda reading, setting: reading.block(setting, LIMITS), "a block of limits"),
         Field(("nkey",), "checked, and not used otherwise", fields.Support.IGNORED, "nkey", _account_key),
-        refused("mappings maps", "subjects are not mapped"),
+        done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
         refused("msg_trace trace_dest", "messages are not traced"),
     ),
 )
@@ -207,12 +225,12 @@ def read_accounts(reading: Reading, setting: Setting) -> tuple[AccountOptions, .
 
 
 def _check_imports(reading: Reading, setting: Setting, accounts: list[AccountOptions]) -> None:
-    """Exports and imports may only name accounts that are there."""
+    """Exports and imports may only name accounts that are there, and imports need an export that allows them."""
     names = {account.name for account in accounts}
+    if any(account.imports for account in accounts):
+        for problem in check_imports(accounts)[1]:
+            reading.error(setting.place, problem.reason)
     for account in accounts:
-        for entry in account.imports:
-            if entry.account not in names:
-                reading.error(setting.place, f'"{entry.account}" account not defined for {entry.kind} import')
         for export in account.exports:
             for other in export.accounts or ():
                 if other not in names:

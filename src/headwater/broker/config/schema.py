@@ -31,6 +31,7 @@ from headwater.broker.config.accounts import (
 from headwater.broker.config.document import Place, Setting, config_error
 from headwater.broker.config.draft import Draft
 from headwater.broker.config.fields import Block, Reading, done, ignored, refused
+from headwater.broker.config.mappings import DESTINATION, read_mappings
 from headwater.broker.config.parser import ReadFile, parse
 from headwater.broker.config.permissions import ALLOW_RESPONSES, AUTHORIZATION, PERMISSIONS, PUBLISH, SUBSCRIBE, USER
 from headwater.broker.config.transport import (
@@ -143,6 +144,7 @@ TOP = Block(
         done("client_advertise", fields.text, "host:port that clients are told instead of our own"),
         done("authorization", _authorization, "who may connect"),
         done("accounts", read_accounts, "isolated subject spaces"),
+        done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
         done("no_auth_user", fields.text, "who a client is that shows nothing"),
         done("system_account system", fields.text, "account that gets the server's events"),
         ignored("no_system_account no_system no_sys_acc", "the system account costs nothing when nobody is in it"),
@@ -196,7 +198,6 @@ TOP = Block(
         refused("gateway", "there are no superclusters"),
         refused("leafnodes leaf", "there are no leaf nodes"),
         refused("mqtt", "there is no MQTT"),
-        refused("mappings maps", "subjects are not mapped"),
         refused("ocsp", "certificates are not checked by OCSP"),
         refused("proxies proxy_protocol", "there is no proxy protocol"),
         refused("default_sentinel", "there are no bearer sentinels"),
@@ -208,7 +209,7 @@ TOP = Block(
 
 BLOCKS = (
     TOP, AUTHORIZATION, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE, LIMITS, EXPORT, IMPORT,
-    SOURCE, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER, CLUSTER_AUTHORIZATION, COMPRESSION, JETSTREAM,
+    SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER, CLUSTER_AUTHORIZATION, COMPRESSION, JETSTREAM,
 )  # fmt: skip
 """All of them, for the documentation."""
 

@@ -93,6 +93,9 @@ class Ledger:
         entry = self.entry(session)
         entry.lang, entry.version = options.lang, options.version
 
+    def admitted(self, session: "Session") -> None:
+        self.entry(session)
+
     def left(self, session: "Session") -> None:
         self.look((session,))
         self.closed.append(self._describe(session, self.entry(session), time.time_ns()))

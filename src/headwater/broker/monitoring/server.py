@@ -86,7 +86,7 @@ class Monitoring:
         self._server = await listen(self.host, self.port, lambda: session(self._respond, self._tasks), self._make_link)
         self.port = self._view.port = self._server.sockets[0].getsockname()[1]
         if self._broker.sessions is not None:
-            self._broker.sessions.observer = self._view.ledger
+            self._broker.sessions.observers.append(self._view.ledger)
         self._look()
         return self
 
