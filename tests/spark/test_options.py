@@ -54,6 +54,9 @@ def test_every_option_is_understood() -> None:
         "fetchBatch": "100",
         "readTimeout": "2.5s",
         "pushdown": "true",
+        "maxMessageBytes": "1m",
+        "delivery": "exactly-once",
+        "bufferBytes": "1m",
     }
     assert set(values) == set(NAMES) - set(SERVER_NAMES)
     options = parse_options({name: value for name, value in values.items() if value})
@@ -136,3 +139,15 @@ def test_an_unknown_option_is_refused_with_its_nearest_neighbour() -> None:
 def test_the_guide_lists_every_option() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^\| `(\w+)` \|", guide.split("## Options")[1].split("\n## ")[0], re.MULTILINE)) == NAMES
+
+
+def test_core_subjects_are_read_by_whoever_says_that_loss_is_meant() -> None:
+    options = parse_options({"subjects": "a.>", "delivery": "at-most-once", "bufferBytes": "1k"})
+    assert (options.streams, options.subjects, options.buffer_bytes) == ((), ("a.>",), 1024)
+    for given, reason in [
+        ({"subjects": "a.>"}, "at most once"),
+        ({"stream": "S", "delivery": "at-most-once"}, "read exactly once"),
+        ({"subjects": "a.>", "delivery": "at-most-once", "startingOffsets": "latest"}, "means nothing"),
+    ]:
+        with pytest.raises(ConfigError, match=reason):
+            parse_options(given)

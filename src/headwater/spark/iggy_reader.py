@@ -36,8 +36,9 @@ from headwater.spark.iggy_offsets import (
 from headwater.spark.iggy_options import Edge, IggySourceOptions, Position
 from headwater.spark.iggy_planner import IggyPlanner
 from headwater.spark.iggy_range import logger, read_range
-from headwater.spark.iggy_schema import iggy_array, without_large
+from headwater.spark.iggy_schema import iggy_array
 from headwater.spark.ranges import shares
+from headwater.spark.record_batches import without_large
 
 
 class IggyInputPartition(InputPartition):

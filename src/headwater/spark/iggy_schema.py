@@ -11,7 +11,6 @@
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -104,17 +103,3 @@ def typed_array(blocks: Text, kind: pa.MapType) -> pa.Array:
     """map<string, struct<kind, value, raw>>, row by row."""
     maps = [typed_headers(bytes(blocks.data[a:b])) for a, b in zip(blocks.offsets, blocks.offsets[1:], strict=False)]
     return pa.array([None if headers is None else list(headers.items()) for headers in maps], kind)
-
-
-def without_large(data: pa.Array, limit: int, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    """The payloads with null for those of more than `limit` bytes, and for those what there would have been."""
-    sizes = pc.binary_length(data)
-    too_large = pc.greater(sizes, limit)
-    if not pc.any(too_large).as_py():
-        return data, pa.nulls(len(data), kind)
-    kept = pc.if_else(too_large, pa.scalar(None, data.type), data)
-    words = [
-        f"the payload has {size} bytes, more than maxMessageBytes={limit}" if size > limit else None
-        for size in sizes.to_pylist()
-    ]
-    return kept, pa.array(words, kind)

@@ -21,6 +21,7 @@ Positions = Position | dict[str, Position]  # of all streams alike, or of each b
 IncludeHeaders = Literal["map", "raw", "both", "none"]
 Decode = Literal["none", "cloudevents"]
 
+BUFFER_BYTES = 64 << 20  # of core messages that wait to be read
 FETCH_BATCH = 5_000  # messages per pull request; two are outstanding, so a round trip costs nothing from 2,000 on
 READ_TIMEOUT = 30.0  # seconds
 
@@ -41,13 +42,19 @@ NAMES = (
     "fetchBatch",
     "readTimeout",
     "pushdown",
+    "maxMessageBytes",
+    "delivery",
+    "bufferBytes",
     *SERVER_NAMES,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read."""
+    """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read.
+
+    Without streams these are the options of core subjects.
+    """
 
     streams: tuple[str, ...]
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -64,6 +71,8 @@ class SourceOptions:
     fetch_batch: int = FETCH_BATCH
     read_timeout: float = READ_TIMEOUT
     pushdown: bool = False
+    max_message_bytes: int | None = None
+    buffer_bytes: int = BUFFER_BYTES
 
     @property
     def stream(self) -> str:
@@ -96,8 +105,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     """Raises ConfigError, naming the option, for one that is unknown, missing or wrong."""
     options = lowered(given, NAMES)
     streams = tuple(dict.fromkeys(listed(options.get("stream", ""))))
-    if not streams:
-        raise ConfigError("option stream is missing", hint="name the JetStream stream to read, or several")
+    _check_delivery(options, streams)
     for stream in streams:
         if any(character in stream for character in ".*>/\\ \t\r\n"):
             raise ConfigError(f"option stream: {stream!r} is no stream name", value=stream)
@@ -119,7 +127,28 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         fetch_batch=parsed(options, "fetchBatch", count, FETCH_BATCH),
         read_timeout=parsed(options, "readTimeout", seconds, READ_TIMEOUT),
         pushdown=parsed(options, "pushdown", truth, False),
+        max_message_bytes=parsed(options, "maxMessageBytes", size, None),
+        buffer_bytes=parsed(options, "bufferBytes", size, BUFFER_BYTES),
     )
+
+
+def _check_delivery(options: Mapping[str, str], streams: tuple[str, ...]) -> None:
+    """Whoever names no stream reads core subjects and must say that losing messages is meant."""
+    default = "exactly-once" if streams else ""
+    delivery = parsed(options, "delivery", one_of("exactly-once", "at-most-once"), default)
+    if streams and delivery != "exactly-once":
+        raise ConfigError("a stream is read exactly once", value=delivery, hint="leave out the option delivery")
+    if not streams and "subjects" not in options:
+        raise ConfigError("option stream is missing", hint="name the JetStream stream to read, or several")
+    if not streams and delivery != "at-most-once":
+        raise ConfigError(
+            "core subjects are heard at most once: what comes while nobody listens is lost",
+            hint="say delivery=at-most-once if that is meant, or name a stream that captures them",
+        )
+    if not streams:
+        for name in ("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "maxBytesPerTrigger"):
+            if name.lower() in options:
+                raise ConfigError(f"option {name} means nothing without a stream", value=options[name.lower()])
 
 
 def _of_one(positions: Positions | None, stream: str, default: Edge) -> Position:

@@ -22,12 +22,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headwater.spark.arrow import arrow_schema, record_batch
 from headwater.spark.offsets import StreamOffset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, shares, split_all
+from headwater.spark.record_batches import record_batches
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 
 
@@ -44,14 +44,8 @@ class RangePartition(InputPartition):
 
 def read_batches(wanted: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a range as record batches of exactly `schema`."""
-    wire_schema = arrow_schema(schema)
-    for columns in read_range(wanted, options.of(wanted.stream)):
-        events = None
-        if options.decode == "cloudevents":
-            from headwater.spark.events import event_arrays
-
-            events = event_arrays(columns, wire_schema)
-        yield record_batch(columns, wanted.stream, wire_schema, events)
+    taken = read_range(wanted, options.of(wanted.stream))
+    return record_batches(taken, wanted.stream, options, schema)
 
 
 class JetStreamBatchReader(DataSourceReader):

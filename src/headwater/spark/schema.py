@@ -51,7 +51,9 @@ def source_schema(options: SourceOptions) -> StructType:
         fields.append(StructField("header_error", StringType()))
     if options.wants_raw:
         fields.append(StructField("headers_raw", BinaryType()))
-    fields.append(StructField("data", BinaryType(), nullable=False))
+    fields.append(StructField("data", BinaryType(), nullable=options.max_message_bytes is not None))
+    if options.max_message_bytes is not None:
+        fields.append(StructField("data_error", StringType()))
     if options.decode == "cloudevents":
         fields.extend(EVENT_FIELDS)
     return StructType(fields)

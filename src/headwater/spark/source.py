@@ -5,6 +5,8 @@ from functools import cached_property
 
 from pyspark.sql.types import StructType
 
+from headwater.errors import ConfigError
+from headwater.spark.core_reader import CoreStreamReader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.pushdown import chosen_reader
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
@@ -30,9 +32,13 @@ class JetStreamSource:
         return source_schema(self._options)
 
     def reader(self, schema: StructType) -> JetStreamBatchReader:
+        if not self._options.streams:
+            raise ConfigError("core subjects hold nothing to be read: use readStream, or name a stream")
         return chosen_reader(self._options)(self._options, schema)
 
-    def stream_reader(self, schema: StructType) -> JetStreamStreamReader:
+    def stream_reader(self, schema: StructType) -> JetStreamStreamReader | CoreStreamReader:
+        if not self._options.streams:
+            return CoreStreamReader(self._options, schema)
         return JetStreamStreamReader(self._options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:

@@ -1,0 +1,288 @@
+"""Core subjects as a streaming source: whoever listens hears, and nothing is heard twice. `delivery=at-most-once`.
+
+    server ─▶ thread of the planner process ─▶ buffer ─▶ input partitions, messages inside ─▶ executors: decode
+
+Core NATS stores nothing, so there are no ranges to read again. A message is lost when it comes while no query runs, when
+the buffer is full (`bufferBytes`; counted, and said in the log), when the planner's process dies, or when a query starts
+again whose last micro-batch was not committed. The option is demanded because of that: a stream is the way to lose nothing.
+
+Offsets count messages from 1 within one life of the query and go on from the checkpoint in the next. The messages travel
+in the input partition, in the form in which a pull consumer would have delivered them, so one decoder reads both; a task
+that is tried again finds them there.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from headwater.client.blocking import BlockingClient
+from headwater.errors import ConfigError, HeadwaterError, RequestTimeout, TransportError
+from headwater.net.blocking import deadline_after
+from headwater.spark import connections
+from headwater.spark.options import SourceOptions
+from headwater.spark.record_batches import record_batches
+from headwater.wire.columns import ColumnDecoder
+from headwater.wire.receive import ReceiveBuffer
+from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "core"
+WAIT_SECONDS = 0.25  # that the engine is kept waiting when nothing has come
+READ_SECONDS = 0.5  # after which the thread looks whether it is to end
+PAUSE_SECONDS = 0.5  # before the next attempt to connect
+OVERHEAD = 64  # bytes that a waiting message costs besides its own
+
+
+class Listener(ServerOpHandler):
+    """Keeps what comes, up to `limit` bytes; beyond that messages are counted as `dropped` and forgotten."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self.dropped = 0
+        self.pings = 0
+        self.errors: list[str] = []
+        self.waiting: deque[tuple[bytes, int, bytes, bytes]] = deque()  # subject, ns, header block, payload
+        self.changed = threading.Condition()
+
+    def on_message(
+        self,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        sid: int,
+        reply: int,
+        reply_end: int,
+        headers: int,
+        payload: int,
+        end: int,
+    ) -> int:
+        cost = end - subject + OVERHEAD
+        with self.changed:
+            if self.size + cost > self.limit:
+                self.dropped += 1
+                return 0
+            self.size += cost
+            name, block, data = (
+                bytes(buffer[a:b]) for a, b in ((subject, subject_end), (headers, payload), (payload, end))
+            )
+            self.waiting.append((name, time.time_ns(), block, data))
+            self.changed.notify()
+        return 0
+
+    def on_ping(self) -> int:
+        self.pings += 1
+        return 0
+
+    def on_error(self, text: str) -> int:
+        self.errors.append(text)
+        return 0
+
+    def on_violation(self, error: Exception) -> int:
+        self.errors.append(str(error))
+        return 0
+
+    def count(self) -> int:
+        with self.changed:
+            return len(self.waiting)
+
+    def wait(self, seconds: float) -> None:
+        """Until something waits, at most so long."""
+        with self.changed:
+            self.changed.wait_for(lambda: bool(self.waiting), seconds)
+
+    def take(self, count: int) -> list[tuple[bytes, int, bytes, bytes]]:
+        """The oldest `count` messages, which are forgotten here."""
+        with self.changed:
+            taken = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+            self.size -= sum(len(name) + len(block) + len(data) + OVERHEAD for name, _, block, data in taken)
+        return taken
+
+
+class Subscriber:
+    """A thread that keeps a subscription to the subjects alive and feeds a listener. `failure` ends it."""
+
+    def __init__(self, options: SourceOptions, listener: Listener) -> None:
+        self._options = options
+        self._listener = listener
+        self._stop = threading.Event()
+        self.failure: HeadwaterError | None = None
+        self._client = self._subscribed()
+        self._thread = threading.Thread(target=self._run, name="headwater-core-source", daemon=True)
+        self._thread.start()
+
+    def _subscribed(self) -> BlockingClient:
+        client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
+        for number, subject in enumerate(self._options.subjects):
+            client.output.append(b"SUB %s %d\r\n" % (subject.encode(), number + 100))
+        client.ping()
+        return client
+
+    def _run(self) -> None:
+        heard = time.monotonic()
+        while not self._stop.is_set():
+            try:
+                self._listen(ServerOpParser(self._listener))
+            except (TransportError, RequestTimeout) as error:
+                logger.warning("core_source_reconnects: %s", error)
+                self._client.close()
+                if time.monotonic() - heard > self._options.read_timeout:
+                    self.failure = error
+                    return
+                self._stop.wait(PAUSE_SECONDS)
+                try:
+                    self._client = self._subscribed()
+                    heard = time.monotonic()
+                except (TransportError, RequestTimeout) as again:
+                    logger.warning("core_source_waits: %s", again)
+            except HeadwaterError as error:
+                self.failure = error
+                return
+
+    def _listen(self, parser: ServerOpParser) -> None:
+        listener = self._listener
+        while not self._stop.is_set():
+            self._client.feed(parser, deadline_after(READ_SECONDS))
+            if listener.errors:
+                raise ConfigError(f"the server answered: {listener.errors[0]}", value=self._options.subjects)
+            pings, listener.pings = listener.pings, 0
+            self._client.pong(pings)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(2 * READ_SECONDS)
+        self._client.close()
+
+
+class CorePartition(InputPartition):
+    """Messages themselves, and the number of the first of them."""
+
+    def __init__(self, start: int, end: int, ops: bytes) -> None:
+        super().__init__((start, end, ops))
+
+
+class CoreStreamReader(DataSourceStreamReader):
+    """`spark.readStream` over core subjects. `lost` counts what had no room."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._listener: Listener | None = None
+        self._subscriber: Subscriber | None = None
+        self._next = 1  # the number of the oldest message that waits
+        self._known = False  # whether `_next` follows the checkpoint
+        self.lost = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_listener": None, "_subscriber": None}
+
+    def _listening(self) -> Listener:
+        if self._listener is None or self._subscriber is None:
+            self._listener = Listener(self._options.buffer_bytes)
+            self._subscriber = Subscriber(self._options, self._listener)
+        if self._subscriber.failure is not None:
+            raise self._subscriber.failure
+        if self._listener.dropped > self.lost:
+            logger.warning(
+                "core_messages_lost count=%d: the buffer of bufferBytes=%d is full",
+                self._listener.dropped - self.lost,
+                self._listener.limit,
+            )
+            self.lost = self._listener.dropped
+        return self._listener
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._listening()
+        return offset(1)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        listener = self._listening()
+        begin = next_of(start)
+        self._follow(begin)
+        if not listener.count():
+            listener.wait(WAIT_SECONDS)
+        there = listener.count()
+        return offset(begin + (min(there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there))
+
+    def _follow(self, begin: int) -> None:
+        """Count on from the checkpoint, the first time that it is known."""
+        if not self._known:
+            self._known = True
+            self._next = begin
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        begin, stop = next_of(start), next_of(end)
+        if not self._known:  # the micro-batch of an earlier life, which nobody has any more
+            logger.warning(
+                "core_messages_lost count=%d: the query was started again before they were written", stop - begin
+            )
+            self._follow(stop)
+            return []
+        taken = self._listening().take(stop - self._next)
+        self._next = stop
+        if not taken:
+            return []
+        pieces = min(self._options.min_partitions or 1, len(taken))
+        edges = [len(taken) * piece // pieces for piece in range(pieces + 1)]
+        return [
+            CorePartition(begin + a, begin + b, b"".join(as_delivered(taken[a:b], begin + a)))
+            for a, b in pairwise(edges)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        start, end, ops = partition.value
+        options = self._options
+        with_raw = options.wants_raw or options.decode == "cloudevents"
+        decoder = ColumnDecoder(1, start, end, with_map=options.wants_map, with_raw=with_raw)
+        received = ReceiveBuffer(len(ops))
+        received.writable(len(ops))[: len(ops)] = ops
+        received.received(len(ops))
+        ServerOpParser(decoder).parse(received.data, 0, received.filled)
+        assert decoder.violation is None, decoder.violation
+        yield from record_batches(iter([decoder.take()]), "", options, self._schema)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: what was handed out is forgotten."""
+
+    def stop(self) -> None:
+        if self._subscriber is not None:
+            self._subscriber.close()
+
+
+def as_delivered(messages: list[tuple[bytes, int, bytes, bytes]], start: int) -> Iterator[bytes]:
+    """The messages as deliveries of a pull consumer, the first with stream sequence `start`."""
+    for place, (subject, moment, block, data) in enumerate(messages):
+        ack = b"$JS.ACK.core.core.1.%d.%d.%d.0" % (start + place, place + 1, moment)
+        if block:
+            yield b"HMSG %s 1 %s %d %d\r\n%s%s\r\n" % (subject, ack, len(block), len(block) + len(data), block, data)
+        else:
+            yield b"MSG %s 1 %s %d\r\n%s\r\n" % (subject, ack, len(data), data)
+
+
+def offset(following: int) -> dict[str, Any]:
+    return {"v": 1, FORMAT: {"next": following}}
+
+
+def next_of(document: dict[str, Any]) -> int:
+    """Raises ConfigError for the checkpoint of another source."""
+    if not isinstance(document.get(FORMAT), dict):
+        raise ConfigError(
+            "the checkpoint belongs to a stream, not to core subjects",
+            value=document,
+            hint="use a new checkpoint location",
+        )
+    return int(document[FORMAT]["next"])

@@ -1,0 +1,105 @@
+"""Core subjects as a source: what is heard is read once, in order; what has no room is counted."""
+
+import pickle
+import time
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from support.headwater_server import HeadwaterServer
+from support.nats_server import NatsServer
+
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
+from headwater.errors import ConfigError
+from headwater.spark.core_reader import CoreStreamReader
+from headwater.spark.options import parse_options
+from headwater.spark.schema import source_schema
+from headwater.spark.source import JetStreamSource
+
+pytestmark = pytest.mark.interop
+
+Server = NatsServer | HeadwaterServer
+
+
+def reader_of(server: Server, **more: str) -> CoreStreamReader:
+    options = parse_options({"servers": server.url, "subjects": "core.a,core.b.>", "delivery": "at-most-once", **more})
+    return CoreStreamReader(options, source_schema(options))
+
+
+def publish(server: Server, count: int, start: int = 0) -> None:
+    """`count` messages; they have gone out when this returns."""
+    client = BlockingClient.connect(ClientOptions(servers=[server.url]))
+    for number in range(start, start + count):
+        block, data = b"NATS/1.0\r\nn: %d\r\n\r\n" % number, b"%d" % number
+        sizes = len(block), len(block) + len(data)
+        client.output.append(b"HPUB core.b.%d %d %d\r\n%s%s\r\n" % (number % 3, *sizes, block, data))
+    client.flush()
+    client.close()
+
+
+def beyond(reader: CoreStreamReader, start: dict[str, Any], count: int) -> dict[str, Any]:
+    """The offset when `count` messages have come."""
+    deadline = time.monotonic() + 30
+    while (end := reader.latestOffset(start, ReadAllAvailable()))["core"]["next"] < start["core"]["next"] + count:
+        assert time.monotonic() < deadline
+    return end
+
+
+def rows(reader: CoreStreamReader, parts: Any) -> list[dict[str, Any]]:
+    reader, parts = pickle.loads(pickle.dumps((reader, parts)))
+    return [row for part in parts for batch in reader.read(part) for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+
+def test_what_is_heard_is_read_once_in_order_and_numbered_on(server: Server) -> None:
+    reader = reader_of(server, minPartitions="2")
+    start = reader.initialOffset()
+    publish(server, 10)
+    end = beyond(reader, start, 10)
+    parts = reader.partitions(start, end)
+    assert len(parts) == 2
+    read = rows(reader, parts)
+    assert [int(row["data"]) for row in read] == list(range(10))
+    assert [row["seq"] for row in read] == list(range(1, 11))
+    assert all(row["headers"] == {"n": [row["data"].decode()]} for row in read)
+    assert {row["subject"] for row in read} == {"core.b.0", "core.b.1", "core.b.2"}
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    publish(server, 5, 10)
+    beyond(reader, end, 5)
+    some = reader.latestOffset(end, ReadMaxRows(2))
+    assert [row["seq"] for row in rows(reader, reader.partitions(end, some))] == [11, 12]
+    reader.stop()
+
+
+def test_the_batch_of_an_earlier_life_is_lost_and_counting_goes_on(server: Server, caplog: Any) -> None:
+    reader = reader_of(server)
+    start, end = {"v": 1, "core": {"next": 5}}, {"v": 1, "core": {"next": 9}}
+    assert reader.partitions(start, end) == []
+    assert "core_messages_lost count=4" in caplog.text
+    reader.latestOffset(end, ReadAllAvailable())
+    publish(server, 2)
+    later = beyond(reader, end, 2)
+    assert [row["seq"] for row in rows(reader, reader.partitions(end, later))] == [9, 10]
+    reader.stop()
+
+
+def test_what_has_no_room_is_counted(server: Server) -> None:
+    reader = reader_of(server, bufferBytes="1k")
+    start = reader.initialOffset()
+    publish(server, 200)
+    deadline = time.monotonic() + 30
+    end = start
+    while not reader.lost:
+        end = reader.latestOffset(start, ReadAllAvailable())
+        assert time.monotonic() < deadline
+    assert 0 < end["core"]["next"] - 1 < 200
+    reader.stop()
+
+
+def test_there_is_nothing_to_read_in_a_batch(server: Server) -> None:
+    options = {"servers": server.url, "subjects": "core.>", "delivery": "at-most-once"}
+    source = JetStreamSource(options)
+    with pytest.raises(ConfigError, match="readStream"):
+        source.reader(source.schema())
+    with pytest.raises(ConfigError, match="not to core subjects"):
+        reader_of(server).partitions({"v": 1, "streams": {}}, {"v": 1, "streams": {}})
