@@ -1,40 +1,45 @@
 """The Iggy face under the released client: sends and polls, megabytes and messages a second, and what they cost.
 
-    ./hw bench iggy [--smoke]
+    ./hw bench iggy [--smoke] [--batches N]
 
 One apache-iggy 0.9.0 client in a process of its own, one connection, one batch in flight, as `iggy-bench` does it; the
 server in another. Sizes: 100 and 1000 bytes, 1000 a batch. `sync` is the default (an answer means on disk), `unsynced`
-what Iggy's own server does by default. Payload bytes count, nothing else. The raw copy is a loopback socket between two
-processes with reads and writes of a batch's size: what the machine gives, in the same run.
+what Iggy's own server does by default. Payload bytes count, nothing else.
 
-CPU is the server process's own time, user and system, per gigabyte of payload moved.
+Three bounds of the same run stand beside: the raw copy, a loopback socket between two processes with reads and writes of
+a batch's size, and the raw write, of the same into a new file, which are what the machine gives; and `canned`, this
+client against a server that does nothing (`canned_iggy`), which is what the client gives. With HEADWATER_IGGY_SERVER,
+the path of a real iggy-server, that is measured too, with its own settings (it answers from memory).
+
+CPU is the server process's own time, user and system, per gigabyte of payload, of the send and of the poll.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import resource
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import headwater
 
-PER_BATCH = 1000
-CLIENT = "--client"
-SERVER = "--server"
-RAW = "--raw"
+PER_BATCH: Final = 1000
+MEGABYTE: Final = 1e6
+CLIENT, SERVER, RAW = "--client", "--server", "--raw"
+CANNED: Final = Path(__file__).with_name("canned_iggy.py")
+REAL: Final = "HEADWATER_IGGY_SERVER"
 
 
 # ── the client process ──
 
 
-async def run_client(port: int, size: int, batches: int) -> dict[str, float]:
+async def run_client(port: int, size: int, batches: int) -> None:
+    """For every line of the standard input one phase: build, send, poll; a line of JSON when it is done."""
     from apache_iggy import Consumer, IggyClient, PollingStrategy, SendMessage
 
     client = IggyClient.from_connection_string(f"iggy://iggy:iggy@127.0.0.1:{port}")
@@ -43,32 +48,37 @@ async def run_client(port: int, size: int, batches: int) -> dict[str, float]:
     await client.create_stream(name)
     await client.create_topic(name, name, 1)
     payload = b"x" * size
-    began_building = time.perf_counter()
     ready = [[SendMessage(payload) for _ in range(PER_BATCH)] for _ in range(batches)]
-    building = time.perf_counter() - began_building
-    cpu = time.process_time()
-    began = time.perf_counter()
-    for batch in ready:
-        await client.send_messages(name, name, 0, batch)
-    sending = time.perf_counter() - began
-    began, got = time.perf_counter(), 0
-    consumer = Consumer.Single(1)
-    while got < batches * PER_BATCH:
-        found = await client.poll_messages(
-            name,
-            name,
-            consumer=consumer,
-            polling_strategy=PollingStrategy.Offset(got),
-            count=PER_BATCH,
-            auto_commit=False,
-            partition_id=0,
-        )
-        got += len(found)
-    polling = time.perf_counter() - began
-    return {"send": sending, "poll": polling, "build": building, "cpu": time.process_time() - cpu}
+
+    async def send() -> None:
+        for batch in ready:
+            await client.send_messages(name, name, 0, batch)
+
+    async def poll() -> None:
+        got, consumer = 0, Consumer.Single(1)
+        while got < batches * PER_BATCH:
+            start = PollingStrategy.Offset(got)
+            got += len(
+                await client.poll_messages(
+                    name,
+                    name,
+                    consumer=consumer,
+                    polling_strategy=start,
+                    count=PER_BATCH,
+                    auto_commit=False,
+                    partition_id=0,
+                )
+            )
+
+    print(json.dumps({}), flush=True)
+    for phase in (send, poll):
+        sys.stdin.readline()
+        cpu, began = time.process_time(), time.perf_counter()
+        await phase()
+        print(json.dumps([time.perf_counter() - began, time.process_time() - cpu]), flush=True)
 
 
-# ── the server process ──
+# ── the server processes ──
 
 
 async def run_server(sync: str, directory: str) -> None:
@@ -79,31 +89,64 @@ async def run_server(sync: str, directory: str) -> None:
     async with Iggy(options, Path(directory)) as iggy:
         loop = asyncio.get_running_loop()
         print(iggy.tcp_port, flush=True)
-        while await loop.run_in_executor(None, sys.stdin.readline):
-            used = resource.getrusage(resource.RUSAGE_SELF)
-            print(used.ru_utime + used.ru_stime, flush=True)
+        await loop.run_in_executor(None, sys.stdin.readline)
 
 
 class Server:
-    """The server process: its port, and its CPU seconds so far."""
+    """A server process that prints its port; `cpu` is what it has used."""
 
-    def __init__(self, sync: str, directory: str) -> None:
-        command = [sys.executable, __file__, SERVER, sync, directory]
+    def __init__(self, *command: str) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self._line())
-
-    def _line(self) -> str:
         assert self.process.stdout is not None
-        return self.process.stdout.readline()
+        self.port = int(self.process.stdout.readline())
 
     def cpu(self) -> float:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return float(self._line())
+        return cpu_seconds(self.process.pid)
 
     def stop(self) -> None:
-        self.process.communicate(timeout=20)
+        self.process.communicate("\n", timeout=20)
+
+
+class RealServer:
+    """Apache's own, with a data folder of its own."""
+
+    def __init__(self, program: str, directory: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        settings = {
+            "IGGY_SYSTEM_PATH": directory,
+            "IGGY_TCP_ADDRESS": f"127.0.0.1:{self.port}",
+            "IGGY_HTTP_ENABLED": "false",
+            "IGGY_QUIC_ENABLED": "false",
+            "IGGY_WEBSOCKET_ENABLED": "false",
+            "IGGY_ROOT_USERNAME": "iggy",
+            "IGGY_ROOT_PASSWORD": "iggy",
+            "IGGY_SYSTEM_SHARDING_CPU_ALLOCATION": "1",
+        }
+        self.process = subprocess.Popen(
+            [program], env=os.environ | settings, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for _ in range(200):
+            time.sleep(0.1)
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                continue
+            return
+        raise SystemExit(f"{program} does not listen")
+
+    def cpu(self) -> float:
+        return cpu_seconds(self.process.pid)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far (proc(5): fields 14 and 15, in clock ticks)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # ── the raw copy ──
@@ -134,60 +177,96 @@ def raw_copy(total: int, chunk: int) -> float:
         link.recv(1)
         seconds = time.perf_counter() - began
     receiver.communicate(timeout=20)
-    return total / seconds / 1e6
+    return total / seconds / MEGABYTE
+
+
+def raw_write(total: int, chunk: int, directory: str) -> float:
+    """MB/s into the page cache, by way of a new file."""
+    payload, path = os.urandom(chunk), Path(directory) / "raw"
+    with path.open("wb", buffering=0) as file:
+        began = time.perf_counter()
+        for _ in range(total // chunk):
+            file.write(payload)
+        return total / (time.perf_counter() - began) / MEGABYTE
 
 
 # ── the comparison ──
 
 
-def measure(sync: str, size: int, batches: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as directory:
-        server = Server(sync, directory)
+def measure(server: Server | RealServer, size: int, batches: int) -> dict[str, dict[str, float]]:
+    """What the phases gave: MB/s, messages a second, CPU seconds a gigabyte of both sides."""
+    command = [sys.executable, __file__, CLIENT, str(server.port), str(size), str(batches)]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert client.stdin is not None and client.stdout is not None
+    json.loads(client.stdout.readline())
+    found = {}
+    gigabytes = batches * PER_BATCH * size / 1e9
+    for phase in ("send", "poll"):
         before = server.cpu()
-        command = [sys.executable, __file__, CLIENT, str(server.port), str(size), str(batches)]
-        client = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=240, check=False)
-        cpu = server.cpu() - before
-        server.stop()
-    times = json.loads(client.stdout.splitlines()[0])  # the client may die in its own clean-up after this line
-    messages, megabytes = batches * PER_BATCH, batches * PER_BATCH * size / 1e6
-    return {
-        "sync": sync,
-        "size": size,
-        "send MB/s": megabytes / times["send"],
-        "send msg/s": messages / times["send"],
-        "poll MB/s": megabytes / times["poll"],
-        "poll msg/s": messages / times["poll"],
-        "client CPU s/GB": times["cpu"] / (2 * megabytes / 1e3),
-        "server CPU s/GB": cpu / (2 * megabytes / 1e3),
-    }
+        client.stdin.write("\n")
+        client.stdin.flush()
+        seconds, cpu = json.loads(client.stdout.readline())
+        found[phase] = {
+            "MB/s": gigabytes * 1e3 / seconds,
+            "msg/s": batches * PER_BATCH / seconds,
+            "server": (server.cpu() - before) / gigabytes,
+            "client": cpu / gigabytes,
+        }
+    client.communicate(timeout=20)
+    server.stop()
+    return found
+
+
+def start(kind: str, directory: str) -> Server | RealServer:
+    match kind:
+        case "canned":
+            return Server(sys.executable, str(CANNED), str(PER_BATCH))
+        case "real":
+            return RealServer(os.environ[REAL], directory)
+        case _:
+            return Server(sys.executable, __file__, SERVER, "always" if kind == "sync" else "never", directory)
+
+
+def show(kind: str, size: int, row: dict[str, dict[str, float]]) -> None:
+    text = f"{size:5} B x {PER_BATCH} {kind:9}"
+    for phase, found in row.items():
+        text += f"  {phase} {found['MB/s']:6.0f} MB/s {found['msg/s']:9.0f} msg/s"
+        text += f" (CPU s/GB: server {found['server']:.2f}, client {found['client']:.2f})"
+    print(text, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--smoke", action="store_true", help="small, for CI: shows that it runs")
+    parser.add_argument("--batches", type=int, default=200, help="batches of 1000 in each phase")
     arguments = parser.parse_args()
     if not headwater.__compiled__ and not arguments.smoke:
         sys.exit("the hot modules are not compiled: numbers would mislead; run it by ./hw bench")
-    batches = 5 if arguments.smoke else 200
+    batches = 5 if arguments.smoke else arguments.batches
     chunk = PER_BATCH * 1000
     raw = raw_copy((20 if arguments.smoke else 600) * chunk, chunk)
-    print(f"raw loopback copy, {chunk} bytes at a time: {raw:.0f} MB/s")
-    for size in (100, 1000):
-        for sync in ("always", "never"):
-            row = measure(sync, size, batches)
-            name = "sync" if sync == "always" else "unsynced"
-            print(
-                f"{size:5} B x {PER_BATCH} {name:9} "
-                f"send {row['send MB/s']:6.0f} MB/s {row['send msg/s']:9.0f} msg/s   "
-                f"poll {row['poll MB/s']:6.0f} MB/s {row['poll msg/s']:9.0f} msg/s   "
-                f"CPU s/GB: server {row['server CPU s/GB']:.2f}, client {row['client CPU s/GB']:.2f}"
-            )
+    with tempfile.TemporaryDirectory() as directory:
+        written = raw_write(batches * chunk, chunk, directory)
+    print(
+        f"{chunk} bytes at a time: raw loopback copy {raw:.0f} MB/s, raw write to a file {written:.0f} MB/s", flush=True
+    )
+    kinds = ["canned", "unsynced", "sync"] + (["real"] if os.environ.get(REAL) else [])
+    rows: dict[str, Any] = {}
+    for size in (1000, 100):
+        for kind in kinds:
+            with tempfile.TemporaryDirectory() as directory:
+                rows[kind] = measure(start(kind, directory), size, batches)
+            show(kind, size, rows[kind])
+        for phase, aim in (("send", 250), ("poll", 1000)) if size == PER_BATCH else ():
+            got, most = rows["unsynced"][phase]["MB/s"], rows["canned"][phase]["MB/s"]
+            wanted = f"wanted are {min(aim, raw / 2):.0f} (the lower of {aim} and half the raw copy)"
+            print(f"      {phase}: {got:.0f} MB/s, {got / most:.0%} of what the client can; {wanted}")
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--client", port, size, batches]:
-            print(json.dumps(asyncio.run(run_client(int(port), int(size), int(batches)))), flush=True)
+            asyncio.run(run_client(int(port), int(size), int(batches)))
             os._exit(0)  # the released client now and then aborts in its own clean-up
         case ["--server", sync, directory]:
             from headwater.cli.event_loop import loop_factory

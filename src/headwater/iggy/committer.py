@@ -7,6 +7,10 @@
                                      │
                                      ▼ back in the loop: visible, then every `done(None)`, or `done(error)`, in order
 
+A log with sync policy `never` is written in the loop, in place of a thread: such a write is a copy into the page cache, and
+handing it over costs more than it takes (1.1 MB in 0.3 ms; the way to a thread and back 0.2 to 1.2 ms where both cores
+have work). The kernel may still hold it up when the disk is far behind: whoever wants no such pause chooses `interval`.
+
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds whatever the executor's size.
 Work that must not meet a write (upkeep, a deletion) goes through `exclusive`.
 """
@@ -86,6 +90,9 @@ class Committer:
         if batch is None:
             self._finish(None, waiting, None)
             return
+        if self._log.options.sync == "never":
+            self._finish(batch, waiting, _outcome(self._log, batch))
+            return
         future = self._loop.run_in_executor(self._executor, self._log.write, batch)
         future.add_done_callback(lambda done: self._finish(batch, waiting, done.exception()))
 
@@ -103,6 +110,15 @@ class Committer:
             self._schedule()
         elif not self._busy:
             self._idle.set()
+
+
+def _outcome(log: Log, batch: StagedBatch) -> StorageError | None:
+    """Write it here and now."""
+    try:
+        log.write(batch)
+    except StorageError as error:
+        return error
+    return None
 
 
 def _storage_error(error: BaseException) -> StorageError:

@@ -21,8 +21,9 @@ from headwater.iggy.commands import Code, Command, PollMessages, SendMessages
 from headwater.iggy.eras import Era
 from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
 from headwater.iggy.layout import Reader
-from headwater.iggy.message_commands import Found, poll, send
+from headwater.iggy.message_commands import Found, poll, send, send_again
 from headwater.iggy.reply_codec import SentView
+from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Conversation:
         self.service = service
         self.client = client
         self.evicted = False
+        self._routes = Routes(service, client)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
@@ -141,12 +143,11 @@ class Conversation:
                 self._send_modern(buffer, request, respond, fail)
                 return
             body = bytes(memoryview(buffer)[request.start : request.end])
+            if code is Code.POLL_MESSAGES:
+                respond(self._found(request, self._poll_modern(body)))
+                return
             login = request.operation == command_codec.REGISTER
             command = command_codec.decode_login(body) if login else command_codec.decode(code, body, Era.V)
-            if isinstance(command, PollMessages):
-                self.service.authorize(self.client, command)
-                respond(self._found(request, poll(self.service, self.client, command)))
-                return
             view = self.service.execute(self.client, command)
         except HeadwaterError as error:
             fail(error)
@@ -195,8 +196,6 @@ class Conversation:
         start = at + U32_SIZE + size
         if start > request.end:
             raise refusal("invalid_command", f"{size} bytes of metadata are announced")
-        address = classic_codec.read_address(Reader(bytes(memoryview(buffer)[at:start])))
-        checksums = admit(buffer, start, request.end, address.count, self.service.options.verify)
         sent: SentView
 
         def done(error: StorageError | None) -> None:
@@ -206,7 +205,27 @@ class Conversation:
             body = reply_codec.SENT.write([sent])
             respond([self._head(request, len(body)), body])
 
-        sent = send(self.service, self.client, address, (buffer, start, request.end), checksums, done)
+        verify, batch = self.service.options.verify, (buffer, start, request.end)
+        metadata = bytes(memoryview(buffer)[at:start])
+        route = self._routes.send(metadata)
+        if route is not None:
+            checksums = admit(*batch, route.messages, verify)
+            sent = send_again(self.service, route, batch, checksums, done)
+        else:
+            address = classic_codec.read_address(Reader(metadata))
+            checksums = admit(*batch, address.count, verify)
+            sent = send(self.service, self.client, address, batch, checksums, done)
+            self._routes.keep_send(metadata, address, sent)
+
+    def _poll_modern(self, body: bytes) -> Found:
+        found = self._routes.poll(body)
+        if found is None:
+            command = command_codec.decode(Code.POLL_MESSAGES, body, Era.V)
+            assert isinstance(command, PollMessages)
+            self.service.authorize(self.client, command)
+            found = poll(self.service, self.client, command)
+            self._routes.keep_poll(body, command, found)
+        return found
 
     def _found(self, request: vsr_frames.Request, found: Found) -> Pieces:
         polled = found.polled

@@ -13,12 +13,13 @@ from headwater.iggy.catalog import group_of
 from headwater.iggy.commands import EVERY, Command
 from headwater.iggy.eras import Era
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.identifiers import ConsumerKind
+from headwater.iggy.identifiers import ConsumerKind, PollingStrategy
 from headwater.iggy.partition import Partition, Polled
 from headwater.iggy.reply_codec import SentView
 from headwater.iggy.topics import Topic
 
 if TYPE_CHECKING:
+    from headwater.iggy.routes import SendRoute
     from headwater.iggy.service import Client, Service
 
 Done = Callable[[StorageError | None], None]
@@ -55,6 +56,16 @@ def send(
     return SentView(stream.id, topic.entry.id, shown, base_offset)
 
 
+def send_again(
+    service: "Service", route: "SendRoute", batch: tuple[bytearray, int, int], checksums: bytes, done: Done
+) -> SentView:
+    """As `send`, by a way that is known."""
+    topic, shown = route.topic, route.partition
+    partition = topic.partition(shown, 0)
+    base_offset = partition.append(*batch, route.messages, checksums, service.clock_us(), shown, done)
+    return SentView(route.stream_id, topic.entry.id, shown, base_offset)
+
+
 def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found:
     """What is there. Raises HeadwaterError."""
     service.refresh()
@@ -64,13 +75,26 @@ def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found
     if partition is None:
         return Found(EVERY if client.era is Era.V else first_id, _NOTHING)
     key = consumer_key(topic, command.consumer)
-    committed = topic.committed(partition.index, key)
-    offset = partition.start_of(command.strategy, command.count, committed)
-    polled = partition.poll(offset, command.count, partition.index)
-    if command.auto_commit and polled.messages:
-        topic.commit(partition.index, key, polled.last_offset)
-        service.saver.note(topic)
+    polled = poll_partition(service, topic, partition, key, command.strategy, command.count, command.auto_commit)
     return Found(partition.index + first_id, polled)
+
+
+def poll_partition(
+    service: "Service",
+    topic: Topic,
+    partition: Partition,
+    consumer: str,
+    strategy: PollingStrategy,
+    count: int,
+    auto_commit: bool,
+) -> Polled:
+    """What is there for a consumer, by the key of its committed offset. Raises StorageError."""
+    offset = partition.start_of(strategy, count, topic.committed(partition.index, consumer))
+    polled = partition.poll(offset, count, partition.index)
+    if auto_commit and polled.messages:
+        topic.commit(partition.index, consumer, polled.last_offset)
+        service.saver.note(topic)
+    return polled
 
 
 def _partition(topic: Topic, client: "Client", command: c.PollMessages) -> Partition | None:

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 MAX_POLL_BYTES = 32 << 20  # of one answer: half of what a frame may have
 USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
+LARGE_BATCH = 1 << 15  # bytes; batches as large are read one by one, each at its size, which saves a copy of its bytes
 SUBJECT_HEADER = "Nats-Subject"  # under this key an Iggy client finds the subject of a message from NATS
 
 Done = Callable[[StorageError | None], None]
@@ -53,6 +54,7 @@ class Partition:
         self.executor = executor
         self.committer = Committer(log, executor)
         self.unique: UniqueIds | None = None
+        self._last_size = 0  # bytes of the batch that was read last
 
     @property
     def current_offset(self) -> int:
@@ -112,9 +114,11 @@ class Partition:
         taken = size = 0
         last = -1
         if count > 0:
-            for batch in self.log.batches(offset, min(count * USUAL_MESSAGE, MAX_POLL_BYTES)):
+            expected = 1 if self._last_size >= LARGE_BATCH else min(count * USUAL_MESSAGE, MAX_POLL_BYTES)
+            for batch in self.log.batches(offset, expected):
                 if not batch.header.holds_records:
                     continue
+                self._last_size = batch.header.body_size
                 part, number, last_here = self._part(batch, offset, count - taken, shown_id)
                 if found and size + len(part) > MAX_POLL_BYTES:
                     break

@@ -124,6 +124,7 @@ class Service:
         self.started_us = clock_us()
         self.tcp_address: tuple[str, int] = ("127.0.0.1", 0)
         self.operations = 0  # what replies of generation V count
+        self.generation = 0  # how often the catalog has changed (`routes`)
         self.saver: OffsetSaver
         self.directory = directory
         self._files = files if files is not None else OsFiles()
@@ -321,6 +322,13 @@ class Service:
                 if isinstance(error, OSError):
                     raise refusal("io_error", f"the change could not be made durable: {error}") from error
                 raise
+            finally:
+                self.generation += 1
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether somebody is inside `change`: nothing that is found now may be relied on later."""
+        return self._changes.locked()
 
     def _undo(self, document: bytes) -> None:
         uid, user = self.catalog.next_uid, self.catalog.next_user
