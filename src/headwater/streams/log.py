@@ -36,10 +36,8 @@ from typing import NamedTuple, Self
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams import iggy_records
 from headwater.streams.files import Files, storage_error
-from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import (
     DIALECT_IGGY,
-    BatchBuilder,
     BatchHeader,
     RecordCursor,
     StoredRecord,
@@ -51,6 +49,7 @@ from headwater.streams.options import LogOptions
 from headwater.streams.recent import RecentBatches
 from headwater.streams.recovery import Damage, RecoveryReport, SpoiledBytes
 from headwater.streams.segment import Segment
+from headwater.streams.staging import Staging
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
 from headwater.streams.writer import LogWriter, StagedBatch
@@ -87,7 +86,6 @@ class Log:
     def __init__(self, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> None:
         self.directory = directory
         self.options = options
-        self._batch_bytes = options.batch_bytes
         self.recovery: RecoveryReport = opened.report
         self.damage: list[Damage] = list(opened.report.damage)
         self._files = files
@@ -102,8 +100,7 @@ class Log:
         self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
         self.document = opened.document
         self._recent = RecentBatches(options.cache_bytes)
-        self._open_batch = BatchBuilder(self._end_offset)
-        self._full_batches: list[BatchBuilder | ReadyBatch] = []
+        self.staging = Staging(self._end_offset, options.batch_bytes)
         self._unfinished: list[StoredBatch] = []
         self._closed = False
         self._writer = LogWriter(
@@ -140,7 +137,7 @@ class Log:
     @property
     def next_offset(self) -> int:
         """The log end offset: what the next staged record gets."""
-        return self._open_batch.end_offset
+        return self.staging.end_offset
 
     @property
     def record_count(self) -> int:
@@ -202,22 +199,13 @@ class Log:
         StorageError when the record does not fit the format."""
         if self._writer.failure is not None:
             raise self._writer.failure
-        batch = self._open_batch
-        if batch.size >= self._batch_bytes:
-            self._full_batches.append(batch)
-            batch = self._open_batch = BatchBuilder(batch.end_offset)
-        return batch.append(subject, header_block, payload, timestamp_ns)
+        return self.staging.stage(subject, header_block, payload, timestamp_ns)
 
     def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
         """As `stage`, for a batch of Iggy's with `count` messages, stamped with `next_offset`; returns that offset."""
         if self._writer.failure is not None:
             raise self._writer.failure
-        if self._open_batch.record_count:
-            self._full_batches.append(self._open_batch)
-        ready = ReadyBatch(self._open_batch.end_offset, count, body, timestamp_ns)
-        self._full_batches.append(ready)
-        self._open_batch = BatchBuilder(ready.end_offset)
-        return ready.base_offset
+        return self.staging.stage_iggy(body, count, timestamp_ns)
 
     def discard(self, offset: int) -> bool:
         """Take one readable record away, at once and for all readers; durable with the next batch that is written.
@@ -263,22 +251,17 @@ class Log:
     @property
     def staged_bytes(self) -> int:
         """Bytes that wait for `seal`: what a caller bounds when the disk is slower than the publishers."""
-        return self._open_batch.size + sum(batch.size for batch in self._full_batches)
+        return self.staging.size
 
     def seal(self) -> StagedBatch | None:
         """Everything staged and deleted since the last seal, as one unit of writing and acknowledging; None when nothing
         was."""
-        builders, deletions = self._full_batches, self._deletions
-        if self._open_batch.record_count:
-            builders.append(self._open_batch)
+        builders, deletions = self.staging.seal(), self._deletions
         if not builders and not deletions:
             return None
-        start, end = builders[0].base_offset if builders else self.next_offset, self.next_offset
+        end = self.staging.end_offset
         self._deletions = []
-        if builders:
-            self._full_batches = []
-            self._open_batch = BatchBuilder(end)
-        return StagedBatch(builders, start, end, deletions)
+        return StagedBatch(builders, builders[0].base_offset if builders else end, end, deletions)
 
     def write(self, batch: StagedBatch) -> None:
         """Blocking; the worker thread's. When it returns, the batch is on disk, and durable as the sync policy has it.
@@ -319,6 +302,7 @@ class Log:
         if batch.placed:
             raise StorageError("a written batch is in the log: publish it", value=(batch.base_offset, batch.end_offset))
         batch.builders.clear()
+        self.staging.failure = self._writer.failure
         self._deletions = batch.deletions + self._deletions
 
     def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
@@ -491,7 +475,7 @@ class Log:
 
     def _flush_deletions(self) -> None:
         if self._deletions and self._writer.failure is None:
-            self._open_batch, self._full_batches = BatchBuilder(self._end_offset), []
+            self.staging.restart(self._end_offset)
             batch = StagedBatch([], self._writer.next_offset, self._writer.next_offset, self._deletions)
             self._deletions = []
             self._writer.write(batch)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 from support.recording_files import RecordingFiles
 
-from headwater.broker.jetstream.committer import Committer, Item
+from headwater.broker.jetstream.committer import Committer
+from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams.log import Log, LogOptions

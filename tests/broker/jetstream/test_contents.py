@@ -87,7 +87,7 @@ class Life:
         found = [(r.offset + 1, r.subject, r.payload, r.timestamp_ns) for r in self.contents.scan(0)]
         assert found == self.model.messages
         table = self.contents.subjects
-        assert (table.messages, table.bytes) == (len(found), self.model.size)
+        assert (table.messages, table.size_bytes) == (len(found), self.model.size)
         for pattern in (b"a", b"*", b"b.>", b">"):
             wanted = SubjectFilter([pattern])
             matching = [message for message in found if wanted.matches(message[1])]

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Group commit: while one batch is being made durable, whatever arrives joins the next.
 
     publishes ─▶ staged in the log, acks wait in `items`
@@ -26,7 +27,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import NamedTuple
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.broker.jetstream.items import Item
+else:
+    from headwater.broker.jetstream.items import Item
 
 from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
@@ -38,29 +45,10 @@ DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish co
 INLINE_BYTES = 256 << 10  # a larger batch gains from being written while the next one fills
 QUICK = 0.001  # seconds; the running mean of a write's time up to which the loop waits for it
 SLOW = 0.01  # seconds; one write that took longer sends the next ones to the thread
-MAX_STAGED_BYTES = 128 << 20  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
-
-
-class Particulars(NamedTuple):
-    """What has to be done about a message once it is durable, beyond acknowledging it. `rollup`: b"sub", b"all" or b""."""
-
-    rollup: bytes
-    header_block: bytes
-    payload: bytes
-    timestamp_ns: int
-
-
-class Item(NamedTuple):
-    """One publish on its way to the disk. `subject` is b"" for the answer to a duplicate; then `sequence` is that of
-    the original. `reply` is b"" when nobody wants the ack. `particulars`: None for a message like any other."""
-
-    reply: bytes
-    ack: bytes
-    subject: bytes
-    sequence: int
-    size: int
-    message_id: bytes
-    particulars: Particulars | None = None
+MAX_STAGED_BYTES: int = (
+    128 << 20
+)  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
+_MAX_STAGED_BYTES: cython.Py_ssize_t = MAX_STAGED_BYTES
 
 
 class Committer:
@@ -99,14 +87,15 @@ class Committer:
         """Whether anything is staged or being written."""
         return self._writing or bool(self.waiting)
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Item) -> cython.int:
         """Whatever was staged for `item` is in the log's open batch."""
         self.waiting.append(item)
-        self._waiting_bytes += item[4]  # its size; by number, for this runs with every publish
-        if self._waiting_bytes > MAX_STAGED_BYTES:
+        self._waiting_bytes += item.size
+        if self._waiting_bytes > _MAX_STAGED_BYTES:
             self.full = True
         if not self._scheduled and not self._writing:
             self._schedule()
+        return 0
 
     async def flush(self) -> None:
         """Wait until everything staged so far is durable, or has failed."""

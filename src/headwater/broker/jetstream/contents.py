@@ -12,13 +12,13 @@ No asyncio, no clock: `now` comes with the call.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
 import msgspec
 
 from headwater.broker.jetstream.api_types import StreamConfig
-from headwater.broker.jetstream.committer import Item
+from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.publish_checks import rollup_of, ttl_of
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.subject_table import (
@@ -89,7 +89,7 @@ class Contents:
 
     def document(self) -> ContentsDocument:
         """All that `recover` would find out."""
-        return ContentsDocument(self.subjects.messages, self.subjects.bytes, self.subjects.rows(), self._expiries)
+        return ContentsDocument(self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self._expiries)
 
     def restore(self, document: ContentsDocument) -> None:
         """Take up what `document` gave; the log was closed cleanly since."""
@@ -107,7 +107,7 @@ class Contents:
                 for record in self.scan(0):
                     self.added(record.subject, sequence_of(record.offset), self._size(record))
             else:
-                self.subjects.restore(old.rows(), old.messages, old.bytes)
+                self.subjects.restore(old.rows(), old.messages, old.size_bytes)
         elif per_subject > 0:
             for row in self.subjects.rows():
                 for sequence, size in row.history[: max(0, row.count - per_subject)]:
@@ -130,7 +130,9 @@ class Contents:
             return "maximum messages per subject exceeded"
         if replaces:
             return ""
-        return refusal(self._limits, self.subjects.messages + in_flight, self.subjects.bytes + in_flight_bytes, size)
+        return refusal(
+            self._limits, self.subjects.messages + in_flight, self.subjects.size_bytes + in_flight_bytes, size
+        )
 
     def added(self, subject: bytes, sequence: int, size: int, block: bytes = b"", timestamp_ns: int = 0) -> None:
         """A message became durable. The limit per subject is applied at once, the others by `enforce`."""
@@ -142,7 +144,7 @@ class Contents:
         if block and self.config.allow_msg_ttl:
             self.note_expiry(sequence, block, timestamp_ns)
 
-    def added_all(self, items: Sequence[Item]) -> tuple[int, int]:
+    def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
         stored = [item for item in items if item.subject]
         for item in stored:
@@ -168,7 +170,7 @@ class Contents:
         """Remove what the limits of the whole stream leave no room for, and what is too old."""
         limits = self._limits
         if limits.any and self.subjects.messages:
-            over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.bytes
+            over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.size_bytes
             if over or limits.max_age_ns > 0:
                 self._remove_oldest(limits, now)
         while self._expiries and self._expiries[0][0] <= now:
@@ -233,7 +235,7 @@ class Contents:
         while True:
             oldest = list(self._oldest())
             weighed = (Weighed(self._size(record), record.timestamp_ns) for record in oldest)
-            count = surplus(limits, self.subjects.messages, self.subjects.bytes, weighed, now)
+            count = surplus(limits, self.subjects.messages, self.subjects.size_bytes, weighed, now)
             for record in oldest[:count]:
                 self._remove(record.subject, sequence_of(record.offset), self._size(record))
             if count < len(oldest) or not oldest:

@@ -21,9 +21,9 @@ import msgspec
 
 from headwater.broker.jetstream.acks import parse_ack, parse_ack_subject
 from headwater.broker.jetstream.api_types import ConsumerConfig, ConsumerInfo, SequenceInfo
-from headwater.broker.jetstream.committer import Item
 from headwater.broker.jetstream.consumer import Consumer, ConsumerSnapshot
 from headwater.broker.jetstream.consumer_config import filters_of
+from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.store import ConsumerRecord
 from headwater.broker.jetstream.stream_config import shown_metadata

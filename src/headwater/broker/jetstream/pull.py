@@ -15,6 +15,7 @@ from headwater.broker.jetstream.delivering import (
     TURN_MESSAGES,
     DeliveringConsumer,
 )
+from headwater.broker.jetstream.outgoing import send_records
 from headwater.broker.jetstream.pull_requests import (
     EXCEEDED_MAX_WAITING,
     NO_MESSAGES,
@@ -184,23 +185,14 @@ class PullConsumer(DeliveringConsumer):
         if self._next_new() is None:
             return 0, 0
         first = self._ahead_at
-        records = self._ahead[first : first + min(most, state.num_pending)]
-        inbox, head, deliver = request.reply, self._ack_head, self._router.deliver
+        most = min(most, state.num_pending)
         given, pending = state.delivered_consumer, state.num_pending
-        size = 0
-        for record in records:
-            given += 1
-            pending -= 1
-            sequence = record.offset + 1  # sequence_of, without the call
-            reply = b"%b1.%d.%d.%d.%d" % (head, sequence, given, record.timestamp_ns, pending)
-            if deliver(inbox, record.subject, reply, record.header_block, record.payload) == 0:
-                given -= 1
-                break
-            size += len(record.subject) + len(reply) + len(record.header_block) + len(record.payload)
-        count = given - state.delivered_consumer
+        count, size = send_records(
+            self._router, request.reply, self._ahead, first, most, self._ack_head, given, pending
+        )
         if count:
-            state.deliver_run(sequence_of(records[count - 1].offset), count)
             self._ahead_at = first + count
+            state.deliver_run(sequence_of(self._ahead[first + count - 1].offset), count)
         return count, size
 
     def _give(self, request: Waiting, record: StoredRecord, again: int, now: int) -> int:

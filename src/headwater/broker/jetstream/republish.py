@@ -6,7 +6,7 @@ A republished message reaches subscribers as a publish of the broker itself; a s
 from typing import Self
 
 from headwater.broker.jetstream.api_types import StreamConfig
-from headwater.broker.jetstream.committer import Item
+from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.subject_mapping import destination
 from headwater.broker.jetstream.timestamps import format_time
 from headwater.broker.router import Router

@@ -58,8 +58,8 @@ class StreamApi:
         streams = self._service.streams.values()
         return AccountInfoAnswer(
             type=_TYPE + "account_info_response",
-            memory=sum(stream.subjects.bytes for stream in streams if stream.config.storage == "memory"),
-            storage=sum(stream.subjects.bytes for stream in streams if stream.config.storage == "file"),
+            memory=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "memory"),
+            storage=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "file"),
             reserved_memory=_reserved(streams, "memory"),
             reserved_storage=_reserved(streams, "file"),
             streams=len(streams),

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Which subjects a stream holds: how many messages, which was the last. In memory, about 200 bytes a subject.
 
 It answers what clients ask by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending
@@ -12,15 +13,17 @@ somebody asks.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+import cython
 import msgspec
 
-from headwater.model.subject import is_literal, matches
+if cython.compiled:
+    from cython.cimports.headwater.broker.jetstream.items import Item
+else:
+    from headwater.broker.jetstream.items import Item
 
-if TYPE_CHECKING:
-    from headwater.broker.jetstream.committer import Item
+from headwater.model.subject import is_literal, matches
 
 STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
 HEADER_OVERHEAD = 4  # and to one with a header block
@@ -63,9 +66,11 @@ class SubjectEntry:
     """One subject. `last` is the sequence of its last message; negative: below that, but not known. `sizes_of` are the
     kept messages, oldest first, as (sequence, size), when a history is kept."""
 
-    __slots__ = ("count", "history", "last")
+    count: int
+    last: int
+    history: deque[tuple[int, int]] | None
 
-    def __init__(self, history: "deque[tuple[int, int]] | None") -> None:
+    def __init__(self, history: deque[tuple[int, int]] | None) -> None:
         self.count = 0
         self.last = 0
         self.history = history
@@ -81,19 +86,17 @@ class SubjectRow(msgspec.Struct, array_like=True):
 
 
 class SubjectTable:
-    """`messages` and `bytes` of the stream, and per subject the count and the last sequence.
+    """`messages` and `size_bytes` of the stream, and per subject the count and the last sequence.
 
     `with_history`: remember the messages of each subject. `find_before(subject, sequence)`: the last message of a subject
     below a sequence, 0 for none.
     """
 
-    __slots__ = ("_find_before", "_subjects", "_with_history", "bytes", "messages")
-
     def __init__(
         self, *, with_history: bool = False, find_before: Callable[[bytes, int], int] = lambda _subject, _sequence: 0
     ) -> None:
         self.messages = 0
-        self.bytes = 0
+        self.size_bytes = 0
         self._with_history = with_history
         self._find_before = find_before
         self._subjects: dict[bytes, SubjectEntry] = {}
@@ -108,7 +111,7 @@ class SubjectTable:
     def add(self, subject: bytes, sequence: int, size: int) -> SubjectEntry:
         """A message became durable; sequences arrive in ascending order."""
         self.messages += 1
-        self.bytes += size
+        self.size_bytes += size
         entry = self._subjects.get(subject)
         if entry is None:
             entry = self._subjects[subject] = SubjectEntry(deque() if self._with_history else None)
@@ -118,23 +121,27 @@ class SubjectTable:
             entry.history.append((sequence, size))
         return entry
 
-    def add_all(self, items: "Sequence[Item]") -> tuple[int, int]:
+    def add_all(self, items: list[Item]) -> tuple[int, int]:
         """As `add` for each that has a subject, when no history is kept; returns the first sequence and how many."""
         subjects = self._subjects
-        first = count = size = 0
+        first: cython.longlong = 0
+        count: cython.longlong = 0
+        size: cython.longlong = 0
+        item: Item
+        entry: SubjectEntry | None
         for item in items:
-            subject = item[2]
-            if subject:
-                entry = subjects.get(subject)
+            if item.subject:
+                entry = subjects.get(item.subject)
                 if entry is None:
-                    entry = subjects[subject] = SubjectEntry(None)
+                    entry = subjects[item.subject] = SubjectEntry(None)
                 entry.count += 1
-                entry.last = item[3]
-                size += item[4]
+                entry.last = item.sequence
+                size += item.size
                 count += 1
-                first = first or item[3]
+                if first == 0:
+                    first = item.sequence
         self.messages += count
-        self.bytes += size
+        self.size_bytes += size
         return first, count
 
     def remove(self, subject: bytes, sequence: int, size: int) -> None:
@@ -143,7 +150,7 @@ class SubjectTable:
         if entry is None:
             return
         self.messages -= 1
-        self.bytes -= size
+        self.size_bytes -= size
         entry.count -= 1
         if entry.count <= 0:
             del self._subjects[subject]
@@ -154,11 +161,11 @@ class SubjectTable:
             else:
                 entry.history = deque(item for item in entry.history if item[0] != sequence)
         if entry.last == sequence:
-            entry.last = entry.history[-1][0] if entry.history else -sequence
+            entry.last = entry.history[len(entry.history) - 1][0] if entry.history else -sequence
 
     def clear(self) -> None:
         """Everything is gone."""
-        self.messages = self.bytes = 0
+        self.messages = self.size_bytes = 0
         self._subjects.clear()
 
     def total(self, subject: bytes) -> int:
@@ -188,7 +195,7 @@ class SubjectTable:
 
     def restore(self, rows: Iterable[SubjectRow], messages: int, size: int) -> None:
         """What `rows` gave, and the sums."""
-        self.messages, self.bytes = messages, size
+        self.messages, self.size_bytes = messages, size
         for row in rows:
             entry = self._subjects[row.subject] = SubjectEntry(deque(row.history) if self._with_history else None)
             entry.count, entry.last = row.count, row.last

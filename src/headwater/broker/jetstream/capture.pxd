@@ -1,0 +1,15 @@
+cimport cython
+from headwater.broker.jetstream.committer cimport Committer
+from headwater.streams.staging cimport Staging
+
+@cython.final
+cdef class Capture:
+    cdef Staging _staging
+    cdef object _clock_ns
+    cdef Py_ssize_t _overhead
+    cdef object _checked
+    cdef object _refused
+    cdef public Committer committer
+    cdef public bint is_plain
+    cdef public bytes last_message_id
+    cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)

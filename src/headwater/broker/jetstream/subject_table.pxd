@@ -1,0 +1,16 @@
+cimport cython
+
+@cython.final
+@cython.freelist(64)
+cdef class SubjectEntry:
+    cdef public long long count
+    cdef public long long last
+    cdef public object history
+
+@cython.final
+cdef class SubjectTable:
+    cdef readonly long long messages
+    cdef readonly long long size_bytes
+    cdef bint _with_history
+    cdef object _find_before
+    cdef dict _subjects

@@ -1,0 +1,10 @@
+cimport cython
+from headwater.streams.log_format cimport BatchBuilder
+
+@cython.final
+cdef class Staging:
+    cdef BatchBuilder _open
+    cdef list _full
+    cdef Py_ssize_t _batch_bytes
+    cdef public object failure
+    cpdef Py_ssize_t stage(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1

@@ -1,0 +1,74 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The open end of a log: records that were given an offset and wait for the next write.
+
+    stage ─▶ open batch ─▶ (full) closed batches ─▶ seal: all of it, to be written together
+
+Hot and compiled: `stage` runs once for every message that a stream takes in. Belongs to the loop thread. Refused here:
+what becomes of the batches, and whether the log can be written to: `failure` is set by the log as soon as it knows.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import BatchBuilder
+else:
+    from headwater.streams.log_format import BatchBuilder
+
+from headwater.errors import StorageError
+from headwater.streams.iggy_records import ReadyBatch
+
+
+class Staging:
+    """What was staged since the last `seal`. `batch_bytes`: a batch is closed when its body reaches this. Offsets go on
+    from `end_offset`. `failure`: why nothing may be staged any more; None while it may."""
+
+    def __init__(self, end_offset: cython.longlong, batch_bytes: cython.Py_ssize_t) -> None:
+        self._open = BatchBuilder(end_offset)
+        self._full: list[BatchBuilder | ReadyBatch] = []
+        self._batch_bytes = batch_bytes
+        self.failure: StorageError | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """What the next record gets."""
+        return self._open.base_offset + self._open.record_count
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return sum([batch.size for batch in self._full]) + self._open.size
+
+    def stage(
+        self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
+    ) -> cython.Py_ssize_t:
+        """Add a record; returns its offset. Raises StorageError when it does not fit the format, and `failure`."""
+        if self.failure is not None:
+            raise self.failure
+        if self._open.size >= self._batch_bytes:
+            self._full.append(self._open)
+            self._open = BatchBuilder(self._open.base_offset + self._open.record_count)
+        return self._open.append(subject, header_block, payload, timestamp_ns)
+
+    def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
+        """Add a batch of Iggy's with `count` messages, stamped with `end_offset`; returns that offset."""
+        if self._open.record_count:
+            self._full.append(self._open)
+        ready = ReadyBatch(self.end_offset, count, body, timestamp_ns)
+        self._full.append(ready)
+        self._open = BatchBuilder(ready.end_offset)
+        return ready.base_offset
+
+    def seal(self) -> list[BatchBuilder | ReadyBatch]:
+        """Everything staged since the last time, in order."""
+        sealed = self._full
+        if self._open.record_count:
+            sealed.append(self._open)
+        if sealed:
+            self._full = []
+            self._open = BatchBuilder(self.end_offset)
+        return sealed
+
+    def restart(self, end_offset: int) -> None:
+        """Forget what waits; offsets go on from here."""
+        self._full = []
+        self._open = BatchBuilder(end_offset)

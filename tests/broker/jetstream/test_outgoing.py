@@ -1,0 +1,75 @@
+"""Acknowledgements and replays as they stand on the wire: equal to what the router makes of them one by one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.broker.jetstream.items import Item
+from headwater.broker.jetstream.outgoing import send_acks, send_records
+from headwater.broker.router import Router
+from headwater.streams.log_format import StoredRecord
+
+Call = tuple[bytes, bytes, bytes, bytes]
+
+
+def router_with(subject: bytes, heard: list[Call]) -> Router:
+    router = Router(lambda function: None, seed=1)
+    router.subscribe_internal(subject, lambda *call: heard.append(call))
+    return router
+
+
+def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answer() -> None:
+    heard: list[Call] = []
+    router = router_with(b"inbox.*", heard)
+    items = [
+        Item(b"inbox.a", b"", b"s", 9, 1, b""),
+        Item(b"", b"", b"s", 10, 1, b""),
+        Item(b"inbox.b", b'{"duplicate": true}', b"", 3, 0, b""),
+        Item(b"inbox.c", b"", b"s", 18_446_744_073_709, 1, b""),
+    ]
+    send_acks(router, items, b'{"stream":"S","seq":')
+    assert heard == [
+        (b"inbox.a", b"", b"", b'{"stream":"S","seq":9}'),
+        (b"inbox.b", b"", b"", b'{"duplicate": true}'),
+        (b"inbox.c", b"", b"", b'{"stream":"S","seq":18446744073709}'),
+    ]
+
+
+blocks = st.sampled_from([b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])
+records = st.builds(
+    StoredRecord,
+    st.integers(0, 2**62),
+    st.integers(-(2**62), 2**62),
+    st.sampled_from([b"a", b"orders.new"]),
+    blocks,
+    st.binary(max_size=40),
+)
+
+
+@given(st.lists(records, max_size=5), st.integers(0, 2**40), st.integers(10, 2**40))
+def test_records_go_out_with_the_numbers_of_their_delivery(
+    given_records: list[StoredRecord], given_before: int, pending: int
+) -> None:
+    heard: list[Call] = []
+    router = router_with(b"inbox", heard)
+    count, size = send_records(router, b"inbox", given_records, 0, 9, b"$JS.ACK.S.C.", given_before, pending)
+    expected = [
+        (
+            record.subject,
+            b"$JS.ACK.S.C.1.%d.%d.%d.%d"
+            % (record.offset + 1, given_before + number, record.timestamp_ns, pending - number),
+            record.header_block,
+            record.payload,
+        )
+        for number, record in enumerate(given_records, 1)
+    ]
+    assert heard == expected
+    assert (count, size) == (len(expected), sum(len(part) for call in expected for part in call))
+
+
+def test_a_run_begins_and_ends_where_it_is_told_and_stops_when_nobody_listens() -> None:
+    heard: list[Call] = []
+    some = [StoredRecord(offset, 0, b"s", b"", b"") for offset in range(10)]
+    router = router_with(b"inbox", heard)
+    assert send_records(router, b"inbox", some, 3, 2, b"", 0, 10)[0] == 2
+    assert [call[1].split(b".")[1] for call in heard] == [b"4", b"5"]
+    assert send_records(router, b"nobody", some, 0, 9, b"", 0, 10) == (0, 0)
