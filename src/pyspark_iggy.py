@@ -24,6 +24,9 @@ class DefaultSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        from headwater.spark.session import require_pyspark
+
+        require_pyspark()  # before anything of ours asks an older pyspark for what it has not
         from headwater.spark.iggy_source import IggySource
 
         self._source = IggySource(options)

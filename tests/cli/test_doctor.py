@@ -1,5 +1,6 @@
 """The doctor reports facts, counts only what makes a part impossible, and leaves nothing behind."""
 
+import importlib.metadata
 import json
 import socket
 from pathlib import Path
@@ -49,6 +50,21 @@ def test_a_directory_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys:
 def test_a_missing_package_is_a_problem_only_where_it_is_needed() -> None:
     assert not doctor.distribution("no-such-package", "optional").problem
     assert doctor.distribution("no-such-package", "needed", needed=True).problem
+
+
+def test_a_pyspark_that_is_too_old_is_a_problem_and_one_without_connect_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "4.1.2")
+    assert doctor.spark().problem
+    assert "too old" in doctor.spark().remark
+    assert doctor.spark_connect() == doctor.Finding("spark connect", "possible")
+
+    def none(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", none)
+    assert not doctor.spark().problem
+    assert "grpcio" in doctor.spark_connect().value
+    assert not doctor.spark_connect().problem
 
 
 def test_a_port_is_free_or_taken_and_neither_is_a_problem() -> None:

@@ -74,6 +74,9 @@ def test_a_pyspark_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pyspark, "__version__", "4.1.2")
     with pytest.raises(EnvironmentProblem, match=r"4\.1\.2 is too old"):
         require_pyspark()
+    for name in ("pyspark_nats", "pyspark_iggy"):  # in a session that is not ours
+        with pytest.raises(EnvironmentProblem, match=r"4\.1\.2 is too old"):
+            importlib.import_module(name).DefaultSource({"stream": "S"})
 
 
 def test_the_jvm_is_quiet_from_its_first_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -34,10 +34,12 @@ OPTIONAL = {
     "prometheus-client": "/metrics; extra http",
     "aioquic": "Iggy over QUIC; extra iggy",
     "typer": "the commands of a client; extra cli",
-    "pyarrow": "needed by spark only",
-    "pyspark": "needed by spark only",
+    "pyarrow": "needed by spark only; extra spark",
 }
 """What is used where it is installed, and for what."""
+
+CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard", "pandas", "pyyaml")
+"""What pyspark needs for Spark Connect, and for declarative pipelines, which run through it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ class Finding:
     value: str
     remark: str = ""
     problem: bool = False
+
+    @property
+    def installed(self) -> bool:
+        return self.value != "not installed"
 
 
 def main(argv: list[str]) -> int:
@@ -81,6 +87,8 @@ def examine(directory: Path) -> Iterator[Finding]:
     yield distribution("google-crc32c", "needed by streams", needed=True)
     for name, purpose in OPTIONAL.items():
         yield distribution(name, purpose)
+    yield spark()
+    yield spark_connect()
     yield java()
     yield open_files()
     yield client_port()
@@ -93,6 +101,29 @@ def distribution(name: str, purpose: str, needed: bool = False) -> Finding:
         return Finding(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
         return Finding(name, "not installed", purpose, problem=needed)
+
+
+def spark() -> Finding:
+    """Whether the pyspark that is there will do; it is not imported."""
+    name = "pyspark"
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "not installed", "needed by spark only; extra spark")
+    from headwater.spark.session import MINIMUM_PYSPARK, version_of
+
+    if version_of(version) < MINIMUM_PYSPARK:
+        return Finding(name, version, "too old for spark: pip install 'pyspark>=4.2'", problem=True)
+    return Finding(name, version)
+
+
+def spark_connect() -> Finding:
+    """What Spark Connect and spark-pipelines lack."""
+    name = "spark connect"
+    missing = [package for package in CONNECT if not distribution(package, "").installed]
+    if missing:
+        return Finding(name, f"without {', '.join(missing)}", "needed by spark-pipelines only; extra spark-connect")
+    return Finding(name, "possible")
 
 
 def java() -> Finding:

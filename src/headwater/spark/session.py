@@ -83,14 +83,18 @@ def require_pyspark() -> None:
             raise EnvironmentProblem(f"{name} is not installed", value=name, hint="pip install 'headwater[spark]'")
     import pyspark
 
-    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    if version < MINIMUM_PYSPARK:
+    if version_of(pyspark.__version__) < MINIMUM_PYSPARK:
         raise EnvironmentProblem(
             f"pyspark {pyspark.__version__} is too old: its Python data sources have no admission control",
             value=pyspark.__version__,
             limit="4.2",
             hint="pip install 'pyspark>=4.2'",
         )
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """Major and minor number of a version."""
+    return tuple(int(part) for part in text.split(".")[:2])
 
 
 def prepare_environment(*, local: bool) -> None:
