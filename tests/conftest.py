@@ -9,6 +9,7 @@ import os
 from hypothesis import settings
 
 settings.register_profile("headwater", deadline=None, print_blob=True)
+settings.register_profile("brief", settings.get_profile("headwater"), max_examples=30)  # of 100: ./hw test, interpreted
 settings.load_profile("headwater")
 
 for _name in [name for name in os.environ if name.startswith("NATS_")]:
