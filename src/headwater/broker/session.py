@@ -349,6 +349,7 @@ class Session(ClientOpHandler):
             self._asked = options
             self.sessions.ask_later(self, verdict)
             return _SUSPEND
+        self.lang, self.version = options.lang, options.version
         if isinstance(verdict, Refusal) or options.account or options.new_account:
             reason = verdict.reason if isinstance(verdict, Refusal) else "an account was asked for"
             self.asked_user = options.user or ""
@@ -367,7 +368,7 @@ class Session(ClientOpHandler):
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
         self.protocol = options.protocol
-        self.name, self.lang, self.version = options.name, options.lang, options.version
+        self.name = options.name
         self.parser.headers = self.outlet.headers = headers
         self.outlet.echo = options.echo
         self.parser.awaiting_connect = False

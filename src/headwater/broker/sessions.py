@@ -274,6 +274,11 @@ class Sessions:
             if session.wants_news:
                 session.tell(encode_info(self._info_for(session)))
 
+    def send_away(self, session: Session) -> None:
+        """Tell one client that it should go to another server."""
+        if session.wants_news:
+            session.tell(encode_info(self._info_for(session).replace(ldm=True)))
+
     def _info_for(self, session: Session) -> ServerInfo:
         websocket = session.connection_type == WEBSOCKET
         tls = self.options.websocket.tls if websocket and self.options.websocket else self.options.tls
