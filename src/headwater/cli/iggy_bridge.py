@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.stream import Stream
+from headwater.broker.jetstream.view import ViewStream
 from headwater.broker.router import Router
 from headwater.errors import StorageError
 from headwater.iggy.foreign import Foreign, ForeignStream, failure
@@ -104,6 +105,8 @@ class CapturedStreams:
         service = self._services.get(self._account)
         found: list[ForeignStream] = []
         for name, stream in service.streams.items() if service is not None else ():
+            if isinstance(stream, ViewStream):
+                continue  # a topic of ours
             known = self._known.get(name)
             if known is None or known[0] is not stream:
                 known = self._known[name] = (stream, CapturedStream(stream, self._acks))

@@ -2,14 +2,15 @@
 
     --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-seed HOST:PORT
 
-It keeps its data in the folder `iggy` of the store directory and shows the streams of the broker's global account.
+It keeps its data in the folder `iggy` of the store directory, shows the streams of the broker's global account as topics,
+and its own topics as streams there.
 The first user is upstream's, `iggy`/`iggy`, or what its variables IGGY_ROOT_USERNAME and IGGY_ROOT_PASSWORD say when the
 folder is new; on an address that others reach, the well-known password is warned of.
 """
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from headwater.cli.go_flags import Value
@@ -71,12 +72,17 @@ async def beside(
 
     from headwater.broker.options import GLOBAL_ACCOUNT
     from headwater.cli.iggy_bridge import CapturedStreams
+    from headwater.cli.iggy_topic_streams import TopicStreams
     from headwater.iggy.face import Iggy
 
     options = make_options(addresses, broker, environment)
     assert broker.router is not None
     foreign = CapturedStreams(broker.jetstreams, GLOBAL_ACCOUNT, broker.router)
-    async with Iggy(options, Path(broker.options.store_dir) / "iggy", foreign) as iggy:
+    async with AsyncExitStack() as running:
+        iggy = await running.enter_async_context(Iggy(options, Path(broker.options.store_dir) / "iggy", foreign))
+        jetstream = broker.jetstreams.get(GLOBAL_ACCOUNT)
+        if jetstream is not None:
+            await running.enter_async_context(TopicStreams(iggy.service, jetstream))
         ports = {"tcp": iggy.tcp_port, "seed": iggy.seed_port, "http": iggy.http_port, "quic": iggy.quic_port}
         for option, (host, _) in addresses.items():
             logger.info("Listening for Iggy clients (%s) on %s:%d", option, host, ports[option])

@@ -43,6 +43,7 @@ class Committer:
         self._busy = False  # a write is in progress, or somebody holds `exclusive`
         self._idle = asyncio.Event()
         self._idle.set()
+        self.on_stored: Callable[[], None] | None = None  # told when there is more to read, or less
 
     @property
     def full(self) -> bool:
@@ -106,6 +107,8 @@ class Committer:
         self._busy = False
         for done in waiting:
             done(failure)
+        if self.on_stored is not None and failure is None:
+            self.on_stored()
         if self._waiting:
             self._schedule()
         elif not self._busy:

@@ -125,6 +125,7 @@ class Service:
         self.tcp_address: tuple[str, int] = ("127.0.0.1", 0)
         self.operations = 0  # what replies of generation V count
         self.generation = 0  # how often the catalog has changed (`routes`)
+        self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self.saver: OffsetSaver
         self.directory = directory
         self._files = files if files is not None else OsFiles()
@@ -324,6 +325,8 @@ class Service:
                 raise
             finally:
                 self.generation += 1
+                if self.on_changed is not None:
+                    asyncio.get_running_loop().call_soon(self.on_changed)
 
     @property
     def is_changing(self) -> bool:

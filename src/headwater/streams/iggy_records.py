@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from google_crc32c import value as crc32c
 
 from headwater.model.header_mapping import typed_to_nats
+from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
-from headwater.streams.iggy_batch import batch_fields, frames
+from headwater.streams.iggy_batch import BATCH_HEADER_SIZE, FRAME, FRAME_SIZE, batch_fields, skip_frames
 from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, StoredRecord, encode_batch_header
 
 MESSAGE_ID = "Iggy-Message-Id"
@@ -51,19 +52,26 @@ class ReadyBatch:
         return header, encode_batch_header(header, identity), self._body
 
 
-def records(body: bytes) -> Iterator[StoredRecord]:
-    """The messages of a checked batch, as records."""
+def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
+    """The messages of a checked batch from `offset` on, as records."""
     fields = batch_fields(body)
-    for frame in frames(body):
-        block = body[frame.headers_at : frame.end]
-        headers = typed_to_nats(TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders())
-        message_id = int.from_bytes(frame.id, "little")
+    first = skip_frames(body, BATCH_HEADER_SIZE, len(body), max(0, offset - fields.base_offset))
+    at, end = first, len(body)
+    while at < end:
+        _, raw_id, delta, _, headers_size, payload_size, _ = FRAME.unpack_from(body, at)
+        payload_at = at + FRAME_SIZE
+        headers_at = payload_at + payload_size
+        at = headers_at + headers_size
+        headers = (
+            typed_to_nats(TypedHeaders.decode(body[headers_at:at], HeaderForm.TYPED)) if headers_size else Headers()
+        )
+        message_id = int.from_bytes(raw_id, "little")
         if message_id:
             headers.append(MESSAGE_ID, str(message_id))
         yield StoredRecord(
-            fields.base_offset + frame.offset_delta,
+            fields.base_offset + delta,
             fields.base_timestamp * NANOSECONDS,
             b"",
             bytes(headers) if headers else b"",
-            body[frame.payload_at : frame.headers_at],
+            body[payload_at:headers_at],
         )

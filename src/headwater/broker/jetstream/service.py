@@ -53,6 +53,7 @@ from headwater.broker.jetstream.sequence import offset_of
 from headwater.broker.jetstream.store import ConsumerRecord, Store, StreamDirectory, StreamRecord
 from headwater.broker.jetstream.stream import Stream
 from headwater.broker.jetstream.stream_api import StreamApi
+from headwater.broker.jetstream.view import ViewStream
 from headwater.broker.jetstream.writers import Writers
 from headwater.broker.router import Router
 from headwater.broker.sublist import Subscription
@@ -243,8 +244,34 @@ class JetStream:
         log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, self._clock_ns(), _first_offset(record))
         return Stream(None, record, log, self._clock_ns)
 
+    async def show(self, view: ViewStream) -> None:
+        """A stream that somebody else writes, with the durable consumers that it had."""
+        directory = view.directory
+        assert directory is not None
+        view.attach(self._router, None)
+        self.streams[view.name] = view
+        for record in await self._in_thread(directory.load_consumers):
+            await self._restore_consumer(view, record)
+
+    async def hide(self, view: ViewStream, *, forget: bool) -> None:
+        """It is there no more. Its consumers end; durable ones come back with it, or are forgotten."""
+        self.streams.pop(view.name, None)
+        await view.detach()
+        consumers = list(view.consumers.values())
+        for consumer in consumers:
+            self._changed.pop(consumer, None)
+            consumer.close(CONSUMER_DELETED if forget else SERVER_SHUTDOWN)
+        for consumer in consumers:
+            directory = view.directory
+            if forget and directory is not None:
+                await self._in_thread(partial(directory.remove_consumer, consumer.name))
+            else:
+                await self.save_consumer(view, consumer)
+        view.consumers.clear()
+
     async def update_stream(self, stream: Stream, config: StreamConfig) -> None:
         """Durable before it holds."""
+        _check_own(stream)
         record = StreamRecord(config, stream.created_ns)
         directory = stream.directory
         if directory is not None:
@@ -253,6 +280,7 @@ class JetStream:
 
     async def delete_stream(self, stream: Stream) -> None:
         """Gone from the disk once this returns."""
+        _check_own(stream)
         del self.streams[stream.name]
         await stream.detach()
         for consumer in stream.consumers.values():
@@ -493,6 +521,12 @@ def _check_api_level(header_block: bytes) -> None:
 def _first_offset(record: StreamRecord) -> int:
     """Where a new log of this stream begins (first_seq)."""
     return offset_of(max(record.config.first_seq, 1))
+
+
+def _check_own(stream: Stream) -> None:
+    """What somebody else writes is not altered here."""
+    if isinstance(stream, ViewStream):
+        raise api_error("sealed")
 
 
 def _close_stream(stream: Stream) -> None:
