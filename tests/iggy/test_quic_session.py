@@ -1,6 +1,8 @@
 """Over QUIC, with the released client of today and with classic frames by hand."""
 
 import asyncio
+import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,12 @@ from aioquic.asyncio.client import connect as quic_connect
 from aioquic.quic.configuration import QuicConfiguration
 from support.iggy_peers import talk
 
-from headwater.iggy import classic_frames, command_codec
+from headwater.iggy import classic_frames, command_codec, vsr_frames
 from headwater.iggy.commands import Code, Login
 from headwater.iggy.eras import Era
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.quic_session import MAX_CLASSIC, QuicSession
+from headwater.iggy.service import Service
 
 OPTIONS = IggyOptions(tcp=None, quic=("127.0.0.1", 0))
 
@@ -51,5 +55,34 @@ def test_each_request_is_answered_on_its_stream_whatever_the_era(tmp_path: Path)
             assert await ask(classic_frames.request(code, body)) == classic_frames.response(0, b"\1\0\0\0")
             assert await ask(classic_frames.request(9999, b"")) == classic_frames.response(3)
             assert await ask(b"\1\0\0\0" + bytes(4)) == classic_frames.response(3)
+            assert await ask(struct.pack("<II", MAX_CLASSIC + 1, 101)) == classic_frames.response(3)
+
+    asyncio.run(main())
+
+
+def test_a_frame_of_today_may_be_as_large_as_over_tcp_and_no_larger(tmp_path: Path) -> None:
+    class Link:
+        def __init__(self) -> None:
+            self.sent: list[bytes] = []
+
+        def send(self, stream: int, pieces: Sequence[bytes]) -> None:
+            self.sent.append(b"".join(pieces))
+
+    async def main() -> None:
+        service = Service(tmp_path)
+        await service.start()
+        try:
+            session, link = QuicSession(service), Link()
+            session.attach(link, "peer")  # type: ignore[arg-type]
+            header = vsr_frames.request(
+                Code.SEND_MESSAGES, vsr_frames.MAX_FRAME - vsr_frames.HEADER_SIZE, bytes(16), 1, 1
+            )
+            assert session.receive(0, bytearray(header)) == 0 and not link.sent
+            header = vsr_frames.request(Code.SEND_MESSAGES, vsr_frames.MAX_FRAME, bytes(16), 1, 1)
+            assert session.receive(4, bytearray(header)) == len(header)
+            assert link.sent == [classic_frames.response(3)]
+            session.lost()
+        finally:
+            await service.stop()
 
     asyncio.run(main())

@@ -1,7 +1,9 @@
 """A QUIC connection of an Iggy client: the frames of TCP, each request on a stream of its own.
 
 The framing of the first request decides for the connection, as over TCP. Requests on different streams are handled as
-they arrive; each is answered on its stream, so their answers need no order.
+they arrive; each is answered on its stream, so their answers need no order. A request that says it is too large is refused
+before it has come, with the number that a frame which is none gets; `net.quic` bounds what all of a connection's requests
+hold together.
 """
 
 import logging
@@ -16,7 +18,7 @@ from headwater.net.quic import QuicLink
 
 logger = logging.getLogger(__name__)
 
-MAX_REQUEST: Final = 10 << 20  # bytes; upstream's bound for a request over QUIC
+MAX_CLASSIC: Final = 10 << 20  # bytes of a request; upstream's bound over QUIC until 0.8, then that of every frame
 
 
 class QuicSession:
@@ -50,13 +52,13 @@ class QuicSession:
         try:
             while at < len(buffer) and not self._talk.evicted:
                 if self._modern:
-                    modern = vsr_frames.find_request(buffer, at, len(buffer), MAX_REQUEST)
+                    modern = vsr_frames.find_request(buffer, at, len(buffer))
                     if isinstance(modern, int):
                         break
                     self._talk.modern(buffer, modern, lambda pieces: self._answer(stream, pieces))
                     at = modern.end
                 else:
-                    classic = classic_frames.find_request(buffer, at, len(buffer), MAX_REQUEST)
+                    classic = classic_frames.find_request(buffer, at, len(buffer), MAX_CLASSIC)
                     if isinstance(classic, int):
                         break
                     self._talk.classic(buffer, classic, lambda pieces: self._answer(stream, pieces))

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 VALID_DAYS = 30
 WINDOW_BYTES = 16 << 20  # what a peer may send ahead on one stream, and on all; a batch is a megabyte
+BUFFERED_BYTES = 80 << 20  # of a connection's requests that are not whole yet: one of the largest, and some more
+EXCESSIVE_LOAD = 0x107  # HTTP/3's name for it; QUIC itself has no code for an application that has enough
 
 
 class StreamOwner(Protocol):
@@ -47,6 +49,7 @@ class QuicLink(QuicConnectionProtocol):
         self._owner = owner
         self._buffers: dict[int, bytearray] = {}
         self._ended: set[int] = set()
+        self._buffered = 0
         self._attached = False
         self._over = False
 
@@ -65,6 +68,7 @@ class QuicLink(QuicConnectionProtocol):
             self._owner.attach(self, self._peer())
         buffer = self._buffers.setdefault(stream, bytearray())
         buffer += data
+        self._buffered += len(data)
         if ended:
             self._ended.add(stream)
         try:
@@ -74,6 +78,13 @@ class QuicLink(QuicConnectionProtocol):
             self.close()
             return
         del buffer[:used]
+        if ended:
+            buffer.clear()  # the rest of a request that will never be whole
+        if used or ended:
+            self._buffered = sum(map(len, self._buffers.values()))
+        if self._buffered > BUFFERED_BYTES:
+            logger.warning("quic_peer_sends_too_much peer=%s", self._peer())
+            self.close(EXCESSIVE_LOAD, reason_phrase="too much is waiting to be complete")
 
     def _peer(self) -> str:
         path = self._quic._network_paths[0].addr

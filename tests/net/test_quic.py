@@ -1,0 +1,114 @@
+"""The QUIC listener by itself: streams to an owner and back, and what a connection may make us hold."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.quic.configuration import QuicConfiguration
+
+from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.net import quic
+
+
+class Echo:
+    """Answers every line with itself; `size` is how much of the last stream it could not use."""
+
+    def __init__(self) -> None:
+        self.link: quic.QuicLink | None = None
+        self.ended = asyncio.Event()
+        self.rest = 0
+
+    def attach(self, link: quic.QuicLink, peer: str) -> None:
+        assert peer.startswith("127.0.0.1:")
+        self.link = link
+
+    def receive(self, stream: int, buffer: bytearray) -> int:
+        end = buffer.rfind(b"\n") + 1
+        self.rest = len(buffer) - end
+        if end and self.link is not None:
+            pieces: Sequence[bytes] = [bytes(buffer[: end - 1]), b"\n"]
+            self.link.send(stream, pieces)
+        return end
+
+    def lost(self) -> None:
+        self.ended.set()
+
+
+def with_echo(work: Callable[[QuicConnectionProtocol, Echo], Awaitable[None]]) -> None:
+    async def main() -> None:
+        owner = Echo()
+        listener = await quic.listen("127.0.0.1", 0, lambda: owner)
+        trusting = QuicConfiguration(is_client=True, verify_mode=0)
+        try:
+            async with asyncio.timeout(30), connect("127.0.0.1", listener.port, configuration=trusting) as link:
+                await work(link, owner)
+        finally:
+            await listener.stop()
+
+    asyncio.run(main())
+
+
+def send(link: QuicConnectionProtocol, data: bytes, ended: bool) -> None:
+    """On a stream of its own, whose answer nobody waits for."""
+    link._quic.send_stream_data(link._quic.get_next_available_stream_id(), data, ended)
+    link.transmit()
+
+
+def test_a_stream_is_answered_and_ends_when_the_client_has_ended_its_half() -> None:
+    async def work(link: QuicConnectionProtocol, owner: Echo) -> None:
+        for text in (b"one\n", b"x" * 300_000 + b"\n"):
+            reader, writer = await link.create_stream()
+            writer.write(text[:2])
+            writer.write(text[2:])
+            writer.write_eof()
+            assert await reader.read() == text
+
+    with_echo(work)
+
+
+def test_who_makes_us_hold_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quic, "BUFFERED_BYTES", 100_000)
+
+    async def work(link: QuicConnectionProtocol, owner: Echo) -> None:
+        for _ in range(3):
+            send(link, bytes(50_000), ended=False)
+        await owner.ended.wait()
+
+    with_echo(work)
+
+
+def test_a_request_that_will_never_be_whole_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quic, "BUFFERED_BYTES", 100_000)
+
+    async def work(link: QuicConnectionProtocol, owner: Echo) -> None:
+        for _ in range(4):
+            send(link, bytes(50_000), ended=True)
+        reader, writer = await link.create_stream()
+        writer.write(b"still here\n")
+        writer.write_eof()
+        assert await reader.read() == b"still here\n"
+
+    with_echo(work)
+
+
+def test_an_address_or_a_certificate_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        listener = await quic.listen("127.0.0.1", 0, Echo)
+        try:
+            with pytest.raises(EnvironmentProblem, match="UDP"):
+                await quic.listen("127.0.0.1", listener.port, Echo)
+            with pytest.raises(ConfigError, match="certificate"):
+                await quic.listen("127.0.0.1", 0, Echo, tmp_path / "none.pem", tmp_path / "none.key")
+        finally:
+            await listener.stop()
+
+    asyncio.run(main())
+
+
+def test_a_certificate_is_made_for_the_host() -> None:
+    certificate, key = quic.made_certificate("example.test")
+    assert "localhost" in str(certificate.extensions) and "example.test" in str(certificate.extensions)
+    assert key.curve.name == "secp256r1"
