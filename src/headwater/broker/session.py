@@ -358,6 +358,7 @@ class Session(ClientOpHandler):
         self._drop_subscriptions()
         if not self._enter(verdict):
             return 1
+        self.name = options.name
         self.sessions.admitted(self)
         if options.protocol not in (0, PROTOCOL_DYNAMIC):
             return self._end(error_texts.INVALID_CLIENT_PROTOCOL)
@@ -368,7 +369,6 @@ class Session(ClientOpHandler):
         self.pedantic = options.pedantic
         self.no_responders = options.no_responders
         self.protocol = options.protocol
-        self.name = options.name
         self.parser.headers = self.outlet.headers = headers
         self.outlet.echo = options.echo
         self.parser.awaiting_connect = False
