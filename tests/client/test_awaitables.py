@@ -1,11 +1,11 @@
-"""Later and Bell: what they cost, and what a cancelled wait leaves behind."""
+"""NOTHING, Later and Bell: what they cost, and what a cancelled wait leaves behind."""
 
 import asyncio
 
 import pytest
 from support.scripted_server import finish
 
-from headwater.client.awaitables import Bell, Later
+from headwater.client.awaitables import NOTHING, Bell, Later
 
 
 def test_later_begins_when_it_is_awaited_and_only_then() -> None:
@@ -50,3 +50,19 @@ def test_a_cancelled_wait_at_a_bell_leaves_nothing_behind() -> None:
         bell.ring()
 
     finish(main())
+
+
+def test_nothing_is_there_at_once_and_again_whoever_awaits_it() -> None:
+    async def main() -> list[str]:
+        order: list[str] = []
+        asyncio.get_running_loop().call_soon(order.append, "turn")
+        await NOTHING
+        await NOTHING
+        order.append("there")
+        await asyncio.sleep(0)
+        assert len(await asyncio.gather(NOTHING, NOTHING)) == 2
+        assert await asyncio.wait_for(NOTHING, 1) is None  # type: ignore[func-returns-value]
+        await NOTHING
+        return order
+
+    assert finish(main()) == ["there", "turn"]

@@ -9,7 +9,6 @@ from support.scripted_server import INFO, conversation, finish
 
 import headwater
 from headwater.client.awaitables import Later
-from headwater.client.connection_ops import Done
 from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 
 
@@ -200,17 +199,3 @@ def test_a_program_that_only_publishes_still_answers_pings() -> None:
             publishing.cancel()
 
     finish(main())
-
-
-def test_done_is_there_without_a_turn_of_the_loop() -> None:
-    async def main() -> list[str]:
-        order: list[str] = []
-        asyncio.get_running_loop().call_soon(order.append, "turn")
-        done = Done()
-        await done
-        await done
-        order.append("done")
-        await asyncio.sleep(0)
-        return order
-
-    assert finish(main()) == ["done", "turn"]

@@ -14,6 +14,7 @@ from headwater.wire.memory import (
     has_empty_token,
     hash_slice,
     slice_bytes,
+    unset_array,
 )
 
 
@@ -152,3 +153,15 @@ def test_an_output_that_never_empties_does_not_grow_with_what_it_has_written() -
         if len(buffer) > 6000:
             buffer.skip(3000)
     assert len(buffer.data) <= 1 << 15
+
+
+@given(st.lists(st.tuples(st.binary(max_size=40), st.binary(max_size=2000)), max_size=8))
+def test_a_framed_payload_is_line_payload_and_crlf(pairs: list[tuple[bytes, bytes]]) -> None:
+    buffer = OutputBuffer()
+    for line, payload in pairs:
+        buffer.append_framed(line, payload)
+    assert buffer.take() == b"".join(line + payload + b"\r\n" for line, payload in pairs)
+
+
+def test_an_unset_array_has_the_size_that_was_asked_for() -> None:
+    assert [len(unset_array(size)) for size in (0, 1, 100_000)] == [0, 1, 100_000]

@@ -80,6 +80,30 @@ def test_many_subjects_in_turn_are_all_written_right() -> None:
     assert output.take() == b"".join(b"PUB %s 0\r\n\r\n" % subject.encode() for subject in subjects)
 
 
+ops = st.tuples(
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["", "r.1"]),
+    st.sampled_from([b"", b"NATS/1.0\r\n\r\n"]),
+    st.integers(0, 3),
+)
+
+
+@given(st.lists(ops, max_size=20))
+def test_a_control_line_that_is_kept_is_used_for_its_subject_and_size_only(
+    script: list[tuple[str, str, bytes, int]],
+) -> None:
+    output = OutputBuffer()
+    writer = OpWriter(output)
+    wanted = b""
+    for subject, reply, block, size in script:
+        writer.publish(subject, reply, block, bytes(size))
+        head = (
+            f"{'HPUB' if block else 'PUB'} {subject} {reply + ' ' if reply else ''}{f'{len(block)} ' if block else ''}"
+        )
+        wanted += b"%b%d\r\n%b%b\r\n" % (head.encode(), len(block) + size, block, bytes(size))
+    assert output.take() == wanted
+
+
 @given(st.text(max_size=12), st.text(max_size=12), st.binary(max_size=20))
 def test_whatever_the_subject_one_control_line_is_written_or_none(subject: str, reply: str, payload: bytes) -> None:
     output = OutputBuffer()

@@ -1,6 +1,7 @@
 """Things to wait for that asyncio has only in dearer forms: something begun late, nothing, and a bell."""
 
 import asyncio
+import types
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Generic, TypeVar
 
@@ -19,16 +20,18 @@ class Later(Generic[T]):
         return self._begin().__await__()
 
 
-class Nothing:
-    """Awaiting it takes no time; leaving it be is no fault."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, None]:
-        yield from ()
+@types.coroutine
+def _nothing() -> Generator[Any, Any, None]:
+    yield from ()
 
 
-NOTHING = Nothing()
+NOTHING: Awaitable[None] = _nothing()
+"""Awaiting it gives None at once, as often as you like; leaving it be is no fault.
+
+It is a generator that has ended: the interpreter asks it without a call of Python, an iterator of its own or an exception.
+"""
+for _ in NOTHING:  # type: ignore[attr-defined] # awaitable and iterable, as only such a generator is
+    pass
 
 
 class Bell:

@@ -4,11 +4,7 @@ from headwater.wire.server_ops cimport ServerOpHandler
 
 cdef Py_ssize_t SEND_EARLY
 cdef Py_ssize_t TURN_BYTES
-cdef object _NOTHING
 cdef object _DONE
-
-cdef class Done:
-    pass
 
 cdef class ConnectionOps(ServerOpHandler):
     cdef public dict queues
@@ -23,6 +19,7 @@ cdef class ConnectionOps(ServerOpHandler):
     cdef object turn
     cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
     cpdef publish(self, str subject, data, str reply, headers)
+    cdef object send(self, str subject, data, str reply, headers)
 
 cdef class Sender:
     cdef public ConnectionOps _connection

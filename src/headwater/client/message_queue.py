@@ -16,6 +16,7 @@ off.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import cython
 
@@ -62,7 +63,7 @@ class MessageQueue:
             try:
                 self.direct(message)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - or it would end the connection
-                self.direct_failed(error)
+                self.callback_failed(error)
         elif (
             len(self.arrived) + len(self.reading) >= self.max_pending
             or self.pending_bytes + size > self.max_pending_bytes
@@ -154,6 +155,25 @@ class MessageQueue:
             taken.append(self.pop())
         return taken
 
+    def call(self, callback: Callable[[Message], Any], most: cython.Py_ssize_t) -> Any:
+        """Pass what waits to `callback`, at most `most` messages.
+
+        Returns the first result of it that is not None, which may have to be awaited before the next message; else None.
+        """
+        message: Message
+        result: Any
+        while most > 0 and (len(self.reading) > 0 or len(self.arrived) > 0):
+            most -= 1
+            message = self.pop()
+            try:
+                result = callback(message)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the program's own, for it to hear
+                self.callback_failed(error)
+                continue
+            if result is not None:
+                return result
+        return None
+
     def turn_round(self) -> cython.int:
         """Have something in `reading`, if anything waits."""
         if len(self.reading) == 0:
@@ -190,8 +210,8 @@ class MessageQueue:
     def overrun_began(self) -> object:
         """The queue was full for the first time since it last had room."""
 
-    def direct_failed(self, error: BaseException) -> object:
-        """`direct` raised."""
+    def callback_failed(self, error: BaseException) -> object:
+        """`direct`, or the program's callback, raised."""
 
     def wake(self) -> object:
         """Messages have come; called once per read of the connection, however many they are."""

@@ -82,7 +82,7 @@ class Requests:
             self.set_timer(deadline)
         try:
             # Not awaited: who waits for the answer waits for the bytes to be written, too.
-            self.connection.publish(subject, data, self.inbox_dot + token, headers)
+            self.connection.send(subject, data, self.inbox_dot + token, headers)
             message = await answer
         finally:
             self.waiting.pop(token, None)

@@ -7,6 +7,7 @@ connection, not per message.
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal
 
 from headwater.client.awaitables import NOTHING, Bell
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from headwater.client.connection import Connection
 
+CALLS_PER_TURN = 1024  # of a callback that awaits nothing, before the event loop gets its turn
 MessageCallback = Callable[[Message], Any]
 WhenFull = Literal["drop_newest", "drop_oldest"]
 
@@ -187,30 +189,30 @@ class Subscription(MessageQueue):
     def overrun_began(self) -> None:
         self._connection.report_slow(self)
 
-    def direct_failed(self, error: BaseException) -> None:
+    def callback_failed(self, error: BaseException) -> None:
         self._connection.report(error)
 
     # ── inside ──
 
     async def _serve(self, callback: MessageCallback) -> None:
         try:
-            async for message in self:
-                await self._call(callback, message)
+            while self.pending or await self.more():
+                result = self.call(callback, CALLS_PER_TURN)
+                if result is None:
+                    if self.pending:
+                        await asyncio.sleep(0)
+                elif type(result) is CoroutineType or inspect.isawaitable(result):
+                    try:
+                        await result
+                    except asyncio.CancelledError as error:
+                        task = asyncio.current_task()
+                        if task is not None and task.cancelling():
+                            raise
+                        self._connection.report(error)  # something that the callback awaited was cancelled
+                    except Exception as error:  # noqa: BLE001 - whatever a callback raises is the program's to hear
+                        self._connection.report(error)
         except HeadwaterError:
             pass  # the connection was lost, which the connection itself reports
-
-    async def _call(self, callback: MessageCallback, message: Message) -> None:
-        try:
-            result = callback(message)
-            if inspect.isawaitable(result):
-                await result
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            self._connection.report(error)  # something that the callback awaited was cancelled, not the callback
-        except Exception as error:  # noqa: BLE001 - whatever the program's callback raises is the program's to hear
-            self._connection.report(error)
 
 
 install(Subscription, SUBSCRIPTION, {})

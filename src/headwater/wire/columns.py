@@ -31,10 +31,10 @@ from dataclasses import dataclass, field
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
-    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
     from headwater.wire.server_ops import ServerOpHandler
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
@@ -209,7 +209,7 @@ class TextColumn:
         """All values. The bytes are handed over, not copied; a new array of like size takes their place."""
         array_taken: bytearray = self.data.data
         size: cython.Py_ssize_t = self.data.size
-        self.data.data = bytearray(min(len(array_taken), KEPT_SIZE))
+        self.data.data = unset_array(min(len(array_taken), KEPT_SIZE))
         self.data.size = 0
         return Text(memoryview(array_taken)[:size], self.ends.take())
 

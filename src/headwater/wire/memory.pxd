@@ -9,6 +9,7 @@ cpdef Py_ssize_t hash_slice(bytearray buffer, Py_ssize_t start, Py_ssize_t end) 
 cpdef Py_ssize_t count_run(
     bytearray buffer, Py_ssize_t start, Py_ssize_t filled, Py_ssize_t line, Py_ssize_t stride
 ) noexcept
+cpdef bytearray unset_array(Py_ssize_t size)
 cpdef Py_ssize_t drop_front(bytearray buffer, Py_ssize_t used, Py_ssize_t filled) except? -1
 
 @cython.final
@@ -20,6 +21,7 @@ cdef class OutputBuffer:
     cpdef int append(self, bytes piece) except? -1
     cpdef int append_slice(self, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
     cpdef int append_pair(self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
+    cpdef int append_framed(self, bytes line, bytes payload) except? -1
     cpdef int append_run(
         self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count
     ) except? -1

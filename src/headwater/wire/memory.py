@@ -193,6 +193,21 @@ class OutputBuffer:
         self.append(piece)
         return self.append_slice(source, start, end)
 
+    def append_framed(self, line: bytes, payload: bytes) -> cython.int:
+        """Append `line`, `payload` and CR LF."""
+        if cython.compiled:
+            head: cython.Py_ssize_t = PyBytes_GET_SIZE(line)
+            length: cython.Py_ssize_t = PyBytes_GET_SIZE(payload)
+            self.reserve(head + length + 2)
+            target: cython.p_char = PyByteArray_AS_STRING(self.data) + self.size
+            memcpy(target, PyBytes_AS_STRING(line), head)
+            memcpy(target + head, PyBytes_AS_STRING(payload), length)
+            target[head + length] = 13
+            target[head + length + 1] = 10
+            self.size += head + length + 2
+            return 0
+        return self.append(b"%b%b\r\n" % (line, payload))
+
     def append_run(
         self,
         piece: bytes,
@@ -252,6 +267,15 @@ class OutputBuffer:
 
 START: int = 512  # bytes; an idle connection keeps this much
 KEEP: int = 1 << 22  # bytes; a burst of 64 MiB is not held for ever, and steady fan-out need not grow anew each time
+
+
+def unset_array(size: cython.Py_ssize_t) -> bytearray:
+    """An array of `size` bytes for somebody who writes before he reads: when compiled, nothing clears it first."""
+    if cython.compiled:
+        made: bytearray = bytearray()
+        PyByteArray_Resize(made, size)
+        return made
+    return bytearray(size)
 
 
 def drop_front(buffer: bytearray, used: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:

@@ -71,7 +71,7 @@ class MessageColumns:
     def append_text(
         self, column: TextColumn, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     ) -> cython.int:
-        if is_ascii(buffer, start, end):
+        if start == end or is_ascii(buffer, start, end):
             column.append_slice(buffer, start, end)
         else:
             column.append(slice_bytes(buffer, start, end).decode("utf-8", "replace").encode())

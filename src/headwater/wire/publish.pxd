@@ -5,6 +5,8 @@ cdef class OpWriter:
     cdef public OutputBuffer output
     cdef str last_subject
     cdef bytes last_encoded
+    cdef bytes last_line
+    cdef Py_ssize_t last_size
     cdef str last_reply_head
     cdef dict known
     cpdef int publish(self, str subject, str reply, bytes header_block, bytes payload) except? -1

@@ -9,7 +9,8 @@ first byte of an op is written, so a refused op leaves nothing half-written behi
 an argument of its own and CR LF an op of its own: subjects, reply subjects and queue groups are refused here, on the way
 out, with SubjectError. Sizes against `max_payload` are the caller's business, who knows the server.
 
-A program publishes to few subjects many times: `PUB <subject> ` is checked and encoded once per subject and kept.
+A program publishes to few subjects many times: `PUB <subject> ` is checked and encoded once per subject and kept, and the
+whole control line while neither subject nor size change.
 """
 
 import cython
@@ -33,6 +34,8 @@ class OpWriter:
         self.output = output
         self.last_subject: str | None = None  # not "": the empty subject must not pass for one that was checked
         self.last_encoded = b""
+        self.last_line = b""  # `PUB <last subject> <last size>␍␊`, or nothing
+        self.last_size = 0
         self.last_reply_head = ""
         self.known: dict[str, bytes] = {}
 
@@ -44,6 +47,13 @@ class OpWriter:
         encoded_reply: bytes = b""
         if subject != self.last_subject:
             self.encode_subject(subject)
+        if header_size == 0 and len(reply) == 0:
+            if size == self.last_size:
+                if len(self.last_line) == 0:
+                    self.last_line = b"PUB %b%d\r\n" % (self.last_encoded, size)
+                return output.append_framed(self.last_line, payload)
+            self.last_size = size  # sizes in turn are not worth remembering: only the second in a row is
+            self.last_line = b""
         if reply:
             encoded_reply = self.encode_reply(reply)
         output.append(b"PUB " if header_size == 0 else b"HPUB ")
@@ -56,9 +66,7 @@ class OpWriter:
         output.append(b"\r\n")
         if header_size:
             output.append(header_block)
-        output.append(payload)
-        output.append(b"\r\n")
-        return 0
+        return output.append_framed(b"", payload)
 
     def encode_subject(self, subject: str) -> cython.int:
         """Make `subject` the last one; its encoded form ends with the space that follows it."""
@@ -70,6 +78,7 @@ class OpWriter:
             self.known[subject] = encoded
         self.last_subject = subject
         self.last_encoded = encoded
+        self.last_line = b""
         return 0
 
     def encode_reply(self, reply: str) -> bytes:
