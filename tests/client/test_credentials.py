@@ -1,13 +1,22 @@
-"""What CONNECT says of us, for each kind of credentials, and that no secret is shown."""
+"""What CONNECT says of us, for each kind of credentials; servers that demand them; and that no secret is shown."""
 
+import base64
+import binascii
 from pathlib import Path
 
 import pytest
+from support.configured_servers import ServerShelf, shelf
+from support.operator_chain import Chain, Key
+from support.scripted_server import finish, until
 
+import headwater
 from headwater.client.credentials import Credentials, read_creds
 from headwater.client.server_url import parse_server_url
-from headwater.errors import ConfigError
+from headwater.errors import AuthorizationError, ConfigError, HeadwaterError
+from headwater.model.nkey import NkeyKind
 from headwater.wire.handshake import ConnectOptions
+
+__all__ = ["shelf"]
 
 SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"
 PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
@@ -77,3 +86,123 @@ def test_secrets_are_not_shown() -> None:
     shown = repr(Credentials(user="u", password="s3cret", token="s3cret", nkey_seed="s3cret", creds="path"))
     assert "s3cret" not in shown
     assert "path" in shown
+
+
+# ── on servers that demand them ──
+
+LISTEN = 'listen: "127.0.0.1:-1"\n'
+CHAIN = Chain()
+USER = Key(NkeyKind.USER, 1)
+DEMANDS = {
+    "user": LISTEN + "authorization { user: u, password: p }",
+    "token": LISTEN + "authorization { token: t0ken }",
+    "nkey": LISTEN + f"authorization {{ users: [ {{ nkey: {PUBLIC} }} ] }}",
+    "creds": LISTEN + CHAIN.config(),
+}
+
+
+def seed_text(key: Key) -> str:
+    """The seed of a user's key as `nsc` writes it."""
+    kind = NkeyKind.USER
+    raw = bytes([(18 << 3) | (kind >> 5), (kind & 31) << 3]) + bytes(key.signing)
+    return base64.b32encode(raw + binascii.crc_hqx(raw, 0).to_bytes(2, "little")).decode().rstrip("=")
+
+
+def write_creds(path: Path, key: Key, account: Key) -> Path:
+    path.write_text(CREDS.replace("eyJ0.eyJq.sig", CHAIN.user(key, account)).replace(SEED, seed_text(key)))
+    return path
+
+
+@pytest.fixture(params=[pytest.param("nats-server", marks=pytest.mark.interop), "headwater"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which of the servers."""
+    return str(request.param)
+
+
+def given(demand: str, directory: Path) -> dict[str, object]:
+    """Credentials that meet this demand."""
+    (directory / "seed.nk").write_text(SEED)
+    kinds: dict[str, dict[str, object]] = {
+        "user": {"user": "u", "password": "p"},
+        "token": {"token": "t0ken"},
+        "nkey": {"nkey_seed": directory / "seed.nk"},
+        "creds": {"creds": write_creds(directory / "user.creds", USER, CHAIN.a)},
+    }
+    return kinds[demand]
+
+
+@pytest.mark.parametrize("demand", DEMANDS)
+def test_a_server_takes_us_with_what_it_demands_also_when_we_come_back(
+    shelf: ServerShelf, kind: str, demand: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        url = f"nats://127.0.0.1:{shelf.get(kind, DEMANDS[demand]).port}"
+        async with await headwater.connect(
+            url,
+            error_callback=lambda _: None,
+            reconnect_jitter=0.0,
+            **given(demand, tmp_path),  # type: ignore[arg-type]
+        ) as client:
+            subscription = await client.subscribe("a")
+            for number in (b"1", b"2"):
+                await client.publish("a", number)
+                assert (await subscription.next(5)).data == number
+                await client.reconnect()
+
+    finish(main(), 20)
+
+
+@pytest.mark.parametrize("demand", DEMANDS)
+def test_a_server_refuses_us_without_it_or_with_something_else(
+    shelf: ServerShelf, kind: str, demand: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        url = f"nats://127.0.0.1:{shelf.get(kind, DEMANDS[demand]).port}"
+        (tmp_path / "other.nk").write_text(seed_text(USER))
+        wrong: list[dict[str, object]] = [
+            {},
+            {"user": "u", "password": "q"},
+            {"token": "t1ken"},
+            {"nkey_seed": tmp_path / "other.nk"},
+            {"creds": write_creds(tmp_path / "stranger.creds", USER, Key(NkeyKind.ACCOUNT, 9))},
+        ]
+        for arguments in wrong:
+            with pytest.raises(AuthorizationError) as caught:
+                await headwater.connect(url, **arguments)  # type: ignore[arg-type]
+            assert not caught.value.retriable
+
+    finish(main(), 20)
+
+
+def test_credentials_in_the_url_are_enough(shelf: ServerShelf, kind: str) -> None:
+    async def main() -> None:
+        for demand, who in (("user", "u:p"), ("token", "t0ken")):
+            port = shelf.get(kind, DEMANDS[demand]).port
+            async with await headwater.connect(f"nats://{who}@127.0.0.1:{port}") as client:
+                await client.flush()
+
+    finish(main())
+
+
+def test_a_renewed_creds_file_counts_from_the_next_reconnect_on(shelf: ServerShelf, kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        path = write_creds(tmp_path / "user.creds", USER, CHAIN.a)
+        reasons: list[HeadwaterError | None] = []
+        client = await headwater.connect(
+            f"nats://127.0.0.1:{shelf.get(kind, DEMANDS['creds']).port}",
+            creds=path,
+            error_callback=lambda _: None,
+            reconnect_wait=0.0,
+            reconnect_jitter=0.0,
+        )
+        client.on_closed(reasons.append)
+        write_creds(path, Key(NkeyKind.USER, 2), CHAIN.a)
+        await client.reconnect()
+        write_creds(path, USER, Key(NkeyKind.ACCOUNT, 9))
+        with pytest.raises(HeadwaterError):
+            await client.reconnect()
+        await until(lambda: bool(reasons))
+        assert isinstance(reasons[0], AuthorizationError)
+        await client.close()
+
+    finish(main(), 20)

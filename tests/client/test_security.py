@@ -1,19 +1,19 @@
 """TLS as a client meets it: demanded, offered, first, mutual, and refused for the right reasons."""
 
 import asyncio
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
-from support.nats_server import NatsServer, start_nats_server
+from support.configured_servers import Running, ServerShelf, shelf
 from support.scripted_server import INFO, ScriptedServer, finish
 from support.unruly_proxy import UnrulyProxy
 
 import headwater
 from headwater.client.client import Client
 from headwater.errors import ConfigError, TransportError
+
+__all__ = ["shelf"]
 
 
 class Papers:
@@ -38,21 +38,24 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
-def _start(directory: Path, papers: Papers, more: str) -> NatsServer:
-    config = directory / "tls.conf"
+def _config(papers: Papers, more: str = "") -> str:
     cert, key = papers.server
-    config.write_text(f'tls {{ cert_file: "{cert}", key_file: "{key}", ca_file: "{papers.ca}"{more} }}\n')
-    return start_nats_server(directory, "-c", str(config), jetstream=False)
+    return f'listen: "127.0.0.1:-1"\ntls {{ cert_file: "{cert}", key_file: "{key}", ca_file: "{papers.ca}"{more} }}\n'
 
 
-@pytest.fixture(scope="module")
-def tls_server(papers: Papers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    with _start(tmp_path_factory.mktemp("tls"), papers, "") as server:
-        yield server
+@pytest.fixture(params=[pytest.param("nats-server", marks=pytest.mark.interop), "headwater"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which of the servers."""
+    return str(request.param)
 
 
-def _local(server: NatsServer, scheme: str = "nats") -> str:
-    return f"{scheme}://localhost:{server.port}"
+@pytest.fixture
+def tls_server(shelf: ServerShelf, kind: str, papers: Papers) -> Running:
+    return shelf.get(kind, _config(papers))
+
+
+def _local(server: Running, scheme: str = "nats", host: str = "localhost") -> str:
+    return f"{scheme}://{host}:{server.port}"
 
 
 async def _round_trip(client: Client) -> None:
@@ -64,14 +67,14 @@ async def _round_trip(client: Client) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["nats", "tls"])
-def test_a_server_that_demands_tls_gets_it_and_is_checked(papers: Papers, tls_server: NatsServer, scheme: str) -> None:
+def test_a_server_that_demands_tls_gets_it_and_is_checked(papers: Papers, tls_server: Running, scheme: str) -> None:
     async def main() -> None:
         await _round_trip(await headwater.connect(_local(tls_server, scheme), tls_ca=papers.ca))
 
     finish(main())
 
 
-def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tls_server: NatsServer) -> None:
+def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tls_server: Running) -> None:
     async def main() -> None:
         with pytest.raises(TransportError, match="certificate"):
             await headwater.connect(_local(tls_server))
@@ -80,33 +83,35 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_refused(tls_server: Na
 
 
 def test_a_certificate_for_another_name_is_refused_unless_that_name_is_meant(
-    papers: Papers, tls_server: NatsServer
+    papers: Papers, tls_server: Running
 ) -> None:
     async def main() -> None:
         with pytest.raises(TransportError, match=r"127\.0\.0\.1"):
-            await headwater.connect(tls_server.url, tls_ca=papers.ca)
-        await _round_trip(await headwater.connect(tls_server.url, tls_ca=papers.ca, tls_hostname="localhost"))
+            await headwater.connect(_local(tls_server, host="127.0.0.1"), tls_ca=papers.ca)
+        await _round_trip(
+            await headwater.connect(_local(tls_server, host="127.0.0.1"), tls_ca=papers.ca, tls_hostname="localhost")
+        )
 
     finish(main())
 
 
-def test_a_client_certificate_is_shown_where_it_is_asked_for(papers: Papers, tmp_path: Path) -> None:
+def test_a_client_certificate_is_shown_where_it_is_asked_for(papers: Papers, shelf: ServerShelf, kind: str) -> None:
     async def main() -> None:
-        with _start(tmp_path, papers, ", verify: true") as server:
-            cert, key = papers.client
-            await _round_trip(
-                await headwater.connect(_local(server), tls_ca=papers.ca, tls_cert=cert, tls_key=key, reconnect=False)
-            )
-            with pytest.raises(TransportError):
-                await headwater.connect(_local(server), tls_ca=papers.ca, reconnect=False)
+        server = shelf.get(kind, _config(papers, ", verify: true"))
+        cert, key = papers.client
+        await _round_trip(
+            await headwater.connect(_local(server), tls_ca=papers.ca, tls_cert=cert, tls_key=key, reconnect=False)
+        )
+        with pytest.raises(TransportError):
+            await headwater.connect(_local(server), tls_ca=papers.ca, reconnect=False)
 
     finish(main())
 
 
-def test_tls_before_the_first_byte(papers: Papers, tmp_path: Path) -> None:
+def test_tls_before_the_first_byte(papers: Papers, shelf: ServerShelf, kind: str) -> None:
     async def main() -> None:
-        with _start(tmp_path, papers, ", handshake_first: true") as server:
-            await _round_trip(await headwater.connect(_local(server), tls_ca=papers.ca, tls_first=True))
+        server = shelf.get(kind, _config(papers, ", handshake_first: true"))
+        await _round_trip(await headwater.connect(_local(server), tls_ca=papers.ca, tls_first=True))
 
     finish(main())
 
@@ -122,7 +127,7 @@ def test_a_server_without_tls_is_refused_when_we_insist_on_it() -> None:
     finish(main())
 
 
-def test_files_that_are_no_certificates_are_a_configuration_error(tls_server: NatsServer, tmp_path: Path) -> None:
+def test_files_that_are_no_certificates_are_a_configuration_error(tls_server: Running, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("hello")
 
     async def main() -> None:
@@ -134,9 +139,9 @@ def test_files_that_are_no_certificates_are_a_configuration_error(tls_server: Na
     finish(main())
 
 
-def test_a_lost_tls_connection_is_made_anew(papers: Papers, tls_server: NatsServer) -> None:
+def test_a_lost_tls_connection_is_made_anew(papers: Papers, tls_server: Running) -> None:
     async def main() -> None:
-        async with UnrulyProxy(tls_server.url) as proxy:
+        async with UnrulyProxy(_local(tls_server, host="127.0.0.1")) as proxy:
             client = await headwater.connect(
                 proxy.url.replace("127.0.0.1", "localhost"),
                 tls_ca=papers.ca,
@@ -158,20 +163,11 @@ def test_a_lost_tls_connection_is_made_anew(papers: Papers, tls_server: NatsServ
 # ── WebSocket ──
 
 
-@pytest.fixture(scope="module")
-def websocket_url(papers: Papers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A nats-server that speaks WebSocket in the clear."""
-    directory = tmp_path_factory.mktemp("ws")
-    config = directory / "ws.conf"
-    config.write_text('websocket { host: "127.0.0.1", port: -1, no_tls: true }\n')
-    with start_nats_server(directory, "-c", str(config), jetstream=False) as server:
-        yield _websocket_url(server)
-
-
-def _websocket_url(server: NatsServer) -> str:
-    found = re.search(r"Listening for websocket clients on (wss?)://\S+:(\d+)", server.log.read_text())
-    assert found is not None
-    return f"{found[1]}://localhost:{found[2]}"
+@pytest.fixture
+def websocket_url(shelf: ServerShelf, kind: str) -> str:
+    """A server that speaks WebSocket in the clear."""
+    config = 'listen: "127.0.0.1:-1"\nwebsocket { host: "127.0.0.1", port: -1, no_tls: true }\n'
+    return f"ws://localhost:{shelf.get(kind, config).websocket_port}"
 
 
 def test_nats_in_websocket_frames(websocket_url: str) -> None:
@@ -181,15 +177,15 @@ def test_nats_in_websocket_frames(websocket_url: str) -> None:
     finish(main())
 
 
-def test_nats_in_websocket_frames_in_tls(papers: Papers, tmp_path: Path) -> None:
+def test_nats_in_websocket_frames_in_tls(papers: Papers, shelf: ServerShelf, kind: str) -> None:
     async def main() -> None:
         cert, key = papers.server
-        config = tmp_path / "wss.conf"
-        config.write_text(
-            f'websocket {{ host: "127.0.0.1", port: -1, tls {{ cert_file: "{cert}", key_file: "{key}" }} }}\n'
+        server = shelf.get(
+            kind,
+            'listen: "127.0.0.1:-1"\n'
+            f'websocket {{ host: "127.0.0.1", port: -1, tls {{ cert_file: "{cert}", key_file: "{key}" }} }}\n',
         )
-        with start_nats_server(tmp_path, "-c", str(config), jetstream=False) as server:
-            await _round_trip(await headwater.connect(_websocket_url(server), tls_ca=papers.ca))
+        await _round_trip(await headwater.connect(f"wss://localhost:{server.websocket_port}", tls_ca=papers.ca))
 
     finish(main())
 
