@@ -8,17 +8,36 @@ from pathlib import Path
 import pytest
 from support.iggy_peers import talk
 
-from headwater.cli.iggy_serving import listeners
+from headwater import Broker
+from headwater.cli import serve_flags
+from headwater.cli.iggy_serving import IggyFlags, make_options, read
 from headwater.errors import ConfigError
 
 
 def test_the_flags_name_addresses() -> None:
-    assert listeners({}) == {}
+    assert read({}) is None and read({"iggy_verify": True}) is None
     flags = {"iggy": "127.0.0.1:8090", "iggy_http": ":3000", "iggy_quic": "[::1]:-1"}
-    assert listeners(flags) == {"tcp": ("127.0.0.1", 8090), "http": ("0.0.0.0", 3000), "quic": ("::1", 0)}
+    addresses = {"tcp": ("127.0.0.1", 8090), "http": ("0.0.0.0", 3000), "quic": ("::1", 0)}
+    assert read(flags) == IggyFlags(addresses, 0.0, False)
     for wrong in ("8090", "host", "host:port", "host:70000", "host:-2"):
         with pytest.raises(ConfigError, match="HOST:PORT"):
-            listeners({"iggy": wrong})
+            read({"iggy": wrong})
+
+
+def test_the_flags_say_how_messages_are_taken() -> None:
+    assert serve_flags.read(["--iggy", ":8090", "--iggy-unique-ids=60", "--iggy_verify"]) == {
+        "iggy": ":8090",
+        "iggy_unique_ids": 60,
+        "iggy_verify": True,
+    }
+    found = read({"iggy": ":8090", "iggy_unique_ids": 60, "iggy_verify": True})
+    assert found is not None and (found.unique_ids, found.verify) == (60.0, True)
+    with pytest.raises(ConfigError, match="seconds"):
+        read({"iggy": ":8090", "iggy_unique_ids": -1})
+    broker = Broker()
+    options = make_options(found, broker, {"IGGY_ROOT_PASSWORD": "secret"})
+    assert (options.service.unique_ids_seconds, options.service.verify) == (60.0, True)
+    assert (options.service.root_user, options.service.root_password) == ("iggy", "secret")
 
 
 @pytest.mark.interop

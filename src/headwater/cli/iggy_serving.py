@@ -1,6 +1,7 @@
 """The Iggy face beside a broker, for `headwater serve`: its flags become options, its listeners a log line each.
 
     --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-seed HOST:PORT
+    --iggy-unique-ids SECONDS  --iggy-verify
 
 It keeps its data in the folder `iggy` of the store directory, shows the streams of the broker's global account as topics,
 and its own topics as streams there.
@@ -11,7 +12,7 @@ folder is new; on an address that others reach, the well-known password is warne
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError
@@ -26,9 +27,23 @@ LISTENERS = {"iggy": "tcp", "iggy_seed": "seed", "iggy_http": "http", "iggy_quic
 ANY_PORT = -1
 
 
-def listeners(flags: Mapping[str, Value]) -> dict[str, tuple[str, int]]:
-    """The addresses that the flags name, by option; {} when the face is not wanted. Raises ConfigError."""
-    return {option: _address(flag, str(flags[flag])) for flag, option in LISTENERS.items() if flags.get(flag)}
+class IggyFlags(NamedTuple):
+    """What the flags ask for. `listeners`: addresses by option. `unique_ids`: seconds (ServiceOptions)."""
+
+    listeners: Mapping[str, tuple[str, int]]
+    unique_ids: float = 0.0
+    verify: bool = False
+
+
+def read(flags: Mapping[str, Value]) -> IggyFlags | None:
+    """What the flags ask for; None when the face is not wanted. Raises ConfigError."""
+    addresses = {option: _address(flag, str(flags[flag])) for flag, option in LISTENERS.items() if flags.get(flag)}
+    unique_ids = flags.get("iggy_unique_ids", 0)
+    if isinstance(unique_ids, int) and unique_ids < 0:
+        raise ConfigError("--iggy-unique-ids takes seconds, 0 or more", value=unique_ids, limit=0)
+    if not addresses:
+        return None
+    return IggyFlags(addresses, float(unique_ids), bool(flags.get("iggy_verify")))
 
 
 def _address(flag: str, text: str) -> tuple[str, int]:
@@ -39,18 +54,18 @@ def _address(flag: str, text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", max(0, int(port))
 
 
-def make_options(
-    addresses: Mapping[str, tuple[str, int]], broker: "Broker", environment: Mapping[str, str]
-) -> "IggyOptions":
+def make_options(flags: IggyFlags, broker: "Broker", environment: Mapping[str, str]) -> "IggyOptions":
     """What the face is started with: the broker's sync policy and certificate are its own too."""
     from headwater.iggy.face import IggyOptions
     from headwater.iggy.service import ServiceOptions
 
-    tls = broker.options.tls
+    tls, addresses = broker.options.tls, flags.listeners
     service = ServiceOptions(
         sync=broker.options.sync,
         root_user=environment.get("IGGY_ROOT_USERNAME", "iggy"),
         root_password=environment.get("IGGY_ROOT_PASSWORD", "iggy"),
+        verify=flags.verify,
+        unique_ids_seconds=flags.unique_ids,
     )
     return IggyOptions(
         tcp=addresses.get("tcp"),
@@ -64,9 +79,7 @@ def make_options(
 
 
 @asynccontextmanager
-async def beside(
-    broker: "Broker", addresses: Mapping[str, tuple[str, int]], environment: Mapping[str, str]
-) -> AsyncIterator[None]:
+async def beside(broker: "Broker", flags: IggyFlags, environment: Mapping[str, str]) -> AsyncIterator[None]:
     """The face, from the broker's start to its stop. Raises EnvironmentProblem when it cannot start."""
     from pathlib import Path
 
@@ -75,7 +88,7 @@ async def beside(
     from headwater.cli.iggy_topic_streams import TopicStreams
     from headwater.iggy.face import Iggy
 
-    options = make_options(addresses, broker, environment)
+    options = make_options(flags, broker, environment)
     assert broker.router is not None
     foreign = CapturedStreams(broker.jetstreams, GLOBAL_ACCOUNT, broker.router)
     async with AsyncExitStack() as running:
@@ -84,7 +97,7 @@ async def beside(
         if jetstream is not None:
             await running.enter_async_context(TopicStreams(iggy.service, jetstream))
         ports = {"tcp": iggy.tcp_port, "seed": iggy.seed_port, "http": iggy.http_port, "quic": iggy.quic_port}
-        for option, (host, _) in addresses.items():
+        for option, (host, _) in flags.listeners.items():
             logger.info("Listening for Iggy clients (%s) on %s:%d", option, host, ports[option])
             if not _is_loopback(host) and (option == "seed" or options.service.root_password == "iggy"):
                 logger.warning("Iggy (%s) on %s is open to whoever reaches it", option, host)

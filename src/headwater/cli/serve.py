@@ -81,7 +81,7 @@ def _run(flags: dict[str, Value]) -> int:
     set_up_logging(None)
     try:
         config = configure(flags)
-        iggy = iggy_serving.listeners(flags)
+        iggy = iggy_serving.read(flags)
         set_up_logging(config.logging)
     except HeadwaterError as error:
         for line in str(error).splitlines():

@@ -66,6 +66,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _text("iggy-http iggy_http", "iggy_http", "host:port", "Iggy's HTTP JSON interface"),
         _text("iggy-quic iggy_quic", "iggy_quic", "host:port", "Iggy over QUIC"),
         _text("iggy-seed iggy_seed", "iggy_seed", "host:port", "Iggy clients of crate 0.0.30, which know no login"),
+        _number("iggy-unique-ids iggy_unique_ids", "iggy_unique_ids", "seconds", "how long a message id is stored once (0)"),
+        _switch("iggy-verify iggy_verify", "iggy_verify", "check the checksum of every message that Iggy clients send"),
     ),
     "Authorization": (
         _text("user", "user", "user", "user that clients need"),

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from headwater.broker.monitoring.server import Monitoring
     from headwater.broker.options import BrokerOptions
+    from headwater.cli.iggy_serving import IggyFlags
 
 logger = logging.getLogger("headwater")
 
@@ -41,10 +42,10 @@ class Serving:
         config: ServerConfig,
         configure: Callable[[], ServerConfig],
         config_file: str,
-        iggy: Mapping[str, tuple[str, int]] | None = None,
+        iggy: "IggyFlags | None" = None,
     ) -> None:
         self.config = config
-        self._iggy = iggy or {}
+        self._iggy = iggy
         self.broker = Broker(options=config.broker)
         self.monitoring: Monitoring | None = None
         self._configure = configure
@@ -63,7 +64,7 @@ class Serving:
             if self.config.monitoring is not None:
                 self.monitoring = await running.enter_async_context(self._make_monitoring())
             self._say_where()
-            if self._iggy:
+            if self._iggy is not None:
                 from headwater.cli.iggy_serving import beside
 
                 await running.enter_async_context(beside(self.broker, self._iggy, os.environ))

@@ -31,6 +31,7 @@ from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.config.draft import ServerConfig
 from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
+from headwater.cli.iggy_serving import IggyFlags
 from headwater.cli.serve import configure, reopen_log
 from headwater.cli.serving import PROGRAM, Serving
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
@@ -87,7 +88,13 @@ class Worker(Serving):
     """One of them. It says nothing but warnings, for its parent speaks for all; `lifeline` ends with the parent."""
 
     def __init__(
-        self, config: ServerConfig, again: "Again", config_file: str, iggy: "Addresses", reports: int, lifeline: int
+        self,
+        config: ServerConfig,
+        again: "Again",
+        config_file: str,
+        iggy: IggyFlags | None,
+        reports: int,
+        lifeline: int,
     ) -> None:
         super().__init__(config, again, config_file, iggy)
         self._reports = reports
@@ -136,13 +143,10 @@ class Again:
         return self.shape.config(configure(self._flags), self._number, self._routes)
 
 
-Addresses = Mapping[str, tuple[str, int]]
-
-
 class Workers:
     """The parent. Raises ConfigError for what cannot be shared, EnvironmentProblem when the port is taken."""
 
-    def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: Addresses) -> None:
+    def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: IggyFlags | None) -> None:
         count = int(flags.get("workers", 1))
         if not 1 <= count <= MOST_WORKERS:
             raise ConfigError(f"there cannot be {count} workers", value=count, limit=f"1 to {MOST_WORKERS}")
@@ -244,7 +248,7 @@ class Workers:
         config = self._shape.config(self._config, number, routes)
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                iggy = self._iggy if number == 1 else {}
+                iggy = self._iggy if number == 1 else None
                 config_file = str(self._flags.get("config", ""))
                 runner.run(Worker(config, again, config_file, iggy, reports, self._lifeline[0]).run())
         except HeadwaterError as error:
