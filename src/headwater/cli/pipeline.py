@@ -1,10 +1,14 @@
-"""`headwater pipeline init FILE` and `headwater pipeline run FILE`: a NATS stream into tables, for as long as it is to run.
+"""`headwater pipeline init`, `run` and `env`: a stream into tables, for as long as it is to run, or as a Spark project.
+
+A name that ends in `.toml` is a configuration file, and `run` goes on until it is stopped; any other one is the directory of
+a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` prints what Spark's own commands need.
 
 SIGINT and SIGTERM let the micro-batch in hand be finished; a second one ends at once, which loses nothing either. Progress
 is a line per batch on standard error, so that a service's journal can have it.
 """
 
 import argparse
+import shlex
 import signal
 import sys
 import time
@@ -23,10 +27,19 @@ def main(argv: list[str]) -> int:
     """The verb `pipeline`. Raises ConfigError and EnvironmentProblem."""
     parser = argparse.ArgumentParser(prog="headwater pipeline", description="a NATS stream into tables, with Spark")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for name, meaning in (("init", "write an example of a configuration file"), ("run", "run until stopped")):
-        verbs.add_parser(name, help=meaning).add_argument("file", type=Path, help="the configuration file, TOML")
-    arguments = parser.parse_args(argv)
-    return init(arguments.file) if arguments.verb == "init" else run(arguments.file)
+    where = "a configuration file, NAME.toml, or the directory of a Spark Declarative Pipelines project"
+    for name, meaning in (("init", "write an example"), ("run", "run a file until stopped, a project once")):
+        verbs.add_parser(name, help=meaning).add_argument("file", type=Path, metavar="PLACE", help=where)
+    verbs.add_parser("env", help='what Spark\'s own commands need: eval "$(headwater pipeline env)"')
+    arguments, further = parser.parse_known_args(argv)
+    if arguments.verb == "env":
+        return print_environment()
+    is_project = arguments.file.suffix != ".toml"
+    if further and not (is_project and arguments.verb == "run"):
+        parser.error(f"unrecognized arguments: {' '.join(further)}")
+    if arguments.verb == "init":
+        return init_project(arguments.file) if is_project else init(arguments.file)
+    return run_project(arguments.file, further) if is_project else run(arguments.file)
 
 
 def init(path: Path) -> int:
@@ -39,6 +52,32 @@ def init(path: Path) -> int:
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}", value=str(path)) from error
     print(f"{path}: name your stream there, then `headwater pipeline run {path}`")
+    return 0
+
+
+def init_project(directory: Path) -> int:
+    """Write the files of a project; existing ones stay as they are."""
+    from headwater.spark.declarative import CONFIG_FILE, write_project
+
+    for path in write_project(directory):
+        print(path)
+    print(f"name your stream in {directory / CONFIG_FILE}, then `headwater pipeline run {directory}`")
+    return 0
+
+
+def run_project(directory: Path, arguments: list[str]) -> int:
+    """One `spark-pipelines run`, with further arguments of its own (--full-refresh, ...)."""
+    from headwater.spark.declarative import run_project as spark_pipelines_run
+
+    return spark_pipelines_run(directory, arguments)
+
+
+def print_environment() -> int:
+    """Lines for a shell."""
+    from headwater.spark.declarative import environment
+
+    for name, value in environment().items():
+        print(f"export {name}={shlex.quote(value)}")
     return 0
 
 

@@ -57,15 +57,16 @@ class ContinuousPipeline:
         checkpoint, EnvironmentProblem when another job holds the directory."""
         with self._tables.locked(self._spark):
             require_checkpoint(self._tables)
-            writer = writing(self._spark, self._config.source, self._tables, self._step, self._before)
-            query = writer.trigger(processingTime=f"{self._config.interval} seconds").start()
+            config = self._config
+            writer = writing(self._spark, config.source, self._tables, self._step, self._before, config.format)
+            query = writer.trigger(processingTime=f"{config.interval} seconds").start()
             self._query = query
             try:
                 self._watch(query)
             finally:
                 query.stop()
             self._refresh()
-            return count_tables(self._spark, self._tables)
+            return count_tables(self._spark, self._tables, config.format)
 
     def _watch(self, query: "StreamingQuery") -> None:
         """Until the query has ended, or is to end and has nothing in hand."""
@@ -102,14 +103,21 @@ class ContinuousPipeline:
 
 
 def backlog(progress: dict[str, Any]) -> int:
-    """How many sequences the source holds that the query has not read, by one progress report of Spark."""
+    """How many messages the source holds that the query has not read, by one progress report of Spark."""
     waiting = 0
     for source in progress.get("sources", ()):
-        latest, end = (_streams(source.get(name)) for name in ("latestOffset", "endOffset"))
-        waiting += sum(max(0, entry["next"] - end.get(name, entry)["next"]) for name, entry in latest.items())
+        latest, end = (positions(source.get(name)) for name in ("latestOffset", "endOffset"))
+        waiting += sum(max(0, following - end.get(place, following)) for place, following in latest.items())
     return waiting
 
 
-def _streams(offset: Any) -> dict[str, Any]:
-    streams = offset.get("streams") if isinstance(offset, dict) else None
-    return streams if isinstance(streams, dict) else {}
+def positions(offset: Any) -> dict[str, int]:
+    """The next position of each stream, partition or set of core subjects in an offset as a checkpoint has it."""
+    if not isinstance(offset, dict):
+        return {}
+    if isinstance(offset.get("core"), dict):
+        return {"": int(offset["core"]["next"])}
+    found = {name: int(entry["next"]) for name, entry in (offset.get("streams") or {}).items()}
+    for topic, partitions in (offset.get("topics") or {}).items():
+        found |= {f"{topic}/{partition}": int(entry["next"]) for partition, entry in partitions.items()}
+    return found

@@ -22,7 +22,19 @@ from headwater.cloudevents.header_value import INVALID_UTF8
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-WIRE_COLUMNS = ("stream", "subject", "seq", "timestamp", "headers_raw", "headers", "data")
+# What leads back to the message, by the format of the source
+PLACES = {
+    "nats": {"stream": "stream", "seq": "seq", "timestamp": "stored_at", "subject": "nats_subject"},
+    "iggy": {
+        "stream": "stream",
+        "topic": "topic",
+        "partition": "partition",
+        "offset": "offset",
+        "timestamp": "stored_at",
+    },
+}
+KEYS = {"nats": ("stream", "seq"), "iggy": ("stream", "topic", "partition", "offset")}  # one message
+WIRE_COLUMNS = ("headers_raw", "headers", "data")
 
 COMMIT_SCHEMA = (
     "repo string, sha string, author string, authored_at timestamp, committed_at timestamp, subject string, "
@@ -35,26 +47,23 @@ JSON_TYPE = r"(?i)^\s*[^\s;/]+/([^\s;]+\+)?json\s*(;.*)?$"
 SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # what these functions need of `format("nats")`
 
 
-def bronze(df: "DataFrame") -> "DataFrame":
-    """Every row as it was on the wire: NATS subject, stream sequence, time of storage, headers raw and read, data."""
-    return df.select(*WIRE_COLUMNS)
+def bronze(df: "DataFrame", source: str = "nats") -> "DataFrame":
+    """Every row as it was on the wire: its place in the source, time of storage, headers raw and read, data."""
+    return df.select(*PLACES[source], *WIRE_COLUMNS)
 
 
-def silver(df: "DataFrame") -> "DataFrame":
+def silver(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are events, with a column per context attribute.
 
     `data` is the JSON text (null for other content or none) and `data_binary` the bytes of data that is not JSON.
-    `commit` is a struct where the data describes a commit, else null. `nats_subject`, `stream`, `seq` and `stored_at`
-    lead back to the wire.
+    `commit` is a struct where the data describes a commit, else null. `nats_subject`, `stream`, `seq` and `stored_at` (of an
+    Iggy source `stream`, `topic`, `partition`, `offset` and `stored_at`) lead back to the wire.
     """
     data = F.col("ce_data")
     text = F.when(_is_json(), data.cast("string"))
     commit = F.from_json(text, COMMIT_SCHEMA)
     return df.where(reason().isNull()).select(
-        "stream",
-        "seq",
-        F.col("timestamp").alias("stored_at"),
-        F.col("subject").alias("nats_subject"),
+        *(F.col(name).alias(shown) for name, shown in PLACES[source].items()),
         F.col("ce_id").alias("id"),
         F.col("ce_source").alias("source"),
         F.col("ce_type").alias("type"),
@@ -72,10 +81,25 @@ def silver(df: "DataFrame") -> "DataFrame":
     )
 
 
-def rejects(df: "DataFrame") -> "DataFrame":
+def rejects(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are no events, as they were on the wire, with `reason` in words and `rule`, the rule it breaks."""
     refused = df.withColumn("reason", reason()).where(F.col("reason").isNotNull())
-    return refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1])).select(*WIRE_COLUMNS, "reason", "rule")
+    ruled = refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1]))
+    return ruled.select(*PLACES[source], *WIRE_COLUMNS, "reason", "rule")
+
+
+def with_payload(events: "DataFrame", schema: str) -> "DataFrame":
+    """Silver with a column `payload`, the JSON data by a schema (DDL), and `payload_error`, the text of data that does not
+    fit it. Fields that the schema does not name stay in `data`: a later schema finds them there."""
+    marked = f"{schema}, payload_error string"
+    read = F.from_json("data", marked, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "payload_error"})
+    with_error = events.withColumn("payload", read).withColumn("payload_error", F.col("payload.payload_error"))
+    return with_error.withColumn("payload", F.col("payload").dropFields("payload_error"))
+
+
+def with_variant(events: "DataFrame") -> "DataFrame":
+    """Silver with a column `payload`, the JSON data as Spark's VARIANT; null for data that is none."""
+    return events.withColumn("payload", F.try_parse_json("data"))
 
 
 def gold(events: "DataFrame") -> "DataFrame":

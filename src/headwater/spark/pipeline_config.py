@@ -1,6 +1,7 @@
 """What a running pipeline is told in a file: TOML, checked whole before Spark is started.
 
-    [source]                # options of format("nats"), under their names
+    [source]                # options of the source, under their names
+    format = "nats"         # or iggy
     stream = "ORDERS"
     servers = "nats://127.0.0.1:4222"
 
@@ -19,12 +20,13 @@ Secrets have no place here either: the source's options take references to them.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError
+from headwater.spark.iggy_options import parse_source_options
 from headwater.spark.options import parse_options
 
 SECTIONS: dict[str, tuple[str, ...] | None] = {
@@ -33,6 +35,8 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "run": ("interval", "gold_every", "master"),
     "spark": None,
 }
+
+PARSERS: dict[str, Callable[[Mapping[str, str]], object]] = {"nats": parse_options, "iggy": parse_source_options}
 
 TEMPLATE = """\
 # A pipeline from a NATS stream to tables: headwater pipeline run {name}
@@ -56,10 +60,11 @@ gold_every = 60         # seconds
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """`source` are options of the source; `directory` is absolute; times in seconds."""
+    """`source` are options of the source `format`; `directory` is absolute; times in seconds."""
 
     source: Mapping[str, str]
     directory: Path
+    format: str = "nats"
     interval: float = 1.0
     gold_every: float = 60.0
     master: str = "local[*]"
@@ -74,8 +79,11 @@ def read_pipeline_config(path: Path) -> PipelineConfig:
         raise ConfigError(f"{path} cannot be read: {error}", value=str(path)) from error
     _check_names(path, document)
     source = {name: _text(value) for name, value in document.get("source", {}).items()}
+    kind = source.pop("format", "nats")
+    if kind not in PARSERS:
+        raise ConfigError(f"{path}, [source]: there is no format {kind!r}", value=kind, limit=tuple(PARSERS))
     try:
-        parse_options(source)
+        PARSERS[kind](source)
     except ConfigError as error:
         raise ConfigError(f"{path}, [source]: {error}", value=str(path)) from error
     directory = document.get("tables", {}).get("directory")
@@ -84,6 +92,7 @@ def read_pipeline_config(path: Path) -> PipelineConfig:
     run = document.get("run", {})
     return PipelineConfig(
         source=source,
+        format=kind,
         directory=(path.parent / directory).absolute(),
         interval=_seconds(path, run, "interval", 1.0),
         gold_every=_seconds(path, run, "gold_every", 60.0),

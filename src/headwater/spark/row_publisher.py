@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -54,6 +54,8 @@ class Published:
     duplicates: int = 0
     streams: set[str] = field(default_factory=set)
 
+
+T = TypeVar("T")
 
 Check = Callable[[BlockingClient, str], None]  # (client, stream)
 CheckDuplicates = Callable[[BlockingClient, Rows, list[tuple[int, bytes]]], None]
@@ -108,6 +110,27 @@ class RowPublisher:
                 raise
         self.done.rows += rows.rows
         self.done.duplicates += len(counter.duplicates)
+
+    def ask(self, question: Callable[[BlockingClient], T]) -> T:
+        """The answer to a question, asked again on a new connection while the server stays away, for `writeTimeout`.
+
+        Raises what the question refuses, and the last TransportError or RequestTimeout.
+        """
+        failures = 0
+        give_up = time.monotonic() + self._options.write_timeout
+        while True:
+            try:
+                return question(self.client(fresh=failures > 0))
+            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
+                self.close()
+                if (isinstance(error, JetStreamError) and not may_pass(error)) or time.monotonic() > give_up:
+                    raise
+                logger.warning("sink_asks_again: %s", error)
+                time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
+                failures += 1
+            except BaseException:
+                self.close()
+                raise
 
     def finish(self) -> Published:
         """Keep the connection for the next task."""

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from headwater.errors import ConfigError
-from headwater.spark.pipeline import SOURCE_OPTIONS, bronze, gold, rejects, silver
+from headwater.spark.pipeline import KEYS, SOURCE_OPTIONS, bronze, gold, rejects, silver
 from headwater.spark.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-BATCH_TABLES: dict[str, Callable[["DataFrame"], "DataFrame"]] = {"bronze": bronze, "silver": silver, "rejects": rejects}
+BATCH_TABLES: dict[str, Callable[["DataFrame", str], "DataFrame"]] = {
+    "bronze": bronze,
+    "silver": silver,
+    "rejects": rejects,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +98,13 @@ def writing(
     tables: Tables,
     report: Callable[[Progress], None],
     before: Callable[[int], None] = lambda batch_id: None,
+    kind: str = "nats",
 ) -> "DataStreamWriter":
-    """The query from the source into bronze, silver and rejects, not started yet. `before` is called with each batch
-    before anything of it is written; what it raises ends the query there."""
-    reader = spark.readStream.format("nats").option("startingOffsets", "earliest")
-    if any(name.lower() == "startingtimestamp" for name in source):
-        reader = spark.readStream.format("nats")
+    """The query from the source of format `kind` into bronze, silver and rejects, not started yet. `before` is
+    called with each batch before anything of it is written; what it raises ends the query there."""
+    reader = spark.readStream.format(kind)
+    if not any(name.lower() in ("startingtimestamp", "delivery") for name in source):
+        reader = reader.option("startingOffsets", "earliest")
     through = dict.fromkeys(BATCH_TABLES, 0)
 
     def write(batch: "DataFrame", batch_id: int) -> None:
@@ -107,7 +112,7 @@ def writing(
         batch.persist()  # one read of the stream for three tables
         try:
             for name, transform in BATCH_TABLES.items():
-                rows = tables.write_batch(name, batch_id, transform(batch))
+                rows = tables.write_batch(name, batch_id, transform(batch, kind))
                 through[name] += rows
                 report(Progress(name, batch_id, rows, through[name]))
         finally:
@@ -124,11 +129,11 @@ def refresh_gold(spark: "SparkSession", tables: Tables, report: Callable[[Progre
         report(Progress("gold", -1, rows, rows))
 
 
-def count_tables(spark: "SparkSession", tables: Tables) -> PipelineCounts:
+def count_tables(spark: "SparkSession", tables: Tables, kind: str = "nats") -> PipelineCounts:
     distinct = {"bronze": 0, "silver": 0}
     if tables.count("bronze"):
         # One query for both: on small tables Spark's fixed cost per query is all there is.
-        messages = spark.read.parquet(str(tables.path("bronze"))).agg(F.count_distinct("stream", "seq").alias("bronze"))
+        messages = spark.read.parquet(str(tables.path("bronze"))).agg(F.count_distinct(*KEYS[kind]).alias("bronze"))
         events = spark.read.parquet(str(tables.path("silver"))).agg(F.count_distinct("source", "id").alias("silver"))
         (row,) = messages.crossJoin(events).collect()
         distinct = row.asDict()

@@ -17,7 +17,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
-from headwater.spark import connections
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
 from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
@@ -57,15 +56,17 @@ def write_partition(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, j
     def check_stream(client: BlockingClient, stream: str) -> None:
         check_window(client, stream, options)
 
+    def check_batch(client: BlockingClient) -> None:
+        if stream := target_stream(client, options):
+            check_return(client, stream, f"{job}/".encode())
+
     exactly_once = options.exactly_once
     publisher = RowPublisher(options, check_stream if exactly_once else None, check_order if exactly_once else None)
     try:
         start = 0
         for batch in batches:
             if start == 0 and returning and exactly_once:
-                client = publisher.client()
-                if stream := target_stream(client, options):
-                    check_return(client, stream, f"{job}/".encode())
+                publisher.ask(check_batch)
             if batch.num_rows:
                 publisher.publish(rows_of(batch, options, prefix, start))
             start += batch.num_rows
@@ -92,11 +93,11 @@ def check_before(options: SinkOptions) -> None:
     """Raises ConfigError for a named stream that does not remember long enough."""
     if not options.stream or not options.exactly_once:
         return
-    client = connections.take(options.server, options.write_timeout)
+    publisher = RowPublisher(options)
     try:
-        check_window(client, options.stream, options)
+        publisher.ask(lambda client: check_window(client, options.stream, options))
     finally:
-        client.close()
+        publisher.close()
 
 
 class BatchSink(DataSourceArrowWriter):
