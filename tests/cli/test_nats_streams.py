@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from pathlib import Path
 
 import pytest
 from support.command_line import run
@@ -60,3 +61,30 @@ def test_what_would_lose_something_is_not_done_without_a_yes(
     assert "--force" in run(capsys, server_url, "stream", "rm", name, status=1)
     assert name in run(capsys, server_url, "stream", "ls")
     run(capsys, server_url, "stream", "rm", name, "--force")
+
+
+def test_a_stream_is_edited_copied_and_sealed(
+    capsys: pytest.CaptureFixture[str], server_url: str, tmp_path: Path
+) -> None:
+    name, other = f"S{secrets.token_hex(4)}", f"S{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>", "--max-msgs", "10")
+    assert "No difference" in run(capsys, server_url, "stream", "edit", name, "--max-msgs", "10", "-f")
+    planned = run(capsys, server_url, "stream", "edit", name, "--max-msgs", "20", "--dry-run", "--json")
+    assert json.loads(planned) == {"changed": {"max_msgs": [10, 20]}}
+    assert "Maximum Messages: 10" in run(capsys, server_url, "stream", "info", name)
+    assert "--force" in run(capsys, server_url, "stream", "edit", name, "--max-msgs", "20", status=1)
+    edited = run(capsys, server_url, "stream", "edit", name, "--max-msgs=20", "--subjects", f"{name}.a,{name}.b", "-f")
+    assert "max_msgs: 10 -> 20" in edited
+    assert f"Subjects: {name}.a, {name}.b" in edited
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"name": name, "subjects": [f"{name}.c"], "max_msgs": 5, "duplicate_window": 10**9}))
+    assert "Maximum Messages: 5" in run(capsys, server_url, "stream", "edit", name, "--config", str(config), "-f")
+    copied = run(capsys, server_url, "stream", "copy", name, other, "--subjects", f"{other}.>")
+    assert "Maximum Messages: 5" in copied
+    run(capsys, server_url, "pub", "-J", f"{other}.a", "1")
+    assert "Messages: 1" in run(capsys, server_url, "stream", "state", other)
+    assert other in run(capsys, server_url, "stream", "report")
+    assert "is sealed" in run(capsys, server_url, "stream", "seal", other, "-f")
+    run(capsys, server_url, "pub", "-J", f"{other}.a", "2", status=1)
+    for each in (name, other):
+        run(capsys, server_url, "stream", "rm", each, "-f")

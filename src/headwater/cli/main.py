@@ -23,18 +23,25 @@ class Verb(NamedTuple):
 VERBS = {
     "bench": Verb("headwater.cli.nats_bench:bench", "measure a server with this client, in the words of `nats bench`"),
     "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
-    "consumer": Verb("headwater.cli.nats_streams:consumer", "consumers: add, ls, info, next, rm"),
+    "consumer": Verb(
+        "headwater.cli.nats_consumers:consumer", "consumers: add, edit, ls, info, next, sub, pause, rm, …"
+    ),
+    "context": Verb("headwater.cli.nats_context:context", "named connections, shared with the `nats` tool: add, ls, …"),
     "demo": Verb("headwater.cli.demo:main", "the main job: events through a broker and a stream into Spark tables"),
     "dev": Verb("headwater.cli.dev:main", "`dev --nodes 3`: a local cluster to try things out on"),
     "doctor": Verb("headwater.cli.doctor:main", "what this machine has, and how fast its disk syncs"),
     "kv": Verb("headwater.cli.nats_kv:kv", "key-value buckets: add, put, get, ls, watch, …"),
     "log": Verb("headwater.cli.log_tools:main", "`log inspect|verify|repair DIR`: the logs of a store, offline"),
+    "micro": Verb("headwater.cli.nats_service:service", "the same as `service`"),
+    "object": Verb("headwater.cli.nats_object:objects", "object stores: add, put, get, ls, info, watch, seal, …"),
     "pipeline": Verb("headwater.cli.pipeline:main", "`pipeline run FILE`: a stream into Spark tables until stopped"),
     "pub": Verb("headwater.cli.nats_messages:pub", "publish a message"),
     "reply": Verb("headwater.cli.nats_messages:reply", "answer requests"),
     "request": Verb("headwater.cli.nats_messages:request", "ask, and print the answer"),
+    "rtt": Verb("headwater.cli.nats_messages:rtt", "how long a round trip to the server takes"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
-    "stream": Verb("headwater.cli.nats_streams:stream", "streams: add, ls, info, get, view, purge, rm, …"),
+    "service": Verb("headwater.cli.nats_service:service", "services (micro): ls, info, stats, ping, serve"),
+    "stream": Verb("headwater.cli.nats_streams:stream", "streams: add, edit, copy, ls, info, get, view, purge, rm, …"),
     "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.nats_session import HELP, CliSession, run_app, size, spell_bytes
+from headwater.cli.nats_session import HELP, current, run_app, size, spell_bytes
 from headwater.client.client import Client, connect_with
 
 app = typer.Typer(help="Measure a server with this client.", epilog=HELP, no_args_is_help=True, add_completion=False)
@@ -22,16 +22,10 @@ Size = Annotated[str, typer.Option("--size", help="of the payload")]
 Clients = Annotated[int, typer.Option("--clients", min=1)]
 Quiet = Annotated[bool, typer.Option("--no-progress")]
 
-_session: list[CliSession] = []
-
 
 def bench(arguments: list[str]) -> int:
     """The verb `bench`."""
-    return run_app(app, "bench", arguments, _bind)
-
-
-def _bind(session: CliSession) -> None:
-    _session[:] = [session]
+    return run_app(app, "bench", arguments)
 
 
 Step = Callable[[int], None]
@@ -40,7 +34,7 @@ Work = Callable[[Client, Step], Awaitable[None]]
 
 def _measure(what: str, clients: int, messages: int, payload: int, work: Work, *, quiet: bool) -> None:
     """Run `work` on so many clients at once, with a progress bar, and print the sum."""
-    session = _session[0]
+    session = current()
 
     async def run() -> float:
         from rich.console import Console
@@ -118,7 +112,7 @@ def bench_sub(
 def bench_both(subject: Subject, msgs: Messages = 100_000, size_text: Size = "128", no_progress: Quiet = False) -> None:
     """Publish and receive, on a connection each."""
     payload = bytes(size(size_text))
-    session = _session[0]
+    session = current()
 
     async def work(client: Client, step: Step) -> None:
         async with await connect_with(session.options) as other:
@@ -147,7 +141,7 @@ def bench_request(
 ) -> None:
     """Ask, and answer on a connection of its own; prints the latency too."""
     payload = bytes(size(size_text))
-    session = _session[0]
+    session = current()
     times: list[float] = []
 
     async def work(client: Client, step: Step) -> None:
@@ -181,7 +175,7 @@ def bench_jetstream(
 ) -> None:
     """Publish to the stream that captures SUBJECT."""
     payload = bytes(size(size_text))
-    session = _session[0]
+    session = current()
 
     async def work(client: Client, step: Step) -> None:
         async with client.jetstream(timeout=session.timeout).publisher(window) as publisher:

@@ -4,33 +4,34 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from headwater.cli.nats_session import HELP, CliSession, nanoseconds, plain, run_app, size, spell_bytes, table
-from headwater.cli.nats_streams import confirm
+from headwater.cli.nats_session import (
+    HELP,
+    confirm,
+    current,
+    jetstream_of,
+    nanoseconds,
+    plain,
+    run_app,
+    size,
+    spell_bytes,
+    spell_limit,
+    table,
+)
 from headwater.client.client import Client
-from headwater.client.jetstream import JetStream
 from headwater.client.key_value import BucketConfig, Entry
 from headwater.errors import ConfigError
 
 app = typer.Typer(help="Key-value buckets.", epilog=HELP, no_args_is_help=True, add_completion=False)
 Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 
-_session: list[CliSession] = []
-
 
 def kv(arguments: list[str]) -> int:
     """The verb `kv`."""
-    return run_app(app, "kv", arguments, _bind)
-
-
-def _bind(session: CliSession) -> None:
-    _session[:] = [session]
-
-
-def _js(client: Client) -> JetStream:
-    return client.jetstream(timeout=_session[0].timeout, domain=_session[0].domain)
+    return run_app(app, "kv", arguments)
 
 
 @app.command("add")
+@app.command("new", hidden=True)
 def add_bucket(
     bucket: str,
     history: Annotated[int, typer.Option("--history", help="revisions kept of each key")] = 1,
@@ -52,8 +53,8 @@ def add_bucket(
         replicas=replicas,
         description=description,
     )
-    _session[0].run(lambda client: _js(client).create_key_value(config))
-    _session[0].show({"bucket": bucket}, lambda: [f"Bucket {bucket} is there"])
+    current().run(lambda client: jetstream_of(client).create_key_value(config))
+    current().show({"bucket": bucket}, lambda: [f"Bucket {bucket} is there"])
 
 
 @app.command("put")
@@ -61,10 +62,10 @@ def put(bucket: str, key: str, value: str) -> None:
     """Write a value."""
 
     async def run(client: Client) -> None:
-        revision = await (await _js(client).key_value(bucket)).put(key, value)
-        _session[0].show({"revision": revision}, lambda: [value])
+        revision = await (await jetstream_of(client).key_value(bucket)).put(key, value)
+        current().show({"revision": revision}, lambda: [value])
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("create")
@@ -72,10 +73,10 @@ def create(bucket: str, key: str, value: str) -> None:
     """Write a value where there is none."""
 
     async def run(client: Client) -> None:
-        revision = await (await _js(client).key_value(bucket)).create(key, value)
-        _session[0].show({"revision": revision}, lambda: [value])
+        revision = await (await jetstream_of(client).key_value(bucket)).create(key, value)
+        current().show({"revision": revision}, lambda: [value])
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("update")
@@ -83,10 +84,10 @@ def update(bucket: str, key: str, value: str, revision: int) -> None:
     """Write a value if REVISION is the newest."""
 
     async def run(client: Client) -> None:
-        made = await (await _js(client).key_value(bucket)).update(key, value, revision)
-        _session[0].show({"revision": made}, lambda: [value])
+        made = await (await jetstream_of(client).key_value(bucket)).update(key, value, revision)
+        current().show({"revision": made}, lambda: [value])
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("get")
@@ -99,14 +100,15 @@ def get(
     """Read a value."""
 
     async def run(client: Client) -> None:
-        entry = await (await _js(client).key_value(bucket)).get(key, revision)
+        entry = await (await jetstream_of(client).key_value(bucket)).get(key, revision)
         head = [] if raw else [f"{bucket} > {key} revision: {entry.revision} created @ {entry.created}", ""]
-        _session[0].show(_document(entry), lambda: [*head, plain(entry.value)])
+        current().show(_document(entry), lambda: [*head, plain(entry.value)])
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("del")
+@app.command("rm", hidden=True)
 def delete(
     bucket: str, key: Annotated[str, typer.Argument(help="without it, the whole bucket")] = "", force: Force = False
 ) -> None:
@@ -115,11 +117,11 @@ def delete(
 
     async def run(client: Client) -> None:
         if key:
-            await (await _js(client).key_value(bucket)).delete(key)
-        elif not await _js(client).delete_key_value(bucket):
+            await (await jetstream_of(client).key_value(bucket)).delete(key)
+        elif not await jetstream_of(client).delete_key_value(bucket):
             raise ConfigError(f"there is no bucket {bucket!r}", value=bucket)
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("purge")
@@ -128,9 +130,9 @@ def purge(bucket: str, key: str, force: Force = False) -> None:
     confirm(f"Purge key {bucket} > {key}?", force=force)
 
     async def run(client: Client) -> None:
-        await (await _js(client).key_value(bucket)).purge(key)
+        await (await jetstream_of(client).key_value(bucket)).purge(key)
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("ls")
@@ -139,17 +141,17 @@ def list_keys(bucket: Annotated[str, typer.Argument(help="without it, all bucket
 
     async def run(client: Client) -> None:
         if bucket:
-            keys = sorted(await (await _js(client).key_value(bucket)).keys())
-            _session[0].show(keys, lambda: keys or ["No keys found in bucket"])
+            keys = sorted(await (await jetstream_of(client).key_value(bucket)).keys())
+            current().show(keys, lambda: keys or ["No keys found in bucket"])
             return
-        found = [info for info in await _js(client).streams() if info.config.name.startswith("KV_")]
-        if _session[0].json:
-            _session[0].show([info.config.name[3:] for info in found], list)
+        found = [info for info in await jetstream_of(client).streams() if info.config.name.startswith("KV_")]
+        if current().json:
+            current().show([info.config.name[3:] for info in found], list)
             return
         rows = ((info.config.name[3:], info.state.messages, spell_bytes(info.state.bytes)) for info in found)
         table("Key-Value Buckets", ["Bucket", "Values", "Size"], rows)
 
-    _session[0].run(run)
+    current().run(run)
 
 
 @app.command("history")
@@ -157,14 +159,48 @@ def history(bucket: str, key: str) -> None:
     """All revisions of a key that the bucket holds."""
 
     async def run(client: Client) -> None:
-        entries = await (await _js(client).key_value(bucket)).history(key)
-        if _session[0].json:
-            _session[0].show([_document(entry) for entry in entries], list)
+        entries = await (await jetstream_of(client).key_value(bucket)).history(key)
+        if current().json:
+            current().show([_document(entry) for entry in entries], list)
             return
         rows = ((entry.key, entry.revision, entry.operation, plain(entry.value)) for entry in entries)
         table(f"History for {bucket} > {key}", ["Key", "Revision", "Op", "Value"], rows)
 
-    _session[0].run(run)
+    current().run(run)
+
+
+@app.command("revert")
+def revert(bucket: str, key: str, revision: int, force: Force = False) -> None:
+    """Write the value that a key had at REVISION once more."""
+    confirm(f"Revert {bucket} > {key} to revision {revision}?", force=force)
+
+    async def run(client: Client) -> None:
+        store = await jetstream_of(client).key_value(bucket)
+        entry = await store.get(key, revision)
+        made = await store.put(key, entry.value)
+        current().show({"revision": made}, lambda: [plain(entry.value)])
+
+    current().run(run)
+
+
+@app.command("info")
+@app.command("status", hidden=True)
+def info(bucket: str) -> None:
+    """What a bucket keeps, and what it holds."""
+    found = current().run(lambda client: jetstream_of(client).stream_info(f"KV_{bucket}"))
+    config = found.config
+    lines = [
+        f"Information for Key-Value Store Bucket {bucket} created {found.created[:19].replace('T', ' ')}",
+        "",
+        f"       History Kept: {config.max_msgs_per_subject}",
+        f"      Values Stored: {found.state.messages:,}",
+        f"        Maximum Age: {f'{config.max_age / 1e9:g}s' if config.max_age else 'unlimited'}",
+        f"Bucket Size Maximum: {spell_limit(config.max_bytes, spell_bytes)}",
+        f" Maximum Value Size: {spell_limit(config.max_msg_size, spell_bytes)}",
+        f"            Storage: {config.storage}",
+        f"           Replicas: {config.num_replicas}",
+    ]
+    current().show(found, lambda: lines)
 
 
 @app.command("watch")
@@ -177,14 +213,14 @@ def watch(
 
     async def run(client: Client) -> None:
         number = 0
-        async for entry in (await _js(client).key_value(bucket)).watch(key):
+        async for entry in (await jetstream_of(client).key_value(bucket)).watch(key):
             number += 1
             shown = f": {plain(entry.value)}" if entry.operation == "PUT" else ""
             print(f"[{entry.revision}] {entry.operation} {bucket} > {entry.key}{shown}", flush=True)
             if number == count:
                 return
 
-    _session[0].run(run)
+    current().run(run)
 
 
 def _document(entry: Entry) -> dict[str, object]:

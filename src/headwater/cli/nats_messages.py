@@ -13,45 +13,46 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.nats_session import HELP, CliSession, headers_from, nanoseconds, plain, run_app
+from headwater.cli.nats_session import HELP, current, headers_from, nanoseconds, plain, run_app
 from headwater.client.client import Client
 from headwater.errors import NoResponders
 from headwater.model.message import Message
 
 Headers = Annotated[list[str], typer.Option("-H", "--header", help="Name:value, as often as you like")]
 
-_session: list[CliSession] = []
-
 
 def _command(name: str) -> typer.Typer:
     return typer.Typer(help=f"headwater {name}", epilog=HELP, add_completion=False, pretty_exceptions_enable=False)
 
 
-pub_app, sub_app, request_app, reply_app = (_command(name) for name in ("pub", "sub", "request", "reply"))
+pub_app, sub_app, request_app, reply_app, rtt_app = (
+    _command(name) for name in ("pub", "sub", "request", "reply", "rtt")
+)
 
 
 def pub(arguments: list[str]) -> int:
     """The verb `pub`."""
-    return run_app(pub_app, "pub", arguments, _bind)
+    return run_app(pub_app, "pub", arguments)
 
 
 def sub(arguments: list[str]) -> int:
     """The verb `sub`."""
-    return run_app(sub_app, "sub", arguments, _bind)
+    return run_app(sub_app, "sub", arguments)
 
 
 def request(arguments: list[str]) -> int:
     """The verb `request`."""
-    return run_app(request_app, "request", arguments, _bind)
+    return run_app(request_app, "request", arguments)
 
 
 def reply(arguments: list[str]) -> int:
     """The verb `reply`."""
-    return run_app(reply_app, "reply", arguments, _bind)
+    return run_app(reply_app, "reply", arguments)
 
 
-def _bind(session: CliSession) -> None:
-    _session[:] = [session]
+def rtt(arguments: list[str]) -> int:
+    """The verb `rtt`."""
+    return run_app(rtt_app, "rtt", arguments)
 
 
 def _fill(body: str, number: int, asked: bytes = b"") -> bytes:
@@ -73,7 +74,7 @@ def publish(
     quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False,
 ) -> None:
     """Publish BODY to SUBJECT."""
-    session = _session[0]
+    session = current()
     text = sys.stdin.read() if body == "-" else body
     pairs = headers_from(headers)
     pause = nanoseconds(sleep) / 1e9
@@ -110,7 +111,7 @@ def subscribe(
     headers_only: Annotated[bool, typer.Option("--headers-only")] = False,
 ) -> None:
     """Print what comes on SUBJECT, which may hold wildcards."""
-    session = _session[0]
+    session = current()
 
     async def run(client: Client) -> None:
         subscription = await client.subscribe(subject, queue=queue, max_messages=count)
@@ -158,7 +159,7 @@ def ask(
     raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
 ) -> None:
     """Ask on SUBJECT and print the answers."""
-    session = _session[0]
+    session = current()
     text = sys.stdin.read() if body == "-" else body
     pairs = headers_from(headers)
 
@@ -205,7 +206,7 @@ def answer_all(
     count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
 ) -> None:
     """Answer requests on SUBJECT."""
-    session = _session[0]
+    session = current()
 
     async def run(client: Client) -> None:
         subscription = await client.subscribe(subject, queue=queue, max_messages=count)
@@ -218,5 +219,23 @@ def answer_all(
             if message.reply:
                 data = message.data if echo else _fill(body, number, message.data)
                 message.respond(data, headers=message.headers if echo else None)
+
+    session.run(run)
+
+
+@rtt_app.command()
+def round_trips(
+    iterations: Annotated[int, typer.Argument(min=1, help="so many, of which the mean is told")] = 5,
+) -> None:
+    """How long a PING takes to the server and back."""
+    session = current()
+
+    async def run(client: Client) -> None:
+        began = time.perf_counter()
+        for _ in range(iterations):
+            await client.flush(session.timeout)
+        seconds = (time.perf_counter() - began) / iterations
+        line = f"{client.server}: {seconds * 1000:.3f}ms"
+        session.show({"server": client.server, "rtt": seconds, "iterations": iterations}, lambda: [line])
 
     session.run(run)

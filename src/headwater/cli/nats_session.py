@@ -6,20 +6,25 @@ out first, and what is left is the command's own. The chosen NATS context counts
 
 import asyncio
 import json
+import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
 from headwater.client.client import Client, connect_with
-from headwater.client.contexts import find_options
-from headwater.client.options import ConnectArguments
+from headwater.client.contexts import chosen_context, find_options, read_context
+from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.errors import ConfigError, HeadwaterError
 
 if TYPE_CHECKING:
     import typer
+
+    from headwater.client.jetstream import JetStream
 
 T = TypeVar("T")
 
@@ -55,10 +60,33 @@ class CliSession:
     def __init__(self, said: dict[str, str | bool]) -> None:
         self.json = bool(said.pop("json", False))
         self.timeout = nanoseconds(str(said.pop("timeout", "5s"))) / 1e9
-        self.domain = str(said.pop("domain", ""))
-        servers = cast(str | None, said.pop("servers", None))
-        said.setdefault("name", "headwater CLI")
-        self.options = find_options(servers, cast(ConnectArguments, said), use_chosen=servers is None)
+        self.said = said  # what was said of the connection, by the names of `ClientOptions`, and JetStream's domain
+
+    @cached_property
+    def options(self) -> ClientOptions:
+        """Whom to connect to, and as whom. Raises ConfigError."""
+        arguments = {"name": "headwater CLI", **self.said}
+        arguments.pop("domain", None)
+        servers = cast(str | None, arguments.pop("servers", None))
+        return find_options(servers, cast(ConnectArguments, arguments), use_chosen=servers is None)
+
+    @cached_property
+    def domain(self) -> str:
+        """JetStream's domain: what was said, or what the context in use says. Raises ConfigError."""
+        if "domain" in self.said:
+            return str(self.said["domain"])
+        name = str(self.said.get("context", ""))
+        if not name and "servers" not in self.said:
+            name = os.environ.get("NATS_CONTEXT", "") or chosen_context(os.environ)
+        return read_context(name, os.environ).jetstream_domain if name else ""
+
+    def with_context(self, name: str) -> "CliSession":
+        """A session of the context `name`, with nothing else of this one."""
+        return CliSession({"context": name})
+
+    def connects(self) -> None:
+        """Connect once. Raises what keeps us from it."""
+        self.run(lambda client: client.flush(self.timeout))
 
     def run(self, command: Callable[[Client], Awaitable[T]]) -> T:
         """Connect, run `command`, and close; Ctrl-C ends it quietly."""
@@ -100,12 +128,12 @@ def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
     return CliSession(said), rest
 
 
-def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str], bind: Callable[[CliSession], None]) -> int:
-    """Run a typer application with the connection options taken out; returns the exit status."""
+def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
+    """Run a typer application with the connection options taken out, which are `current()` then; returns the exit status."""
     import typer
 
     session, rest = take_session(arguments)
-    bind(session)
+    _current[:] = [session]
     try:
         status = app(rest, prog_name=f"headwater {verb}", standalone_mode=False)
     except HeadwaterError:
@@ -121,6 +149,30 @@ def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str], bind: Calla
     except (typer.Abort, KeyboardInterrupt):
         return 130
     return status if isinstance(status, int) else 0
+
+
+_current: list[CliSession] = []
+
+
+def current() -> CliSession:
+    """The session of the command that runs now: typer leaves no other way to hand it to a command's function."""
+    return _current[0]
+
+
+def jetstream_of(client: Client) -> "JetStream":
+    """JetStream with the timeout and domain of the command line."""
+    return client.jetstream(timeout=current().timeout, domain=current().domain)
+
+
+def confirm(question: str, *, force: bool) -> None:
+    """Ask before something is lost; without a terminal, refuse. Raises ConfigError, click.Abort."""
+    if force:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{question} Nobody is there to say yes", hint="--force")
+    import typer
+
+    typer.confirm(question, abort=True)
 
 
 def nanoseconds(text: str) -> int:
@@ -139,6 +191,25 @@ def size(text: str) -> int:
     if not found:
         raise ConfigError(f"{text!r} is no size", value=text, hint="for example 64KB, 10MB, 1GB")
     return int(found[1]) << (10 * " KMGT".index(found[2].upper() or " "))
+
+
+def read_document(path: str, kind: type[T]) -> T:
+    """A JSON file as a value of `kind`. Raises ConfigError."""
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=kind)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", value=path) from None
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"{path} is no {kind.__name__}: {error}", value=path) from None
+
+
+def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
+    """The fields in which two values of one kind differ, as JSON has them."""
+    old, new = (
+        {name: msgspec.to_builtins(getattr(each, name)) for name in each.__struct_fields__}  # type: ignore[attr-defined]
+        for each in (before, after)
+    )
+    return {name: (old[name], new[name]) for name in old if old[name] != new[name]}
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -1,8 +1,8 @@
 """Where a program's servers and credentials come from when it does not name them: NATS contexts and the environment.
 
-A context is a file that the `nats` tool writes and we only read: `~/.config/nats/context/<name>.json`, the chosen one
-named in `~/.config/nats/context.txt` (XDG_CONFIG_HOME in place of ~/.config, where set). In order, the first that says
-something about a field counts:
+A context is a file of the `nats` tool, which our own `headwater context` writes as well:
+`~/.config/nats/context/<name>.json`, the chosen one named in `~/.config/nats/context.txt` (XDG_CONFIG_HOME in place of
+~/.config, where set). In order, the first that says something about a field counts:
 
     arguments  >  the context named as an argument  >  NATS_URL, NATS_USER, … >  the context that NATS_CONTEXT names
                >  for the command line only: the chosen context  >  nats://127.0.0.1:4222
@@ -77,11 +77,48 @@ def contexts_directory(environment: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path("~/.config").expanduser()) / "nats"
 
 
-def read_context(name: str, environment: Mapping[str, str]) -> NatsContext:
-    """Raises ConfigError when there is no such context, or its file is no context; no secret is quoted."""
+def context_path(name: str, environment: Mapping[str, str]) -> Path:
+    """The file of a context, there or not. Raises ConfigError for what cannot be a name."""
     if not name or not _FORBIDDEN.isdisjoint(name) or name.startswith("."):
         raise ConfigError(f"{name!r} is no name of a context", value=name)
-    path = contexts_directory(environment) / "context" / f"{name}.json"
+    return contexts_directory(environment) / "context" / f"{name}.json"
+
+
+def context_names(environment: Mapping[str, str]) -> list[str]:
+    """All contexts that there are."""
+    return sorted(path.stem for path in (contexts_directory(environment) / "context").glob("*.json"))
+
+
+def write_context(name: str, document: Mapping[str, object], environment: Mapping[str, str]) -> None:
+    """Write a context's file as a whole, for its owner only: it may hold secrets. Raises ConfigError."""
+    path = context_path(name, environment)
+    _replace(path, msgspec.json.format(msgspec.json.encode(dict(document)), indent=2) + b"\n")
+
+
+def choose_context(name: str, environment: Mapping[str, str]) -> None:
+    """Make `name` the chosen context; "" for none. Raises ConfigError."""
+    path = contexts_directory(environment) / "context.txt"
+    if name:
+        _replace(path, name.encode())
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", value=str(path)) from None
+
+
+def read_context(name: str, environment: Mapping[str, str]) -> NatsContext:
+    """Raises ConfigError when there is no such context, or its file is no context; no secret is quoted."""
+    path = context_path(name, environment)
     try:
         return msgspec.json.decode(path.read_bytes(), type=NatsContext)
     except OSError:

@@ -1,0 +1,279 @@
+"""`headwater consumer …`, with the words and options of the `nats` tool."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal, cast
+
+import msgspec
+import typer
+
+from headwater.cli.nats_session import (
+    HELP,
+    confirm,
+    current,
+    differences,
+    jetstream_of,
+    nanoseconds,
+    plain,
+    run_app,
+    table,
+)
+from headwater.client.client import Client
+from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
+from headwater.client.pull import StreamMessage
+from headwater.errors import ConfigError
+
+consumer_app = typer.Typer(help="Consumers of a stream.", epilog=HELP, no_args_is_help=True, add_completion=False)
+Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
+StreamName = Annotated[str, typer.Argument(metavar="STREAM")]
+
+
+def consumer(arguments: list[str]) -> int:
+    """The verb `consumer`."""
+    return run_app(consumer_app, "consumer", arguments)
+
+
+@consumer_app.command("add")
+@consumer_app.command("create", hidden=True)
+def add_consumer(
+    stream_name: StreamName,
+    name: str,
+    filter: Annotated[str, typer.Option("--filter", help="a subject, or several with commas")] = "",
+    deliver: Annotated[str, typer.Option("--deliver", help="all, last, new, subject, or a sequence")] = "all",
+    ack: Annotated[str, typer.Option("--ack", help="explicit, all or none")] = "explicit",
+    wait: Annotated[str, typer.Option("--wait", help="for an acknowledgement")] = "30s",
+    max_deliver: Annotated[int, typer.Option("--max-deliver")] = -1,
+    max_pending: Annotated[int, typer.Option("--max-pending")] = 1000,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral")] = False,
+    pull: Annotated[bool, typer.Option("--pull", help="taken anyway")] = True,
+    defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway")] = True,
+) -> None:
+    """Create the pull consumer NAME of STREAM."""
+    filters = [each.strip() for each in filter.split(",") if each.strip()]
+    config = ConsumerConfig(
+        name=name,
+        durable_name="" if ephemeral else name,
+        ack_policy=cast(Literal["explicit", "all", "none"], ack),
+        ack_wait=nanoseconds(wait) if ack != "none" else 0,
+        max_deliver=max_deliver,
+        max_ack_pending=max_pending if ack != "none" else 0,
+    )
+    if len(filters) == 1:
+        config.filter_subject = filters[0]
+    elif filters:
+        config.filter_subjects = filters
+    if deliver.isdigit():
+        config.deliver_policy, config.opt_start_seq = "by_start_sequence", int(deliver)
+    elif deliver in ("all", "last", "new"):
+        config.deliver_policy = cast(Literal["all", "last", "new"], deliver)
+    elif deliver == "subject":
+        config.deliver_policy = "last_per_subject"
+    else:
+        raise ConfigError(
+            f"{deliver!r} is no deliver policy", value=deliver, hint="all, last, new, subject or a number"
+        )
+    info = current().run(lambda client: jetstream_of(client).create_consumer(stream_name, config))
+    current().show(info, lambda: _describe_consumer(info))
+
+
+@consumer_app.command("edit")
+@consumer_app.command("update", hidden=True)
+def edit_consumer(
+    stream_name: StreamName,
+    name: str,
+    filter: Annotated[str | None, typer.Option("--filter", help="a subject, or several with commas")] = None,
+    wait: Annotated[str | None, typer.Option("--wait", help="for an acknowledgement")] = None,
+    max_deliver: Annotated[int | None, typer.Option("--max-deliver")] = None,
+    max_pending: Annotated[int | None, typer.Option("--max-pending")] = None,
+    description: Annotated[str | None, typer.Option("--description")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would change")] = False,
+    force: Force = False,
+) -> None:
+    """Change the configuration of a consumer; what is not named stays."""
+    before = current().run(lambda client: jetstream_of(client).consumer_info(stream_name, name)).config
+    said: dict[str, object] = {
+        "ack_wait": None if wait is None else nanoseconds(wait),
+        "max_deliver": max_deliver,
+        "max_ack_pending": max_pending,
+        "description": description,
+    }
+    if filter is not None:
+        filters = [each.strip() for each in filter.split(",") if each.strip()]
+        said["filter_subject"] = filters[0] if len(filters) == 1 else ""
+        said["filter_subjects"] = filters if len(filters) > 1 else None
+    kept = {key: value for key, value in said.items() if value is not None or key == "filter_subjects"}
+    wanted = msgspec.structs.replace(before, **kept)
+    changes = differences(before, wanted)
+    if not changes:
+        current().show({"changed": {}}, lambda: ["No difference in configuration"])
+        return
+    if not current().json or dry_run:
+        current().show({"changed": changes}, lambda: [f"{key}: {old} -> {new}" for key, (old, new) in changes.items()])
+    if dry_run:
+        return
+    confirm(f"Really edit Consumer {stream_name} > {name}?", force=force)
+    info = current().run(lambda client: jetstream_of(client).update_consumer(stream_name, wanted))
+    current().show(info, lambda: ["", *_describe_consumer(info)])
+
+
+@consumer_app.command("copy")
+@consumer_app.command("cp", hidden=True)
+def copy_consumer(stream_name: StreamName, source: str, name: str) -> None:
+    """Create the consumer NAME with the configuration of SOURCE, on the same stream."""
+
+    async def run(client: Client) -> ConsumerInfo:
+        config = (await jetstream_of(client).consumer_info(stream_name, source)).config
+        durable = name if config.durable_name else ""
+        return await jetstream_of(client).create_consumer(
+            stream_name, msgspec.structs.replace(config, name=name, durable_name=durable)
+        )
+
+    info = current().run(run)
+    current().show(info, lambda: _describe_consumer(info))
+
+
+@consumer_app.command("pause")
+def pause(
+    stream_name: StreamName,
+    name: str,
+    until: Annotated[str, typer.Argument(help="a duration such as 1h, or an RFC 3339 time")],
+    force: Force = False,
+) -> None:
+    """Deliver nothing to a consumer for a while."""
+    when = until
+    if "T" not in until:
+        when = (datetime.now(UTC) + timedelta(microseconds=nanoseconds(until) // 1000)).isoformat()
+    confirm(f"Really pause Consumer {stream_name} > {name} until {when}?", force=force)
+    paused = current().run(lambda client: jetstream_of(client).pause_consumer(stream_name, name, when))
+    current().show(
+        {"paused": paused, "pause_until": when}, lambda: [f"Paused until {when}" if paused else "Not paused"]
+    )
+
+
+@consumer_app.command("resume")
+def resume(stream_name: StreamName, name: str, force: Force = False) -> None:
+    """Deliver to a paused consumer again."""
+    confirm(f"Really resume Consumer {stream_name} > {name}?", force=force)
+    paused = current().run(lambda client: jetstream_of(client).pause_consumer(stream_name, name, ""))
+    current().show({"paused": paused}, lambda: [f"Consumer {stream_name} > {name} {'waits' if paused else 'goes on'}"])
+
+
+@consumer_app.command("ls")
+@consumer_app.command("list", hidden=True)
+def list_consumers(
+    stream_name: StreamName,
+    names: Annotated[bool, typer.Option("--names", "-n")] = False,
+) -> None:
+    """The consumers of STREAM."""
+    found = current().run(lambda client: jetstream_of(client).consumers(stream_name))
+    if current().json or names:
+        listed = [info.name for info in found]
+        current().show(listed, lambda: listed)
+        return
+    if not found:
+        print("No Consumers defined")
+        return
+    table(
+        f"Consumers of {stream_name}",
+        ["Name", "Created", "Ack Pending", "Unprocessed", "Delivered"],
+        (
+            (
+                info.name,
+                info.created[:19].replace("T", " "),
+                info.num_ack_pending,
+                f"{info.num_pending:,}",
+                f"{info.delivered.stream_seq:,}",
+            )
+            for info in found
+        ),
+    )
+
+
+@consumer_app.command("info")
+def consumer_info(stream_name: StreamName, name: str) -> None:
+    """Configuration and position of a consumer."""
+    info = current().run(lambda client: jetstream_of(client).consumer_info(stream_name, name))
+    current().show(info, lambda: _describe_consumer(info))
+
+
+@consumer_app.command("rm")
+@consumer_app.command("delete", hidden=True)
+def remove_consumer(stream_name: StreamName, name: str, force: Force = False) -> None:
+    """Delete a consumer."""
+    confirm(f"Really delete Consumer {stream_name} > {name}?", force=force)
+    if not current().run(lambda client: jetstream_of(client).delete_consumer(stream_name, name)):
+        raise ConfigError(f"there is no consumer {stream_name} > {name}", value=name)
+
+
+@consumer_app.command("sub")
+def subscribe(
+    stream_name: StreamName,
+    name: str,
+    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    ack: Annotated[bool, typer.Option("--ack/--no-ack")] = True,
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+) -> None:
+    """Print the messages of a consumer as they come, and acknowledge them."""
+
+    async def run(client: Client) -> None:
+        number = 0
+        async with jetstream_of(client).pull_consumer(stream_name, name).consume() as messages:
+            async for message in messages:
+                _print(message, raw=raw)
+                if ack:
+                    await message.ack()
+                number += 1
+                if number == count:
+                    return
+
+    current().run(run)
+
+
+@consumer_app.command("next")
+def next_messages(
+    stream_name: StreamName,
+    name: str,
+    count: Annotated[int, typer.Option("--count", min=1)] = 1,
+    ack: Annotated[bool, typer.Option("--ack/--no-ack")] = True,
+    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+) -> None:
+    """Take the next messages of a consumer, and acknowledge them."""
+    session = current()
+
+    async def run(client: Client) -> None:
+        for message in (
+            await jetstream_of(client).pull_consumer(stream_name, name).fetch(count, timeout=session.timeout)
+        ):
+            _print(message, raw=raw)
+            if ack:
+                await message.ack(confirm=session.timeout)
+
+    session.run(run)
+
+
+def _print(message: StreamMessage, *, raw: bool) -> None:
+    where = message.metadata
+    if not raw:
+        print(f"--- subject: {message.subject} / delivered: {where.delivered} / stream seq: {where.stream_seq}")
+        for key, value in message.headers.multi_items():
+            print(f"  {key}: {value}")
+    print(plain(message.data), flush=True)
+
+
+def _describe_consumer(info: ConsumerInfo) -> list[str]:
+    config = info.config
+    filters = config.filter_subjects or ([config.filter_subject] if config.filter_subject else ["everything"])
+    return [
+        f"Information for Consumer {info.stream_name} > {info.name} created {info.created[:19].replace('T', ' ')}",
+        "",
+        f"                  Name: {info.name}{'' if config.durable_name else ' (ephemeral)'}",
+        f"       Filter Subjects: {', '.join(filters)}",
+        f"        Deliver Policy: {config.deliver_policy}",
+        f"            Ack Policy: {config.ack_policy}",
+        f"              Ack Wait: {config.ack_wait / 1e9:g}s",
+        "",
+        f"        Last Delivered: stream {info.delivered.stream_seq:,}, consumer {info.delivered.consumer_seq:,}",
+        f"  Acknowledgment Floor: stream {info.ack_floor.stream_seq:,}, consumer {info.ack_floor.consumer_seq:,}",
+        f"      Outstanding Acks: {info.num_ack_pending}",
+        f"  Redelivered Messages: {info.num_redelivered}",
+        f"  Unprocessed Messages: {info.num_pending:,}",
+    ]
