@@ -414,3 +414,75 @@ async def _told(client: Client, events: list[Event], kind: type[Event]) -> None:
     async for event in client.events():
         if isinstance(event, kind) or any(isinstance(each, kind) for each in events):
             return
+
+
+# ── requests ──
+
+
+def test_a_request_that_may_be_repeated_is_asked_again_and_another_waits_on(serve: Serve) -> None:
+    async def main() -> None:
+        subject = f"test.{secrets.token_hex(4)}"
+        async with serve() as url, UnrulyProxy(url) as proxy, await headwater.connect(url) as service:
+            client = await headwater.connect(proxy.url, error_callback=quiet, **AT_ONCE)  # type: ignore[arg-type]
+            asked = await service.subscribe(f"{subject}.*")
+            await service.flush()
+            once = asyncio.create_task(client.request(f"{subject}.once", timeout=20))
+            again = asyncio.create_task(client.request(f"{subject}.again", b"?", headers={"K": "v"}, repeat=True))
+            first = [await asked.next(5) for _ in range(2)]
+            proxy.cut_all()
+            repeated = await asked.next(5)
+            assert (repeated.subject, repeated.data, repeated.headers["K"]) == (f"{subject}.again", b"?", "v")
+            assert repeated.reply == next(one.reply for one in first if one.subject == repeated.subject)
+            repeated.respond(b"to the second")
+            assert (await again).data == b"to the second"
+            assert not once.done()
+            next(one for one in first if one.subject == f"{subject}.once").respond(b"to the first")
+            assert (await once).data == b"to the first"
+            assert not asked.pending
+            await client.close()
+
+    finish(main(), 30)
+
+
+def test_a_request_that_was_asked_while_away_is_sent_once() -> None:
+    async def main() -> None:
+        async with ScriptedServer() as server:
+            client, peer = await connected(server, error_callback=quiet)
+            before = asyncio.create_task(client.request("q", b"1", repeat=True))
+            await peer.hear_line()
+            reply = (await peer.hear_line()).split()[2]
+            await peer.hear_line()
+            peer.cut()
+            await until(lambda: not client.is_connected)
+            meanwhile = asyncio.create_task(client.request("q", b"2", repeat=True))
+            await asyncio.sleep(0)
+            peer = await server.accept()
+            await peer.welcome()
+            assert (await peer.hear_line()).startswith(b"SUB ")
+            said = [await peer.hear_line() for _ in range(4)]
+            assert [said[1], said[3]] == [b"2", b"1"]
+            assert said[2].split()[2] == reply
+            for control, answer in ((said[0], b"b"), (said[2], b"a")):
+                peer.say(b"MSG %s 1 1\r\n%s\r\n" % (control.split()[2], answer))
+            assert [(await before).data, (await meanwhile).data] == [b"a", b"b"]
+            peer.hang_up()
+            await client.close()
+
+    finish(main())
+
+
+def test_requests_end_with_the_connection_at_once() -> None:
+    async def main() -> None:
+        async with ScriptedServer() as server:
+            client, peer = await connected(server, error_callback=quiet, reconnect_attempts=1)
+            asked = [asyncio.create_task(client.request("q", timeout=600, repeat=repeat)) for repeat in (False, True)]
+            for _ in range(5):
+                await peer.hear_line()
+            peer.cut()
+            (await server.accept()).cut()
+            for one in asked:
+                with pytest.raises(TransportError):
+                    await one
+            await client.close()
+
+    finish(main())

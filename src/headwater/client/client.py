@@ -132,9 +132,14 @@ class Client(Sender):
         *,
         headers: HeaderSource | Headers | None = None,
         timeout: float = 2.0,
+        repeat: bool = False,
     ) -> Coroutine[Any, Any, Message]:
-        """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds."""
-        return self._requests.ask(subject, data, headers, timeout)
+        """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds.
+
+        A request whose connection is lost waits on: its answer may still come. With `repeat` it is asked again on the new
+        connection, so that it need not wait out its time when question or answer were lost: for what may be served twice.
+        """
+        return self._requests.ask(subject, data, headers, timeout, repeat)
 
     def new_inbox(self) -> str:
         """A reply subject that nobody else uses."""

@@ -177,7 +177,8 @@ class JetStream:
     ) -> PubAck:
         """Publish and wait until the stream has the message on disk. `ttl` such as "5s", or "never".
 
-        Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message.
+        Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
+        `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
         """
         said = {
             NatsHeader.MSG_ID: msg_id,
@@ -193,7 +194,9 @@ class JetStream:
             for name, value in wanted.items():
                 headers[name] = value
         try:
-            message = await self._client.request(subject, data, headers=headers, timeout=self._timeout)
+            message = await self._client.request(
+                subject, data, headers=headers, timeout=self._timeout, repeat=msg_id is not None
+            )
         except NoResponders as error:
             raise NoResponders(
                 f"no stream captures {subject!r}", value=subject, hint="create the stream first"
@@ -321,7 +324,9 @@ class JetStream:
         """One API request, such as STREAM.INFO.<name>, and its answer as `kind`."""
         payload = b"" if body is None else msgspec.json.encode(body)
         try:
-            message = await self._client.request(f"{self._prefix}.{call}", payload, timeout=self._timeout)
+            message = await self._client.request(
+                f"{self._prefix}.{call}", payload, timeout=self._timeout, repeat=call.startswith(_READING)
+            )
         except NoResponders as error:
             raise EnvironmentProblem(
                 "the server has no JetStream for this account",
@@ -343,7 +348,7 @@ class JetStream:
         else:
             payload = msgspec.json.encode(body)
         try:
-            message = await self._client.request(subject, payload, timeout=self._timeout)
+            message = await self._client.request(subject, payload, timeout=self._timeout, repeat=True)
         except NoResponders as error:
             raise JetStreamError(503, 0, f"the stream {stream!r} allows no direct reads, or is not there") from error
         status = None if NatsHeader.SEQUENCE in message.headers else message.status
@@ -363,6 +368,17 @@ class JetStream:
 
 install(JetStream, {}, JETSTREAM_ADVICE)
 
+# API calls that change nothing, and may be asked again after a reconnect.
+_READING = (
+    "INFO",
+    "STREAM.INFO.",
+    "STREAM.NAMES",
+    "STREAM.LIST",
+    "STREAM.MSG.GET.",
+    "CONSUMER.INFO.",
+    "CONSUMER.NAMES.",
+    "CONSUMER.LIST.",
+)
 _DIRECT_HEADERS = frozenset(
     {NatsHeader.STREAM, NatsHeader.SUBJECT, NatsHeader.SEQUENCE, NatsHeader.TIME_STAMP, NatsHeader.NUM_PENDING}
 )

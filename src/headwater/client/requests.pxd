@@ -8,6 +8,8 @@ cdef class Asked:
     cdef public double deadline
     cdef public double timeout
     cdef public object answer
+    cdef public tuple again
+    cdef public bint waits_for_link
 
 cdef class Requests:
     cdef public ConnectionOps connection

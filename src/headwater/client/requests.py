@@ -6,6 +6,10 @@
 
 An answer finds its request by the last token. "No responders" (status 503) is an answer, at once. All requests share one
 timer, set to the earliest deadline: a timer of its own would cost a request as much as all the rest of it.
+
+When the connection is lost, a request waits on, as async-nats's does: the inbox stands again after the reconnect, and a
+service that has the question still answers it. Whether it ever got the question nobody can tell, so it is asked again only
+where the program says that this does no harm (`repeat`).
 """
 
 import asyncio
@@ -21,6 +25,7 @@ else:
     from headwater.client.connection_ops import ConnectionOps
     from headwater.model.message import Message
 
+from headwater.client.events import Reconnected
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import NO_RESPONDERS
@@ -45,6 +50,8 @@ class Asked:
         self.deadline = deadline
         self.timeout = timeout
         self.answer = answer
+        self.again: tuple[Any, Any] | None = None  # data and headers, of one that may be repeated
+        self.waits_for_link = False  # it was asked while away, and goes out with the first bytes on the next link
 
 
 class Requests:
@@ -64,11 +71,14 @@ class Requests:
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = 0.0
 
-    async def ask(self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float) -> Any:
+    async def ask(
+        self, subject: str, data: "BytesLike", headers: HeaderSource | Headers | None, timeout: float, repeat: bool
+    ) -> Any:
         """Publish, and wait for the first answer.
 
         Raises NoResponders, RequestTimeout after `timeout` seconds, and what a publish raises; ConnectionClosed, or the
-        reason, when the connection ends for good. While it is only away, the request waits on.
+        reason, when the connection ends for good. While it is only away, the request waits on; with `repeat` it is asked
+        again once there is a new connection.
         """
         answer: Any = self.create_future()
         deadline: cython.double = self.now() + timeout
@@ -77,12 +87,16 @@ class Requests:
             self.begin()
         self.last += 1
         token: str = str(self.last)
-        self.waiting[token] = Asked(subject, deadline, timeout, answer)
+        asked: Asked = Asked(subject, deadline, timeout, answer)
+        self.waiting[token] = asked
         if self.timer is None or deadline < self.timer_at:
             self.set_timer(deadline)
         try:
             # Not awaited: who waits for the answer waits for the bytes to be written, too.
             self.connection.send(subject, data, self.inbox_dot + token, headers)
+            if repeat:
+                asked.again = (data, headers)
+                asked.waits_for_link = self.connection.link is None
             message = await answer
         finally:
             self.waiting.pop(token, None)
@@ -100,12 +114,28 @@ class Requests:
         connection: Any = self.connection
         self.subscription = connection.subscribe(f"{self.inbox}.*", direct=self.answered)
         connection.closed.add_done_callback(self.fail_all)
+        connection.events.listen(self.happened)
 
     def answered(self, message: Message) -> None:
         """For the connection: a message came to the inbox."""
         asked: Asked | None = self.waiting.get(message.subject[self.inbox_size :])
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(message)
+
+    def happened(self, event: object) -> None:
+        """For the connection: after a reconnect, ask again what may be asked twice."""
+        asked: Asked
+        if not isinstance(event, Reconnected):
+            return
+        for token, asked in list(self.waiting.items()):
+            if asked.again is None or asked.answer.done():
+                continue
+            if not asked.waits_for_link:
+                try:
+                    self.connection.send(asked.subject, asked.again[0], self.inbox_dot + token, asked.again[1])
+                except HeadwaterError as error:  # the new server takes less than the old one did
+                    asked.answer.set_exception(error)
+            asked.waits_for_link = False
 
     def set_timer(self, deadline: cython.double) -> None:
         """Look at the deadlines when the first of them passes."""
