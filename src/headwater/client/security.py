@@ -52,7 +52,7 @@ async def dial_server(address: ServerAddress, conversation: Conversation, option
 
 def _frames(address: ServerAddress) -> Layer:
     try:
-        from headwater.client.websocket import WebSocketClientLayer
+        from headwater.net.websocket_client import WebSocketClientLayer
     except ImportError as error:
         raise EnvironmentProblem("ws:// needs wsproto", hint="pip install 'headwater[websocket]'") from error
     return WebSocketClientLayer(address.where, address.path)
