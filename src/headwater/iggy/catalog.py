@@ -162,9 +162,12 @@ def checked_name(name: str, what: str, seed: bool = False) -> str:
     return re.sub(r"\s", ".", name.lower())
 
 
-def free_id(entries: Iterable[Any], wanted: int, what: str, first: int) -> int:
-    """`wanted`, or the lowest free id when that is 0. Raises IggyError when it is taken."""
+def free_id(entries: Iterable[Any], wanted: int, what: str, first: int, *, given: bool = False) -> int:
+    """`wanted`, or the lowest free id when that is 0. Raises IggyError when it is taken; where ids are `given` by the
+    caller, as in the seed, also for 0."""
     taken = {entry.id for entry in entries}
+    if given and not wanted:
+        raise refusal(f"invalid_{what}_id", "ids begin at 1", wanted)
     if wanted and wanted in taken:
         raise refusal(f"{what}_id_already_exists", f"there is a {what} {wanted}", wanted)
     if wanted:

@@ -123,6 +123,7 @@ SEED_NUMBERS: Final = {
     "invalid_offset": 4100,
     "consumer_group_id_not_found": 5000,
     "consumer_group_name_already_exists": 5001,  # the seed's groups have numbers only: the id exists
+    "invalid_consumer_group_id": 5002,
     "consumer_group_member_not_found": 5003,
 }  # crate 0.0.30
 

@@ -40,7 +40,9 @@ async def create_group(service: "Service", client: "Client", command: c.CreateGr
         topic = service.topic(command.stream, command.topic)[1]
         name = rules.checked_name(command.name or f"group {command.id}", "consumer_group")
         rules.check_free_name(topic.entry.groups, name, "consumer_group")
-        number = rules.free_id(topic.entry.groups, command.id, "consumer_group", client.era.first_id)
+        number = rules.free_id(
+            topic.entry.groups, command.id, "consumer_group", client.era.first_id, given=client.era is Era.S
+        )
         entry = GroupEntry(number, name)
         topic.entry.groups.append(entry)
     return group_view(topic, entry, client.era.first_id, details=True)

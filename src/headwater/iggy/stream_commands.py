@@ -99,7 +99,7 @@ async def create_stream(service: "Service", client: "Client", command: c.CreateS
     read_options(command.options, 2)
     async with service.change() as catalog:
         rules.check_free_name(catalog.streams, name, "stream")
-        number = rules.free_id(catalog.streams, command.id, "stream", client.era.first_id)
+        number = rules.free_id(catalog.streams, command.id, "stream", client.era.first_id, given=client.era is Era.S)
         stream = StreamEntry(number, name, service.clock_us(), [], command.options)
         catalog.streams.append(stream)
     return stream_view(service, stream, client.era)
@@ -161,7 +161,7 @@ async def create_topic(service: "Service", client: "Client", command: c.CreateTo
         async with service.change() as catalog:
             stream = catalog.stream(command.stream)
             rules.check_free_name(stream.topics, name, "topic")
-            number = rules.free_id(stream.topics, command.id, "topic", client.era.first_id)
+            number = rules.free_id(stream.topics, command.id, "topic", client.era.first_id, given=client.era is Era.S)
             entry = TopicEntry(number, catalog.new_uid(), name, service.clock_us(), [], options=command.options)
             _choose(entry, chosen)
             partitions = await service.open_partitions(entry, command.partitions)
