@@ -20,7 +20,7 @@ def client_info(session: "Session", *, account: str = "", server: str = "") -> D
         "host": host,
         "id": session.client_id,
         "acc": account or session.identity.account,
-        "user": session.identity.user or session.asked_user,
+        "user": session.asked_user or session.identity.user,
         "name": session.name,
         "lang": session.lang,
         "ver": session.version,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.field_names import names
 from support.monitored import ask, monitored, monitored_nats_server, work
 
 from headwater.broker.monitoring import connz, interest, jsz, varz
@@ -38,21 +39,6 @@ PAGES = {
     "/jsz": jsz.OMITTED,
     "/jsz?accounts=1&streams=1&consumers=1&config=1": jsz.OMITTED,
 }
-
-
-def names(document: Any, path: str = "") -> set[str]:
-    """All field names of a document, by path; of a list those of any element."""
-    if isinstance(document, list):
-        return set().union(*(names(element, path) for element in document))
-    if not isinstance(document, dict):
-        return set()
-    if path in ("http_req_stats", "feature_flags") or path.endswith("metadata"):
-        return set()  # their names are values
-    found: set[str] = set()
-    for name, value in document.items():
-        inner = f"{path}.{name}" if path else name
-        found |= {inner} | names(value, inner)
-    return found
 
 
 def theirs(directory: Path) -> dict[str, Any]:

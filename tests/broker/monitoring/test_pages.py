@@ -11,6 +11,8 @@ from support.raw_wire import RawLink
 
 from headwater.broker.options import AuthorizationOptions, UserOptions
 
+OWN = 6  # subscriptions of the broker itself: one of $G and five of $SYS, for requests to the system account
+
 
 def with_clients(check: Callable[[Monitored, list[RawLink]], Awaitable[None]]) -> None:
     """Run `check` with three clients: one that publishes, one that receives, one that only subscribes."""
@@ -139,7 +141,7 @@ def test_varz_counts_the_whole_server() -> None:
     async def check(server: Monitored, links: list[RawLink]) -> None:
         page = (await server.ask("/varz")).document
         assert (page["in_msgs"], page["out_msgs"], page["in_bytes"], page["out_bytes"]) == (3, 3, 15, 15)
-        assert (page["connections"], page["subscriptions"], page["slow_consumers"]) == (3, 3, 0)
+        assert (page["connections"], page["subscriptions"], page["slow_consumers"]) == (3, 3 + OWN, 0)
         assert page["port"] == server.broker.port
         assert page["http_port"] == server.monitoring.port
         assert page["config_digest"] == "sha256:x"
@@ -152,7 +154,7 @@ def test_varz_counts_the_whole_server() -> None:
 def test_subsz_lists_and_tests_subjects() -> None:
     async def check(server: Monitored, links: list[RawLink]) -> None:
         page = (await server.ask("/subsz")).document
-        assert page["num_subscriptions"] == 3
+        assert page["num_subscriptions"] == 3 + OWN
         assert "subscriptions_list" not in page
         page = (await server.ask("/subsz?subs=1&limit=2")).document
         assert (page["total"], [one["subject"] for one in page["subscriptions_list"]]) == (3, ["a.*", "b"])
@@ -167,7 +169,7 @@ def test_accounts_and_their_statistics() -> None:
     async def check(server: Monitored, links: list[RawLink]) -> None:
         assert (await server.ask("/accountz")).document["accounts"] == ["$G", "$SYS"]
         detail = (await server.ask("/accountz?acc=$G")).document["account_detail"]
-        assert (detail["client_connections"], detail["subscriptions"], detail["jetstream_enabled"]) == (3, 3, False)
+        assert (detail["client_connections"], detail["subscriptions"], detail["jetstream_enabled"]) == (3, 4, False)
         statistics = (await server.ask("/accstatz")).document["account_statz"]
         assert [(one["acc"], one["conns"], one["received"]["msgs"]) for one in statistics] == [("$G", 3, 3)]
         assert len((await server.ask("/accstatz?unused=1")).document["account_statz"]) == 2

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headwater.broker.jetstream.timestamps import format_duration, format_time
-from headwater.broker.monitoring.http import Parameters
 from headwater.broker.monitoring.ledger import Document, Entry
-from headwater.broker.monitoring.parameters import number, page, switch
+from headwater.broker.monitoring.parameters import Parameters, number, page, switch
 from headwater.broker.monitoring.view import View, uptime
 from headwater.broker.options import GLOBAL_ACCOUNT
 from headwater.errors import ConfigError
@@ -138,7 +137,7 @@ def describe(session: "Session", entry: Entry, now: int) -> Document:
     }
     if session.round_trip:
         document["rtt"] = format_duration(int(session.round_trip * 1e9) // 1000 * 1000)
-    for name, value in (("name", session.name), ("lang", entry.lang), ("version", entry.version)):
+    for name, value in (("name", session.name), ("lang", session.lang), ("version", session.version)):
         if value:
             document[name] = value
     return document | _encryption(session)

@@ -17,6 +17,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
+from headwater.broker.monitoring.parameters import Parameters
+
 if TYPE_CHECKING:
     from headwater.net.link import Link
 
@@ -38,7 +40,6 @@ class Response:
     content_type: str = JSON
 
 
-Parameters = dict[str, str]
 Respond = Callable[[str, Parameters], Response | Awaitable[Response]]
 
 

@@ -7,9 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.timestamps import format_time
-from headwater.broker.monitoring.http import Parameters
 from headwater.broker.monitoring.ledger import Document, Totals
-from headwater.broker.monitoring.parameters import page, switch
+from headwater.broker.monitoring.parameters import Parameters, page, switch
 from headwater.broker.monitoring.view import View
 from headwater.errors import ConfigError
 from headwater.model.subject import is_literal, is_valid_subject, matches
@@ -81,7 +80,7 @@ def accountz(view: View, parameters: Parameters) -> Document:
     document: Document = {
         "server_id": view.broker.server_id,
         "now": format_time(time.time_ns()),
-        "system_account": view.broker.options.system_account,
+        "system_account": view.broker.system_account,
     }
     name = parameters.get("acc", "")
     if not name:
@@ -90,11 +89,12 @@ def accountz(view: View, parameters: Parameters) -> Document:
     account = next((one for one in accounts if one.name == name), None)
     if account is None:
         raise ConfigError(f'Account "{name}" does not exist')
-    document["account_detail"] = _account(view, account)
+    document["account_detail"] = account_detail(view, account)
     return document
 
 
-def _account(view: View, account: "Account") -> Document:
+def account_detail(view: View, account: "Account") -> Document:
+    """One account."""
     return {
         "account_name": account.name,
         "update_time": format_time(view.started),
@@ -112,7 +112,9 @@ def _account(view: View, account: "Account") -> Document:
 def accstatz(view: View, parameters: Parameters) -> Document:
     """/accstatz: what the clients of each account do; those without clients only with `unused`."""
     unused = switch(parameters, "unused")
-    statistics = [_statistics(view, account) for account in view.broker.accounts or () if unused or account.connections]
+    statistics = [
+        statistics_of(view, account) for account in view.broker.accounts or () if unused or account.connections
+    ]
     return {
         "server_id": view.broker.server_id,
         "now": format_time(time.time_ns()),
@@ -120,7 +122,8 @@ def accstatz(view: View, parameters: Parameters) -> Document:
     }
 
 
-def _statistics(view: View, account: "Account") -> Document:
+def statistics_of(view: View, account: "Account") -> Document:
+    """What the clients of an account do."""
     totals = Totals()
     for session in view.sessions():
         if session.identity.account == account.name:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.broker.jetstream.timestamps import format_time
-from headwater.broker.monitoring.http import Parameters
 from headwater.broker.monitoring.ledger import Document
-from headwater.broker.monitoring.parameters import page, switch
+from headwater.broker.monitoring.parameters import Parameters, page, switch
 from headwater.broker.monitoring.varz import jetstream_config, jetstream_stats
 from headwater.broker.monitoring.view import View
 from headwater.broker.options import GLOBAL_ACCOUNT
+from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
     from headwater.broker.jetstream.service import JetStream
@@ -59,6 +59,14 @@ def jsz(view: View, parameters: Parameters) -> Document:
             _account(view, name, services[name], parameters) for name in names[offset : offset + limit]
         ]
     return document
+
+
+def account_jsz(view: View, name: str) -> Document:
+    """What one account stores, without its streams."""
+    service = view.broker.jetstreams.get(name)
+    if service is None:
+        raise ConfigError(f'account "{name}" not jetstream enabled')
+    return _account(view, name, service, {})
 
 
 def _account(view: View, name: str, service: "JetStream", parameters: Parameters) -> Document:

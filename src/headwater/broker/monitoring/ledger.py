@@ -25,8 +25,6 @@ class Entry:
 
     started: int
     last_activity: int
-    lang: str = ""
-    version: str = ""
     seen: tuple[int, int] = (0, 0)  # its reads and deliveries when it was last looked at
 
 
@@ -63,8 +61,8 @@ class Ledger:
         """The client's page; a new one for who came before monitoring began."""
         found = self._entries.get(session.client_id)
         if found is None:
-            now = time.time_ns()
-            found = self._entries[session.client_id] = Entry(now, now)
+            since = session.since or time.time_ns()
+            found = self._entries[session.client_id] = Entry(since, since)
         return found
 
     def totals(self, sessions: "Iterable[Session]") -> Totals:
@@ -90,8 +88,7 @@ class Ledger:
         self.entry(session)
 
     def introduced(self, session: "Session", options: "ConnectOptions") -> None:
-        entry = self.entry(session)
-        entry.lang, entry.version = options.lang, options.version
+        self.entry(session)
 
     def admitted(self, session: "Session") -> None:
         self.entry(session)

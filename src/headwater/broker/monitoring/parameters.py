@@ -1,7 +1,9 @@
 """Query parameters, read as nats-server reads them, with its words for what is wrong."""
 
-from headwater.broker.monitoring.http import Parameters
 from headwater.errors import ConfigError
+
+Parameters = dict[str, str]
+"""Of a query, by name."""
 
 LARGEST = (1 << 63) - 1
 

@@ -4,9 +4,8 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.timestamps import format_duration, format_time
-from headwater.broker.monitoring.http import Parameters
 from headwater.broker.monitoring.ledger import Document
-from headwater.broker.monitoring.parameters import switch
+from headwater.broker.monitoring.parameters import Parameters, switch
 from headwater.broker.monitoring.view import View
 
 if TYPE_CHECKING:

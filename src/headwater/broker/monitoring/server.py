@@ -9,19 +9,13 @@ tokens are in no page.
 """
 
 import asyncio
-from collections.abc import Callable
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from headwater.broker.monitoring.connz import connz, describe_departed
-from headwater.broker.monitoring.interest import accountz, accstatz, gatewayz, leafz, subsz
-from headwater.broker.monitoring.jsz import healthz, jsz
-from headwater.broker.monitoring.ledger import Ledger
-from headwater.broker.monitoring.routez import routez
-from headwater.broker.monitoring.varz import varz
+from headwater.broker.monitoring.pages import PAGES
 from headwater.broker.monitoring.view import View
 from headwater.errors import ConfigError, EnvironmentProblem
 from headwater.net.link import Link
@@ -30,26 +24,10 @@ from headwater.net.tcp import listen
 if TYPE_CHECKING:
     from headwater.broker.broker import Broker
     from headwater.broker.config.draft import MonitoringOptions
-    from headwater.broker.monitoring.http import Parameters, Response
+    from headwater.broker.monitoring.http import Response
+    from headwater.broker.monitoring.parameters import Parameters
 
 LOOK_SECONDS = 1.0  # between two looks at who has been active
-
-Page = Callable[[View, "Parameters"], "tuple[int, object]"]
-
-PAGES: dict[str, tuple[str, Page]] = {
-    "/varz": ("General", lambda view, asked: (200, varz(view))),
-    "/jsz": ("JetStream", lambda view, asked: (200, jsz(view, asked))),
-    "/connz": ("Connections", lambda view, asked: (200, connz(view, asked))),
-    "/accountz": ("Accounts", lambda view, asked: (200, accountz(view, asked))),
-    "/accstatz": ("Account Stats", lambda view, asked: (200, accstatz(view, asked))),
-    "/subsz": ("Subscriptions", lambda view, asked: (200, subsz(view, asked))),
-    "/subscriptionsz": ("", lambda view, asked: (200, subsz(view, asked))),
-    "/routez": ("Routes", lambda view, asked: (200, routez(view, asked))),
-    "/leafz": ("LeafNodes", lambda view, asked: (200, leafz(view))),
-    "/gatewayz": ("Gateways", lambda view, asked: (200, gatewayz(view))),
-    "/healthz": ("Health Probe", lambda view, asked: healthz(view, asked)),
-}
-"""By path: its name in the list ("": not there), and what makes it."""
 
 
 class Monitoring:
@@ -64,7 +42,7 @@ class Monitoring:
         self.scheme = "https" if options.tls else "http"
         self._broker = broker
         self._options = options
-        self._view = View(broker, Ledger(describe_departed), options, options.port, digest)
+        self._view = View(broker, broker.observe().ledger, options, options.port, digest)
         self._base = "" if options.base_path == "/" else options.base_path
         self._tasks: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
@@ -86,7 +64,7 @@ class Monitoring:
         self._server = await listen(self.host, self.port, lambda: session(self._respond, self._tasks), self._make_link)
         self.port = self._view.port = self._server.sockets[0].getsockname()[1]
         if self._broker.sessions is not None:
-            self._broker.sessions.observers.append(self._view.ledger)
+            self._broker.view = self._view
         self._look()
         return self
 

@@ -59,7 +59,7 @@ def _identity(view: View, options: BrokerOptions) -> Document:
         "http_port": 0 if monitoring.tls else view.port,
         "http_base_path": path,
         "https_port": view.port if monitoring.tls else 0,
-        "system_account": options.system_account,
+        "system_account": view.broker.system_account,
     }
     sessions = view.broker.sessions
     if sessions is not None and (options.operator or options.authorization.required or options.accounts):

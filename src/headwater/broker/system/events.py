@@ -1,0 +1,111 @@
+"""Events of the system account: who came and went, and now and then how the server is.
+
+    $SYS.ACCOUNT.<account>.CONNECT      $SYS.ACCOUNT.<account>.DISCONNECT      $SYS.SERVER.<id>.CLIENT.AUTH.ERR
+    $SYS.ACCOUNT.<account>.SERVER.CONNS, $SYS.SERVER.ACCOUNT.<account>.CONNS   how many clients an account has
+    $SYS.SERVER.<id>.STATSZ             every STATSZ_SECONDS
+    $SYS.SERVER.<id>.LAMEDUCK           $SYS.SERVER.<id>.SHUTDOWN
+
+Nothing is made of an event that nobody listens to. What a client said wrong (a password) is in none.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headwater.broker.client_info import client_info
+from headwater.broker.jetstream.timestamps import format_time
+from headwater.broker.monitoring.connz import REASONS
+from headwater.broker.system.documents import Document, Speaker, encode
+
+if TYPE_CHECKING:
+    from headwater.broker.accounts import Account
+    from headwater.broker.router import Router
+    from headwater.broker.session import Session
+    from headwater.wire.handshake import ConnectOptions
+
+STATSZ_SECONDS = 10.0
+
+
+class Events:
+    """Observes the sessions of a broker, and tells `router`, that of the system account."""
+
+    def __init__(self, speaker: Speaker, router: "Router") -> None:
+        self._speaker = speaker
+        self._router = router
+        self._entered: set[int] = set()
+        self._id = speaker.view.broker.server_id
+        self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
+
+    def stop(self) -> None:
+        """Say that the server ends, and no more."""
+        self._timer.cancel()
+        self._say(f"$SYS.SERVER.{self._id}.SHUTDOWN", self._speaker.server)
+
+    def lame_duck(self) -> None:
+        """The server begins to send its clients away."""
+        self._say(f"$SYS.SERVER.{self._id}.LAMEDUCK", self._speaker.server)
+
+    def _say(self, subject: str, make: Callable[[], Document]) -> None:
+        name = subject.encode("utf-8", "surrogateescape")
+        if self._router.has_interest(name):
+            self._router.publish(name, b"", b"", encode(make()))
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
+        self._say(
+            f"$SYS.SERVER.{self._id}.STATSZ",
+            lambda: {"server": self._speaker.server(), "statsz": self._speaker.statistics()},
+        )
+
+    # ── the sessions' observer ──
+
+    def arrived(self, session: "Session") -> None:
+        pass
+
+    def introduced(self, session: "Session", options: "ConnectOptions") -> None:
+        pass
+
+    def admitted(self, session: "Session") -> None:
+        account = session.account
+        if account is None:
+            return
+        self._entered.add(session.client_id)
+        self._count(account, account.connections)
+        self._say(
+            f"$SYS.ACCOUNT.{account.name}.CONNECT",
+            lambda: {**self._speaker.event("client_connect"), "client": self._client(session)},
+        )
+
+    def left(self, session: "Session") -> None:
+        entered = session.client_id in self._entered
+        self._entered.discard(session.client_id)
+        if entered and session.account is not None:
+            self._count(session.account, session.account.connections - 1)
+        elif not session.asked_user and not session.end_reason:
+            return  # it never said who it is
+        else:
+            self._say(f"$SYS.SERVER.{self._id}.CLIENT.AUTH.ERR", lambda: self._departure(session))
+        self._say(f"$SYS.ACCOUNT.{session.identity.account}.DISCONNECT", lambda: self._departure(session))
+
+    def _departure(self, session: "Session") -> Document:
+        now = format_time(self._speaker.clock_ns())
+        return {
+            **self._speaker.event("client_disconnect"),
+            "client": {**self._client(session), "stop": now},
+            "sent": {"msgs": session.outlet.out_messages, "bytes": session.outlet.out_bytes},
+            "received": {"msgs": session.in_messages, "bytes": session.in_bytes},
+            "reason": REASONS.get(session.end_reason, session.end_reason),
+        }
+
+    def _client(self, session: "Session") -> Document:
+        return {**client_info(session), "name_tag": session.identity.account}
+
+    def _count(self, account: "Account", connections: int) -> None:
+        for subject in (f"$SYS.SERVER.ACCOUNT.{account.name}.CONNS", f"$SYS.ACCOUNT.{account.name}.SERVER.CONNS"):
+            self._say(
+                subject,
+                lambda: {
+                    **self._speaker.event("account_connections"),
+                    **self._speaker.account_statistics(account, connections),
+                },
+            )
