@@ -140,8 +140,6 @@ class Broker:
         except BaseException:
             await self.stop()
             raise
-        self.accounts = accounts
-        self.sessions = sessions
 
     async def stop(self) -> None:
         """End all connections and write what is staged. Safe to call again."""
