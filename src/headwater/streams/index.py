@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """Where in a segment to start looking, for an offset or for a time: one entry per `SPACING` bytes of batches.
 
 Sparse, so that ten million one-record batches cost megabytes and not hundreds of them; in memory, built while the
@@ -10,6 +11,12 @@ it: if that is too early, so is all that it stands for.
 
 from array import array
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Numbers = array[int]
+else:
+    Numbers = array  # which takes no parameter before Python 3.12
 
 SPACING = 4096  # bytes; a look-up reads at most this much (or one batch) too much, and 1 GiB costs 6 MiB of index
 BEFORE_ALL = -(1 << 63)
@@ -17,8 +24,6 @@ BEFORE_ALL = -(1 << 63)
 
 class SparseIndex:
     """Batch base offsets, their file positions, and the latest time stamp before each. Positions start at `start`."""
-
-    __slots__ = ("_next", "_start", "latest", "offsets", "positions", "times")
 
     def __init__(self, start: int) -> None:
         self.offsets = array("Q")
@@ -29,11 +34,9 @@ class SparseIndex:
         self._next = start
 
     @classmethod
-    def restored(
-        cls, start: int, offsets: "array[int]", positions: "array[int]", times: "array[int]", latest: int
-    ) -> "SparseIndex":
+    def restored(cls, start: int, offsets: Numbers, positions: Numbers, times: Numbers, latest: int) -> "SparseIndex":
         """An index that was stored; the arrays become its own."""
-        index = cls(start)
+        index: SparseIndex = cls(start)
         index.offsets, index.positions, index.times, index.latest = offsets, positions, times, latest
         if positions:
             index._next = positions[-1] + SPACING

@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """The durable log of one partition: append in batches, read by offset, survive anything that a disk survives.
 
 Appending has two phases, so that one fdatasync serves everybody who waits (group commit):

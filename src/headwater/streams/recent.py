@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """The newest published batches in memory, so that readers at the end of the log do not read the disk.
 
 Bounded by bytes (bodies plus what the objects cost); the newest batch always stays, whatever its size. The batches are
@@ -14,8 +15,6 @@ OBJECT_COST = 400  # bytes per batch for header tuple, numbers and list slots: w
 
 class RecentBatches:
     """Batches in offset order; `size` is the what they cost in bytes."""
-
-    __slots__ = ("_bases", "_batches", "_limit", "size")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

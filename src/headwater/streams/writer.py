@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """The writing half of the log: one worker thread at a time, one staged batch after the other.
 
 `LogWriter.write` appends a staged batch to the active segment: the mark into the head page, the encoded batches to the
@@ -13,8 +14,10 @@ from then on every write raises it again without touching the disk. A failed fsy
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
+
+import cython
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
@@ -49,7 +52,6 @@ class PlacedBatch(NamedTuple):
     body: bytes
 
 
-@dataclass(slots=True, eq=False)
 class StagedBatch:
     """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`, and the
     deletions that were asked for meanwhile (perhaps only those).
@@ -57,11 +59,18 @@ class StagedBatch:
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """
 
-    builders: list[BatchBuilder | ReadyBatch]
-    base_offset: int
-    end_offset: int
-    deletions: list[Range] = field(default_factory=list)
-    placed: list[PlacedBatch] = field(default_factory=list)
+    def __init__(
+        self,
+        builders: list[BatchBuilder | ReadyBatch],
+        base_offset: cython.longlong,
+        end_offset: cython.longlong,
+        deletions: list[Range],
+    ) -> None:
+        self.builders = builders
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.deletions = deletions
+        self.placed: list[PlacedBatch] = []
 
     @property
     def record_count(self) -> int:
@@ -70,7 +79,7 @@ class StagedBatch:
     @property
     def size(self) -> int:
         """Bytes of records and tombstones, about."""
-        return sum(builder.size for builder in self.builders) + 16 * len(self.deletions)
+        return sum([builder.size for builder in self.builders]) + 16 * len(self.deletions)
 
     @property
     def last_timestamp_ns(self) -> int:

@@ -22,5 +22,5 @@ cdef class Committer:
     cdef object _delayed
     cdef object _erase
     cdef bint _upkeep_wanted
-    cdef double _mean
+    cdef double _pace
     cpdef int add(self, Item item) except? -1

@@ -9,8 +9,8 @@
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
 
 A small batch is written in the loop itself while the disk is quick: handing it to a thread and hearing back costs more
-than an fdatasync of 60 us. As soon as one took long, writes go to the thread until they are quick again; so a slow disk
-holds up the broker's other clients once, not always.
+than an fdatasync of 60 us. As soon as one took long, or many in a row were not quick, writes go to the thread until they are
+quick again; so a slow disk holds up the broker's other clients once, not always.
 
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
 With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
@@ -43,8 +43,10 @@ logger = logging.getLogger(__name__)
 
 DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
 INLINE_BYTES = 256 << 10  # a larger batch gains from being written while the next one fills
-QUICK = 0.001  # seconds; the running mean of a write's time up to which the loop waits for it
+QUICK = 0.001  # seconds; what the quicker writes of late may take for the loop to wait for them
 SLOW = 0.01  # seconds; one write that took longer sends the next ones to the thread
+FORGIVING = 1.2  # by so much a slower write raises the pace: 13 in a row of 1 ms and more after one of 0.1 ms
+QUICKEST = 0.00002  # seconds; no disk is quicker
 MAX_STAGED_BYTES: int = (
     128 << 20
 )  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
@@ -80,7 +82,8 @@ class Committer:
         self._delayed: asyncio.TimerHandle | None = None
         self._erase: deque[int] = deque()
         self._upkeep_wanted = False
-        self._mean = 0.0  # of the time that writes of small batches took lately
+        self._pace = 0.0  # what the quicker writes of small batches took lately: the others waited for a core, as a
+        # writing thread would
 
     @property
     def busy(self) -> bool:
@@ -151,7 +154,7 @@ class Committer:
             self._finish(None, None)
             return
         small = batch.size <= INLINE_BYTES
-        if self._writers is None or (small and self._mean <= QUICK):
+        if self._writers is None or (small and self._pace <= QUICK):
             self._write_here(batch, small)
             return
         self._writers.submit(
@@ -179,7 +182,8 @@ class Committer:
 
     def _note_time(self, seconds: float, small: bool) -> None:
         if small:
-            self._mean = seconds if seconds > SLOW else 0.9 * self._mean + 0.1 * seconds
+            slower = FORGIVING * max(self._pace, QUICKEST)
+            self._pace = seconds if seconds > SLOW else min(seconds, slower)
 
     def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
         items, self.writing = self.writing, []

@@ -377,7 +377,11 @@ class Stream:
             first, stored = self.subjects.add_all(items)
         else:
             first, stored = contents.added_all(items)
-        send_acks(router, items, self._ack_head)
+        router.begin_read()
+        try:
+            send_acks(router, items, self._ack_head)
+        finally:
+            router.end_read()  # written now, without another turn of the loop
         special = [] if self._capture.is_plain else [item for item in items if item.particulars is not None]
         if self.config.discard == "new":
             self._in_flight = max(0, self._in_flight - stored)

@@ -1,0 +1,27 @@
+cimport cython
+
+@cython.final
+cdef class StagedBatch:
+    cdef readonly list builders
+    cdef readonly long long base_offset
+    cdef readonly long long end_offset
+    cdef readonly list deletions
+    cdef readonly list placed
+
+@cython.final
+cdef class LogWriter:
+    cdef object _files
+    cdef str _directory
+    cdef object _options
+    cdef object _state
+    cdef object _active
+    cdef object _file
+    cdef long long _position
+    cdef long long _allocated
+    cdef long long _written_end
+    cdef long long _durable_end
+    cdef long long _next_offset
+    cdef long long _turn
+    cdef bint _unsynced
+    cdef long long _synced_at_ns
+    cdef readonly object failure
