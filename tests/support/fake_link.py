@@ -1,5 +1,7 @@
 """A link without a socket: what the router and a session need of one, with the knobs that a test turns."""
 
+import asyncio
+
 from headwater.broker.sublist import Outlet
 from headwater.wire.memory import OutputBuffer
 
@@ -18,6 +20,8 @@ class FakeLink:
         self.reading = True
         self.read_again = 0
         self.layer = None
+        self.closing = False
+        self._draining: asyncio.Future[None] | None = None
 
     @property
     def pending(self) -> int:
@@ -45,6 +49,20 @@ class FakeLink:
 
     def read_on(self) -> None:
         self.read_again += 1
+
+    def draining(self) -> asyncio.Future[None]:
+        self._draining = self._draining or asyncio.get_running_loop().create_future()
+        return self._draining
+
+    def drained(self) -> None:
+        """Little waits for the peer now."""
+        assert self._draining is not None
+        self._draining.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        """The connection is lost."""
+        assert self._draining is not None
+        self._draining.set_exception(error)
 
     def said(self) -> bytes:
         """What was flushed since the last call."""

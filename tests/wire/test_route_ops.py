@@ -147,6 +147,54 @@ def test_every_form_is_read_whole_and_byte_by_byte(line: bytes, call: Call) -> N
     assert calls_for([line[at : at + 1] for at in range(len(line))]) == [call]
 
 
+@pytest.mark.parametrize(
+    ("line", "dialect"),
+    [
+        (b"RMSG $G foo bar 5\r\n", route_ops.V2),
+        (b"RMSG $G foo | a b 5\r\n", route_ops.V2),
+        (b"rmsg $G  foo 5\n", route_ops.V2),
+        (b"MSG foo QRSID:1:1 bar 5\r\n", route_ops.V1),
+    ],
+)
+def test_messages_with_the_same_line_are_the_same_one_by_one_and_together(line: bytes, dialect: int) -> None:
+    ops = [line + b"%05d\r\n" % number for number in range(20)]
+    calls = calls_for([b"".join(ops)], dialect)
+    assert calls == calls_for(ops, dialect)
+    assert [call[-1] for call in calls] == [b"%05d" % number for number in range(20)]
+    torn = b"".join(ops[:3]) + line + b"123456\r\n"
+    assert calls_for([torn], dialect) == [*calls[:3], ("violation", route_ops.UNKNOWN_OPERATION)]
+
+
+class Counting(Recorder):
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[int] = []
+
+    def on_message_run(self, buffer: bytearray, message: RouteMessage, stride: int, count: int) -> int:
+        self.runs.append(count)
+        return super().on_message_run(buffer, message, stride, count)
+
+
+def test_run_is_handed_over_at_once_and_may_be_stopped_and_suspended_in_between() -> None:
+    counting = Counting()
+    data = bytearray(b"RMSG $G foo 1\r\nx\r\n" * 9 + b"RMSG $G bar 1\r\nx\r\n" * 2)
+    assert RouteOpParser(counting).parse(data, 0, len(data)) == len(data)
+    assert counting.runs == [9, 2]
+
+    class Suspending(Recorder):
+        def on_connect(self, json: bytes) -> int:
+            super().on_connect(json)
+            return route_ops.SUSPEND
+
+    waiting = Suspending()
+    parser = RouteOpParser(waiting)
+    data = bytearray(b"CONNECT {}\r\nPING\r\n")
+    assert parser.parse(data, 0, len(data)) == len(b"CONNECT {}\r\n")
+    parser.stopped = parser.suspended = False
+    assert parser.parse(data, len(b"CONNECT {}\r\n"), len(data)) == len(data)
+    assert waiting.calls == [("connect", b"{}"), ("ping",)]
+
+
 def test_account_of_a_dedicated_route_is_not_on_the_wire() -> None:
     data = b"RS+ foo\r\nRS- foo q\r\nRMSG foo bar 2\r\nhi\r\n"
     assert calls_for([data], route_ops.V2, b"ACC") == [

@@ -33,6 +33,7 @@ from headwater.broker.sublist import Callback
 logger = logging.getLogger(__name__)
 
 STALL_AT: int = 8 << 20  # bytes waiting for one client above which those who publish to it are held back
+ROUTE_STALL_AT: int = 1 << 20  # the same for a peer: many depend on it, and what waits in caches costs less
 MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is cut off (nats-server's default)
 
 
@@ -43,27 +44,55 @@ class RouterObserver(Protocol):
     def unsubscribed(self, subscription: Subscription) -> None: ...
 
 
-class PeerForwarding(Protocol):
-    """The other brokers of a cluster, as `cluster.forwarding.Forwarding` knows them."""
+class PeerForwarding:
+    """The other brokers of a cluster; what it does is `cluster.forwarding.Forwarding`'s."""
 
-    def has_interest(self, subject: bytes) -> bool: ...
+    def has_interest(self, subject: bytes) -> bool:
+        """Whether some peer wants a message on `subject`."""
+        return False
+
+    def pending(self, subject: bytes) -> int:
+        """The most bytes that wait for any peer that wants `subject`."""
+        return 0
 
     def route(
         self,
         router: "Router",
         publisher: Outlet | None,
         match: Match,
-        own_subject: bool,
+        own_subject: cython.bint,
         buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        reply: int,
-        reply_end: int,
-        tail: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int: ...
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`Router.route`, here and at the peers."""
+        raise NotImplementedError
+
+    def route_run(
+        self,
+        router: "Router",
+        publisher: Outlet | None,
+        match: Match,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`Router.route_run`, here and at the peers."""
+        raise NotImplementedError
 
 
 class Router:
@@ -79,8 +108,9 @@ class Router:
         self.sublist = Sublist()
         self.max_pending = max_pending
         self.stall_at = min(STALL_AT, max_pending)
+        self.route_stall_at = min(ROUTE_STALL_AT, max_pending)
         self.slow_consumers = 0
-        self.congested: set[Outlet] = set()
+        self.congested: list[Outlet] = []  # who got something in the last read, and is behind with taking it
         self._schedule = schedule
         self._random = (seed & 0xFFFFFFFF) | 1
         self._dirty: list[Outlet] = []
@@ -149,9 +179,9 @@ class Router:
         return self.forwarding is not None and self.forwarding.has_interest(subject)
 
     def pending(self, subject: bytes) -> int:
-        """The most bytes that wait for any client subscribed to `subject`; 0 when there is none."""
+        """The most bytes that wait for any client subscribed to `subject`, or for a peer of one; 0 when there is none."""
         match: Match = self.sublist.match(subject)
-        most = 0
+        most = self.forwarding.pending(subject) if self.forwarding is not None else 0
         members: list[Subscription]
         for members in [match.plain, *match.groups]:
             for subscription in members:
@@ -397,6 +427,56 @@ class Router:
 
         One receiver gets all of them before the next gets any. Returns how many receivers got messages.
         """
+        if self.forwarding is not None:
+            return self.forwarding.route_run(
+                self,
+                publisher,
+                match,
+                buffer,
+                subject,
+                subject_end,
+                reply,
+                reply_end,
+                tail,
+                headers,
+                payload,
+                end,
+                stride,
+                count,
+            )
+        return self.route_run_here(
+            publisher,
+            match,
+            buffer,
+            subject,
+            subject_end,
+            reply,
+            reply_end,
+            tail,
+            headers,
+            payload,
+            end,
+            stride,
+            count,
+        )
+
+    def route_run_here(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        buffer: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        reply: cython.Py_ssize_t,
+        reply_end: cython.Py_ssize_t,
+        tail: cython.Py_ssize_t,
+        headers: cython.Py_ssize_t,
+        payload: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`route_run` to the clients of this broker only."""
         receivers: cython.int = 0
         subscription: Subscription
         outlet: Outlet
@@ -507,8 +587,10 @@ class Router:
         return 0
 
     def begin_read(self) -> cython.int:
-        """A client's input is about to be parsed: what comes of it is written by `end_read`."""
+        """A client's input is about to be parsed: what comes of it is written by `end_read`, which fills `congested`."""
         self._reading = True
+        if self.congested:
+            self.congested = []
         return 0
 
     def end_read(self) -> cython.int:
@@ -537,12 +619,12 @@ class Router:
             else:
                 outlet.link.flush()
                 waiting = outlet.link.pending
-            if waiting > self.stall_at:
+            if waiting > self.route_stall_at and (outlet.is_route or waiting > self.stall_at):
                 self._fell_behind(outlet, waiting)
         return 0
 
     def _fell_behind(self, outlet: Outlet, waiting: int) -> None:
-        self.congested.add(outlet)
+        self.congested.append(outlet)
         if waiting > self.max_pending:
             self.slow_consumers += 1
             logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)

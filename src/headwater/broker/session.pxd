@@ -39,7 +39,6 @@ cdef class Session(ClientOpHandler):
     cdef public Py_ssize_t pings_out
     cdef public Py_ssize_t in_messages
     cdef public Py_ssize_t in_bytes
-    cdef public bint stall
 
     cdef bint _may_publish(
         self,

@@ -106,7 +106,6 @@ class Session(ClientOpHandler):
         self.pings_out = 0
         self.in_messages = 0
         self.in_bytes = 0
-        self.stall = False
         self.parser = ClientOpParser(self, sessions.options.max_control_line, sessions.options.max_payload)
         self.parser.headers = False
 
@@ -142,9 +141,8 @@ class Session(ClientOpHandler):
             used = self.parser.parse(buffer, 0, filled)
         finally:
             router.end_read()
-        if self.stall:
-            self.stall = False
-            self.sessions.hold_back(self)
+        if router.congested:
+            self.sessions.hold_back(self, router.congested)
         return used
 
     def lost(self, error: Exception | None) -> None:
@@ -191,11 +189,8 @@ class Session(ClientOpHandler):
         deliveries: cython.int = router.route(
             self.outlet, match, True, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end
         )
-        if deliveries == 0:
-            if self.no_responders and reply != reply_end:
-                self._no_responders(slice_bytes(buffer, subject, subject_end), slice_bytes(buffer, reply, reply_end))
-        elif router.congested:
-            self.stall = True
+        if deliveries == 0 and self.no_responders and reply != reply_end:
+            self._no_responders(slice_bytes(buffer, subject, subject_end), slice_bytes(buffer, reply, reply_end))
         return 0
 
     def on_publish_run(
@@ -223,7 +218,6 @@ class Session(ClientOpHandler):
             or buffer[subject] == 95
             or buffer[subject] == 36
             or not match.separate
-            or router.forwarding is not None
         ):
             # Each message has an answer or a choice of its own.
             return ClientOpHandler.on_publish_run(
@@ -231,7 +225,7 @@ class Session(ClientOpHandler):
             )
         self.in_messages += count
         self.in_bytes += count * (end - headers)
-        receivers: cython.int = router.route_run(
+        router.route_run(
             self.outlet,
             match,
             buffer,
@@ -246,8 +240,6 @@ class Session(ClientOpHandler):
             stride,
             count,
         )
-        if receivers != 0 and router.congested:
-            self.stall = True
         return 0
 
     def on_torn_publish(self, subject: bytes) -> cython.int:

@@ -1,10 +1,8 @@
 """The register of connected clients: who is in, what they are greeted with, and the timers that watch over them.
 
 One timer for all, not one per client: a sweep, at most `SWEEP_SECONDS` after the last, sends pings that are due and ends
-clients that take no bytes for `write_deadline`. Holding a publisher back is bounded (`STALL_SECONDS` per read), and is
-not done for the sake of a receiver that took nothing since the last time: one stuck client must not slow those who
-publish to others. A client that still has to show who it is has a timer of its own, and so has one whose credentials
-expire.
+clients that take no bytes for `write_deadline`. Publishers are held back for slow receivers as `backpressure` says. A
+client that still has to show who it is has a timer of its own, and so has one whose credentials expire.
 """
 
 import asyncio
@@ -13,17 +11,17 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from headwater.broker.accounts import Accounts
 from headwater.broker.auth.gate import Gate
 from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, Refusal, Verdict, shown_in
+from headwater.broker.backpressure import Backpressure
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
 from headwater.broker.reauthorization import may_stay
-from headwater.broker.router import STALL_AT
 from headwater.broker.session import Session
+from headwater.broker.sublist import Outlet
 from headwater.net.layer import Layer
-from headwater.net.link import Link
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
@@ -34,17 +32,9 @@ logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never said to the client, it takes nothing
-STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
 FIRST_PING_SECONDS = 1.0  # the first ping measures the round trip, for monitoring
 PASSWORD_THREADS = 2  # bcrypt takes a core each; the others are for those who are in already
 _NONCE_BYTES = 11  # 15 characters
-
-
-class Progress(NamedTuple):
-    """How many bytes a receiver had taken at a moment of the loop's clock, in seconds."""
-
-    sent: int
-    since: float
 
 
 class Observer(Protocol):
@@ -90,7 +80,7 @@ class Sessions:
         self._sessions: dict[int, Session] = {}
         self._next_ping: dict[int, float] = {}
         self._reads: dict[int, int] = {}  # how much a client had said when its ping was last considered
-        self._progress: dict[Link, Progress] = {}
+        self._backpressure = Backpressure(clock, options.max_pending)
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._pace = min(SWEEP_SECONDS, options.ping_interval, options.write_deadline / 2)
         self._sweeper: asyncio.TimerHandle | None = None
@@ -133,7 +123,7 @@ class Sessions:
         self._reads.pop(session.client_id, None)
         self._cancel_timer(session)
         if session.link is not None:
-            self._progress.pop(session.link, None)
+            self._backpressure.progress.forget(session.link)
 
     # ── who a client is ──
 
@@ -294,23 +284,10 @@ class Sessions:
 
     # ── watching over them ──
 
-    def hold_back(self, publisher: Session) -> None:
-        """Take no input from `publisher` for a moment, for the sake of receivers that read, but slower."""
-        now = self.clock()
-        congested = publisher.router.congested
-        for outlet in list(congested):
-            link = cast("Link", outlet.link)
-            if outlet.closed or link.pending <= STALL_AT:
-                congested.discard(outlet)
-                continue
-            before = self._progress.get(link)
-            if link is publisher.link or (before is not None and link.sent <= before.sent):
-                continue
-            self._progress[link] = Progress(link.sent, now)
-            if publisher.link is not None:
-                publisher.link.pause_reading()
-                self._loop.call_later(STALL_SECONDS, publisher.link.resume_reading)
-            return
+    def hold_back(self, publisher: Session, congested: list[Outlet]) -> None:
+        """Take no input from `publisher` for a moment, for the sake of those it has just published to."""
+        if publisher.link is not None:
+            self._backpressure.hold_publisher(publisher.link, congested)
 
     def close_all(self) -> None:
         """End every connection, without -ERR, as nats-server does on a signal."""
@@ -354,15 +331,7 @@ class Sessions:
 
     def _check_write_deadline(self, session: Session, now: float) -> None:
         link = session.link
-        if link is None:
-            return
-        if link.pending == 0:
-            self._progress.pop(link, None)
-            return
-        before = self._progress.get(link)
-        if before is None or link.sent > before.sent:
-            self._progress[link] = Progress(link.sent, now)
-        elif now - before.since > self.options.write_deadline:
+        if link is not None and self._backpressure.progress.stuck_seconds(link, now) > self.options.write_deadline:
             logger.warning("slow_consumer client=%d deadline=%g", session.client_id, self.options.write_deadline)
             self.slow_consumers += 1
             session.end_reason = WRITE_DEADLINE
@@ -380,5 +349,4 @@ def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
 
 
 def _host_of(session: Session) -> str:
-    address = session.link.peer if session.link is not None else ""
-    return address.rpartition(":")[0].strip("[]")
+    return session.link.host if session.link is not None else ""

@@ -14,6 +14,7 @@ cdef class Outlet:
     cdef public bint echo
     cdef public bint dirty
     cdef public bint closed
+    cdef public bint is_route
     cdef public Py_ssize_t out_messages
     cdef public Py_ssize_t out_bytes
     cdef public dict subscriptions
@@ -44,8 +45,10 @@ cdef class Match:
     cdef readonly Py_ssize_t generation
     cdef readonly bint separate
     cdef readonly list queues
+    cdef list _firsts
     cdef dict _longer
 
+    cpdef list firsts(self)
     cdef Match extend(self, Node node)
 
 
@@ -79,6 +82,10 @@ cdef class Sublist:
     cdef Py_ssize_t _passing
     cdef Py_ssize_t _mask
     cdef list _cache
+    cdef Known _last
+    cdef bytes _prefix
+    cdef Match _prefix_found
+    cdef Node _prefix_node
 
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)

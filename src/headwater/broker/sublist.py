@@ -59,7 +59,7 @@ class Outlet:
     """Where a client's deliveries go: its output buffer, and what the router must know of the client.
 
     `headers`: it takes HMSG. `echo`: it wants its own messages too. `guard`: to be asked before each delivery; None for
-    most clients.
+    most clients. `is_route`: it leads to another broker.
     """
 
     def __init__(self, link: OutletLink, output: OutputBuffer) -> None:
@@ -71,6 +71,7 @@ class Outlet:
         self.echo = True
         self.dirty = False
         self.closed = False
+        self.is_route = False
         self.out_messages = 0
         self.out_bytes = 0
         self.subscriptions: dict[bytes, Subscription] = {}
@@ -151,7 +152,17 @@ class Match:
         self.generation = generation
         self.separate = True
         self.queues: list[bytes] = []  # the names of `groups`
+        self._firsts: list[Subscription] | None = None
         self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
+
+    def firsts(self) -> list[Subscription]:
+        """Of `plain` the first of each client."""
+        if self._firsts is None:
+            found: dict[Outlet | None, Subscription] = {}
+            for subscription in self.plain:
+                found.setdefault(subscription.outlet, subscription)
+            self._firsts = list(found.values())
+        return self._firsts
 
     def extend(self, node: Node) -> "Match":
         """A Match of these and those who end at `node`."""
@@ -193,6 +204,11 @@ class Sublist:
         self._passing = 0  # for how many subjects more the cache is passed over
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
+        self._last: Known | None = None
+        # Where the last walk stood before the last token: the next subject often differs in that one only.
+        self._prefix = b""
+        self._prefix_found = self._nobody
+        self._prefix_node: Node | None = None
 
     def insert(self, subscription: Subscription) -> None:
         """Add interest. The subject must be valid (model.subject.is_valid_subject)."""
@@ -258,14 +274,21 @@ class Sublist:
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         """The same for the subject `buffer[start:end]`."""
+        known: Known | None = self._last
+        if known is not None and known.match.generation == self.generation:
+            if equals(buffer, start, end, known.subject):
+                return known.match
         if self._passing > 0:
             self._passing -= 1
             return self._walk(buffer, start, end)
+        if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: an inbox, an ack; seldom seen again
+            return self._walk(buffer, start, end)
         slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
-        known: Known | None = self._cache[slot]
+        known = self._cache[slot]
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):
                 self._missed -= self._missed > 0
+                self._last = known
                 return known.match
         self._missed += 1
         if self._missed > 1024:  # more misses than hits: for a while the walk alone is cheaper
@@ -285,8 +308,7 @@ class Sublist:
         if found.generation != self.generation or self._made > self._mask:
             self._nobody = found = Match(self.generation)
             self._made = 0
-        if has_empty_token(buffer, start, end):
-            return found
+            self._prefix_node = None
         # The trie positions that the tokens so far can lead to: `node`, and seldom `others`.
         node: Node | None = self._root
         others: list[Node] = _NO_NODES
@@ -297,10 +319,25 @@ class Sublist:
         token: bytes | None
         stop: cython.Py_ssize_t
         index: cython.Py_ssize_t
+        behind: cython.Py_ssize_t = start + len(self._prefix)
+        if (
+            self._prefix_node is not None
+            and behind < end
+            and equals(buffer, start, behind, self._prefix)
+            and find_byte(buffer, 46, behind, end) < 0
+        ):
+            node, found = self._prefix_node, self._prefix_found
+            start = behind
+        elif has_empty_token(buffer, start, end):
+            return found
+        behind = start
         while node is not None and start <= end:
             stop = find_byte(buffer, 46, start, end)
             if stop < 0:
                 stop = end
+                if start > behind and not others:
+                    self._prefix = slice_bytes(buffer, behind, start)
+                    self._prefix_node, self._prefix_found = node, found
             token = None
             next_node = None
             next_others = _NO_NODES

@@ -144,6 +144,11 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
 
     @property
+    def host(self) -> str:
+        """The peer's address alone."""
+        return self.peer.rpartition(":")[0].strip("[]")
+
+    @property
     def pending(self) -> int:
         """Bytes that were handed to this link and that the kernel has not taken."""
         waiting = len(self.output)
@@ -224,12 +229,18 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     async def drained(self) -> None:
         """Wait until few bytes wait for the peer. Raises ConnectionError when the link is lost meanwhile."""
+        waiter = self.draining()
+        if waiter is not None:
+            await waiter
+
+    def draining(self) -> asyncio.Future[None] | None:
+        """What `drained` waits for; None when few bytes wait already."""
         self.flush()
         if self.closing or not (self._paused or len(self.output) > HIGH_WATER):
-            return
-        waiter = self._loop.create_future()
+            return None
+        waiter: asyncio.Future[None] = self._loop.create_future()
         self._drain_waiters.append(waiter)
-        await waiter
+        return waiter
 
     def pause_reading(self) -> None:
         """Take no more input until `resume_reading`; safe to call twice and after the end."""

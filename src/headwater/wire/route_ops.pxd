@@ -1,4 +1,5 @@
 cimport cython
+from headwater.wire.route_frames cimport MessageLine
 
 
 @cython.final
@@ -15,6 +16,8 @@ cdef class RouteMessage:
     cdef public Py_ssize_t payload
     cdef public Py_ssize_t end
 
+    cdef int advance(self, Py_ssize_t by) noexcept
+
 
 cdef class RouteOpHandler:
     cpdef int on_connect(self, bytes json) except? -1
@@ -27,6 +30,9 @@ cdef class RouteOpHandler:
     cpdef int on_interest(self, bytes account, bytes subject, bytes queue, Py_ssize_t weight) except? -1
     cpdef int on_no_interest(self, bytes account, bytes subject, bytes queue) except? -1
     cpdef int on_message(self, bytearray buffer, RouteMessage message) except? -1
+    cpdef int on_message_run(
+        self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
     cpdef int on_violation(self, int violation) except? -1
 
 
@@ -36,7 +42,13 @@ cdef class RouteOpParser:
     cdef public bytes account
     cdef public int dialect
     cdef public bint stopped
+    cdef public bint suspended
     cdef RouteMessage _message
+    cdef MessageLine _line
+    cdef Py_ssize_t _max_payload
+    cdef Py_ssize_t _max_line
+    cdef bytes _account
+    cdef bytes _token
     cdef bytearray _rewritten
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
@@ -51,6 +63,10 @@ cdef class RouteOpParser:
         Py_ssize_t line_end,
         Py_ssize_t newline,
         Py_ssize_t filled,
+    ) except? -2
+    cdef Py_ssize_t _message_exact(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
+    cdef Py_ssize_t _hand_over(
+        self, bytearray buffer, Py_ssize_t start, Py_ssize_t body, Py_ssize_t filled
     ) except? -2
     cdef Py_ssize_t _read_address(self, bytearray buffer, bytes verb, Py_ssize_t at, Py_ssize_t line_end) except? -2
     cdef int _hand_over_rewritten(

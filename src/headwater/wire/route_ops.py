@@ -19,16 +19,22 @@ Verbs in any case; any run of spaces and tabs separates; LF alone may end a cont
 they may hold wildcards in a RS+ and odd bytes in a MSG, and what they match is the router's affair. No payload limit is
 enforced on routes, by gnatsd 1.4.1 and nats-server 2.15.1 alike; `max_payload` here only bounds memory.
 
-Any chunking of the input gives the same calls. Bytes that are no protocol become one `on_violation`, never an exception.
+Messages mostly come in one form, `route_frames.MessageLine`, which has a way of its own here; and those that follow each
+other with the same control line are handed over together, as a run, as `client_ops` does it.
+
+Any chunking of the input gives the same calls (a run being so many messages). Bytes that are no protocol become one
+`on_violation`, never an exception.
 """
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import count_run, ends_line, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.route_frames import MessageLine
     from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
 else:
-    from headwater.wire.memory import find_byte, slice_bytes
+    from headwater.wire.memory import count_run, ends_line, equals, find_byte, slice_bytes
+    from headwater.wire.route_frames import MessageLine
     from headwater.wire.scan import parse_size, skip_blanks, token_end
 
 # Dialects, and what a parser knows before the peer has shown which one it speaks.
@@ -41,6 +47,8 @@ UNKNOWN_OPERATION: int = 1
 CONTROL_LINE_TOO_LONG: int = 2
 PAYLOAD_TOO_LARGE: int = 3
 BAD_ARGUMENTS: int = 4
+
+SUSPEND: int = 2  # a handler's result: parse no further for now; what follows the op is kept
 
 MAX_CONTROL_LINE: int = 16384  # nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
 MAX_PAYLOAD: int = 64 << 20
@@ -74,9 +82,22 @@ class RouteMessage:
         self.payload = 0
         self.end = 0
 
+    def advance(self, by: cython.Py_ssize_t) -> cython.int:
+        """The next message of a run is this one."""
+        self.subject += by
+        self.subject_end += by
+        self.reply += by
+        self.reply_end += by
+        self.tail += by
+        self.headers += by
+        self.payload += by
+        self.end += by
+        return 0
+
 
 class RouteOpHandler:
-    """What a broker does with each op; a result other than 0 stops the parser."""
+    """What a broker does with each op; a result other than 0 stops the parser. SUSPEND (allowed for CONNECT): until
+    `stopped` and `suspended` are reset, and what follows the op is kept."""
 
     def on_connect(self, json: bytes) -> cython.int:
         """CONNECT: the peer dialled us, and proves itself."""
@@ -116,6 +137,20 @@ class RouteOpHandler:
         """A message for local subscribers, and in v2 for one member of each of its queues."""
         return 0
 
+    def on_message_run(
+        self, buffer: bytearray, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        """`count` messages with the same control line, `message` the first of them, each next `stride` bytes on.
+
+        It means `on_message` for each of them in turn, and unless overridden it is just that.
+        """
+        result: cython.int = self.on_message(buffer, message)
+        while count > 1 and result == 0:
+            message.advance(stride)
+            result = self.on_message(buffer, message)
+            count -= 1
+        return result
+
     def on_violation(self, violation: cython.int) -> cython.int:
         """The input breaks the protocol; no further call follows."""
         return 0
@@ -132,7 +167,13 @@ class RouteOpParser:
         self.account = account
         self.dialect = UNDECIDED
         self.stopped = False
+        self.suspended = False
         self._message = RouteMessage()
+        self._line = MessageLine()
+        self._max_payload = MAX_PAYLOAD
+        self._max_line = MAX_CONTROL_LINE
+        self._account = b""  # the last ones seen: most messages bear them again
+        self._token = b""
         self._rewritten = bytearray()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -144,10 +185,16 @@ class RouteOpParser:
             if used < 0:
                 return position
             position += used
-        return filled if self.stopped else position
+        return filled if self.stopped and not self.suspended else position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """One op; returns its length, or -1 when it is incomplete."""
+        """One op, or a run; returns its length, or -1 when it is incomplete."""
+        first: cython.int = buffer[start]
+        used: cython.Py_ssize_t
+        if first == 82 or first == 72 or first == 77:  # R, H, M
+            used = self._message_exact(buffer, start, filled)
+            if used > 0:
+                return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
         if line_end > start and newline >= 0 and buffer[newline - 1] == 13:
@@ -177,6 +224,64 @@ class RouteOpParser:
         if self.dialect == V2:
             return verb in _VERBS_V2 or verb in _VERBS_BOTH
         return verb in _VERBS
+
+    def _message_exact(
+        self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """A message in the common form, whole, and all that repeat its line: their length together.
+
+        0 when anything is otherwise; nothing was done then, and the general way says what it means.
+        """
+        line: MessageLine = self._line
+        message: RouteMessage = self._message
+        if self.account or not line.read(buffer, start, filled) or self.dialect == 1 + line.in_v1:  # the other dialect
+            return 0
+        end: cython.Py_ssize_t = line.body + line.size
+        if line.size > self._max_payload or line.header_size > line.size or line.body - start > self._max_line:
+            return 0
+        if end + 2 > filled or not ends_line(buffer, end):
+            return 0
+        if line.in_v1:
+            if not equals(buffer, line.second, line.second_end, self._token):
+                self._token = slice_bytes(buffer, line.second, line.second_end)
+            message.account = b""
+            message.token = self._token
+            message.subject = line.first
+            message.subject_end = line.first_end
+        else:
+            if not equals(buffer, line.first, line.first_end, self._account):
+                self._account = slice_bytes(buffer, line.first, line.first_end)
+            message.account = self._account
+            message.token = b""
+            message.subject = line.second
+            message.subject_end = line.second_end
+        if message.queues:
+            message.queues = []
+        message.tail = line.second_end + 1
+        message.reply = message.tail
+        message.reply_end = max(line.reply_end, message.tail)
+        message.headers = line.body
+        message.payload = line.body + line.header_size
+        message.end = end
+        return self._hand_over(buffer, start, line.body, filled)
+
+    def _hand_over(
+        self,
+        buffer: bytearray,
+        start: cython.Py_ssize_t,
+        body: cython.Py_ssize_t,
+        filled: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """The message that begins at `start`, and those behind it with the same line; returns their length together."""
+        stride: cython.Py_ssize_t = self._message.end + 2 - start
+        count: cython.Py_ssize_t = 1
+        if start + 2 * stride <= filled:
+            count = count_run(buffer, start, filled, body - start, stride)
+        if count == 1:
+            self._stop_if(self.handler.on_message(buffer, self._message))
+        else:
+            self._stop_if(self.handler.on_message_run(buffer, self._message, stride, count))
+        return stride * count
 
     def _parse_message(
         self,
@@ -231,9 +336,8 @@ class RouteOpParser:
             message.headers = newline + 1
             message.payload = newline + 1 + header_size
             message.end = end
-            self._stop_if(self.handler.on_message(buffer, message))
-        else:
-            self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
+            return self._hand_over(buffer, start, newline + 1, filled)
+        self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
         return end + 2 - start
 
     def _read_address(
@@ -316,6 +420,7 @@ class RouteOpParser:
     def _stop_if(self, result: cython.int) -> cython.int:
         if result != 0:
             self.stopped = True
+            self.suspended = result == SUSPEND
         return result
 
     def _violation(self, violation: cython.int) -> cython.Py_ssize_t:

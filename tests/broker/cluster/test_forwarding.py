@@ -5,9 +5,10 @@ from collections import Counter
 import pytest
 from support.fake_link import FakeLink, make_outlet
 
-from headwater.broker.cluster.forwarding import Forwarding
+from headwater.broker.cluster.forwarding import PASSED_ON, Forwarding
 from headwater.broker.router import Router
 from headwater.broker.sublist import Outlet, Subscription
+from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
 from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
@@ -19,7 +20,8 @@ class Bench:
     def __init__(self) -> None:
         self.scheduled: list[object] = []
         self.router = Router(self.scheduled.append, 7)
-        self.forwarding = Forwarding(b"$G", 11)
+        self.left: set[bytes] = set()  # groups of which a member has left
+        self.forwarding = Forwarding(b"$G", 11, self.left.__contains__)
         self.router.join(self.forwarding, self)
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -27,9 +29,9 @@ class Bench:
 
     unsubscribed = subscribed
 
-    def peer(self, in_v1: bool = False, headers: bool = True) -> tuple[FakeLink, Outlet]:
+    def peer(self, in_v1: bool = False, headers: bool = True, ours: bool = False) -> tuple[FakeLink, Outlet]:
         link, outlet = make_outlet(headers=headers and not in_v1)
-        self.forwarding.add_peer(outlet, in_v1)
+        self.forwarding.add_peer(outlet, in_v1, ours)
         return link, outlet
 
     def client(self, subject: bytes, queue: bytes = b"") -> FakeLink:
@@ -151,9 +153,14 @@ class Delivering(RouteOpHandler):
 
     def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
         if message.token.startswith(b"Q"):
-            self.bench.forwarding.deliver_to_queue(self.bench.router, buffer, message, b"wkrs")
+            again = message.token.endswith(PASSED_ON)
+            self.bench.forwarding.deliver_to_queue(self.bench.router, buffer, message, b"wkrs", again)
         else:
             self.bench.forwarding.deliver(self.bench.router, buffer, message)
+        return 0
+
+    def on_message_run(self, buffer: bytearray, message: RouteMessage, stride: int, count: int) -> int:
+        self.bench.forwarding.deliver_run(self.bench.router, buffer, message, stride, count)
         return 0
 
 
@@ -197,3 +204,135 @@ def test_v1_message_for_a_member_reaches_its_group_alone_and_only_on_its_subject
     assert member.said() == b"MSG work 1 2\r\nhi\r\n"
     assert plain.said() == b""
     assert bench.forwarding.groups_missed == 1
+
+
+@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("in_v1", [False, True])
+def test_message_for_a_group_whose_member_has_left_goes_to_a_member_elsewhere_once(in_v1: bool, ours: bool) -> None:
+    bench = Bench()
+    bench.left.add(b"wkrs")
+    link, peer = bench.peer(in_v1, ours=ours)
+    if in_v1:
+        bench.forwarding.want_one(peer, b"work", b"wkrs", b"QRSID:7:1")
+        arrive(bench, b"MSG work QRSID:1:1 answer 2\r\nhi\r\n")
+        token = b"QRSID:7:1:2" if ours else b"QRSID:7:1"
+        assert link.said() == b"MSG work " + token + b" answer 2\r\nhi\r\n"
+        again = b"MSG work QRSID:1:1:2 2\r\nhi\r\n"
+    else:
+        bench.forwarding.want(peer, b"*", b"wkrs", 2)
+        arrive(bench, b"HMSG $G work + answer wkrs 18 20\r\n" + BLOCK + b"hi\r\n")
+        groups = b"wkrs wkrs" if ours else b"wkrs"
+        assert link.said() == b"HMSG $G work + answer " + groups + b" 18 20\r\n" + BLOCK + b"hi\r\n"
+        again = b"RMSG $G work | wkrs wkrs 2\r\nhi\r\n"
+    assert (bench.forwarding.passed_on, bench.forwarding.groups_missed) == (1, 0)
+    arrive(bench, again)  # it was passed on to us: it ends here, whoever else there may be
+    assert link.said() == b""
+    assert (bench.forwarding.passed_on, bench.forwarding.groups_missed) == (1, 1)
+
+
+def test_what_was_passed_on_reaches_the_group_and_no_plain_subscription_again() -> None:
+    bench = Bench()
+    plain, member = bench.client(b"work"), bench.client(b"work", b"wkrs")
+    arrive(bench, b"RMSG $G work | wkrs wkrs 2\r\nhi\r\n")
+    assert member.said() == b"MSG work 1 2\r\nhi\r\n"
+    assert plain.said() == b""
+
+
+def test_nothing_is_passed_on_that_never_was_here_or_that_a_real_server_would_also_deliver_twice() -> None:
+    bench = Bench()
+    link, peer = bench.peer()
+    bench.forwarding.want(peer, b"work", b"wkrs", 1)
+    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # no member has left: this is no accident of timing
+    bench.left.add(b"wkrs")
+    bench.forwarding.want(peer, b"work", b"", 1)
+    arrive(bench, b"RMSG $G work | wkrs 2\r\nhi\r\n")  # its plain subscriptions have had the message
+    assert link.said() == b""
+    assert bench.forwarding.groups_missed == 2
+
+
+class Publishing(ClientOpHandler):
+    """What a session does with PUB, as far as routes are concerned."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+
+    def on_publish(
+        self,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        reply: int,
+        reply_end: int,
+        tail: int,
+        headers: int,
+        payload: int,
+        end: int,
+    ) -> int:
+        router = self.bench.router
+        match = router.sublist.find(buffer, subject, subject_end)
+        router.route(None, match, True, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end)
+        return 0
+
+    def on_publish_run(
+        self,
+        buffer: bytearray,
+        subject: int,
+        subject_end: int,
+        reply: int,
+        reply_end: int,
+        tail: int,
+        headers: int,
+        payload: int,
+        end: int,
+        stride: int,
+        count: int,
+    ) -> int:
+        router = self.bench.router
+        match = router.sublist.find(buffer, subject, subject_end)
+        at = (subject, subject_end, reply, reply_end, tail, headers, payload, end)
+        router.route_run(None, match, buffer, *at, stride, count)
+        return 0
+
+
+@pytest.mark.parametrize("block", [b"", BLOCK])
+@pytest.mark.parametrize("queue", [b"", b"wkrs"])
+def test_run_of_messages_is_forwarded_as_the_same_messages_one_by_one(block: bytes, queue: bytes) -> None:
+    """To a v2 peer, one without headers, a v1 peer, one whose subscription ends in the middle, and a client here."""
+    head = b"HPUB foo %d %d\r\n" % (len(block), len(block) + 2) if block else b"PUB foo 2\r\n"
+    ops = [head + block + b"%02d\r\n" % number for number in range(12)]
+    heard: list[list[bytes]] = []
+    for pieces in ([b"".join(ops)], ops):
+        bench = Bench()
+        links = [bench.client(b"foo")]
+        for in_v1, headers, maximum in ((False, True, 0), (False, False, 0), (True, True, 0), (True, True, 5)):
+            link, peer = bench.peer(in_v1, headers)
+            links.append(link)
+            if in_v1:
+                bench.forwarding.want_one(peer, b"foo", b"", b"RSID:%d:1" % len(links))
+                bench.forwarding.limit_one(peer, b"RSID:%d:1" % len(links), maximum or 99)
+            else:
+                bench.forwarding.want(peer, b"foo", b"", 1)
+                bench.forwarding.want(peer, b"foo", queue, 1)
+        parser = ClientOpParser(Publishing(bench), 4096, 1 << 20)
+        for piece in pieces:
+            assert parser.parse(bytearray(piece), 0, len(piece)) == len(piece)
+        bench.router.flush()
+        heard.append([link.said() for link in links])
+    assert [said.count(b"foo") for said in heard[0]] == [12, 12, 12, 12, 5]
+    if not queue:  # who is chosen among members is another each time
+        assert heard[0] == heard[1]
+
+
+@pytest.mark.parametrize("line", [b"RMSG $G foo 2\r\n", b"RMSG $G foo answer 2\r\n", b"RMSG $G foo | wkrs 2\r\n"])
+def test_run_of_a_peer_is_delivered_as_the_same_messages_one_by_one(line: bytes) -> None:
+    frames = [line + b"%02d\r\n" % number for number in range(12)]
+    heard = []
+    for pieces in ([b"".join(frames)], frames):
+        bench = Bench()
+        plain, wild, member = bench.client(b"foo"), bench.client(b">"), bench.client(b"foo", b"wkrs")
+        for piece in pieces:
+            arrive(bench, piece)
+        heard.append([link.said() for link in (plain, wild, member)])
+    assert heard[0] == heard[1]
+    assert heard[0][0].count(b"MSG foo 1") == 12
+    assert heard[0][2].count(b"MSG") == (12 if b"wkrs" in line else 0)

@@ -308,7 +308,7 @@ def test_clients_learn_of_servers_that_come_and_go() -> None:
             )
         await meshed([first], 0)
         assert first.sessions is not None
-        assert first.sessions.info.connect_urls == [f"127.0.0.1:{first.port}"]
+        assert list(first.sessions.info.connect_urls) == [f"127.0.0.1:{first.port}"]
 
     run(test)
 

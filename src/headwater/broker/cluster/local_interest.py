@@ -8,6 +8,9 @@ every change of its number of members. v1 hears of every subscription, under a t
 The document makes the token of the client's number and sid, and a peer cuts a sid with a colon in it wrong; ours is
 made of a number that is never used twice.
 
+What has ended is remembered for a while (`forget_departed` ends it, in two steps): messages for members of queue groups
+that have left are on their way, and somebody else is to have them.
+
 Subjects below `_SYS.` are the servers' own and stay here, and so does what `imports` does not let in.
 """
 
@@ -28,6 +31,14 @@ class News(NamedTuple):
 NOTHING = News(b"", b"")
 
 
+class _Departed:
+    """Members of queue groups that have left: their tokens with their groups, and the groups."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[bytes, bytes] = {}
+        self.queues: set[bytes] = set()
+
+
 class LocalInterest:
     """One account's. `imports(subject)` says whether peers may send us what is on `subject`."""
 
@@ -36,7 +47,9 @@ class LocalInterest:
         self._imports = imports
         self._counts: dict[tuple[bytes, bytes], int] = {}
         self._tokens: dict[Subscription, bytes] = {}
-        self._queues: dict[bytes, tuple[bytes, bytes]] = {}  # of a QRSID: subject and queue
+        self._queues: dict[bytes, bytes] = {}  # of a QRSID
+        self._departed = _Departed()
+        self._departed_before = _Departed()
         self._number = 0
 
     def add(self, subscription: Subscription) -> News:
@@ -49,7 +62,7 @@ class LocalInterest:
         token = b"%s:%d:1" % (b"QRSID" if queue else b"RSID", self._number)
         self._tokens[subscription] = token
         if queue:
-            self._queues[token] = (subject, queue)
+            self._queues[token] = queue
         line = interest_v2(self.account, subject, queue, count) if queue or count == 1 else b""
         return News(subscribe_v1(subject, queue, token), line)
 
@@ -65,13 +78,22 @@ class LocalInterest:
             line = no_interest_v2(self.account, subject, queue)
         else:
             line = interest_v2(self.account, subject, queue, count) if queue else b""
-        self._queues.pop(token, None)
+        if queue:
+            self._departed.tokens[token] = self._queues.pop(token)
+            self._departed.queues.add(queue)
         return News(unsubscribe_v1(token), line)
 
     def queue_of(self, token: bytes) -> bytes | None:
-        """The group that a QRSID of ours stands for; None when it is not known (any more)."""
-        known = self._queues.get(token)
-        return known[1] if known else None
+        """The group that a QRSID of ours stands or stood for; None when it is not known (any more)."""
+        return self._queues.get(token) or self._departed.tokens.get(token) or self._departed_before.tokens.get(token)
+
+    def has_departed(self, queue: bytes) -> bool:
+        """Whether a member of that group has left, not long ago."""
+        return queue in self._departed.queues or queue in self._departed_before.queues
+
+    def forget_departed(self) -> None:
+        """To be called now and then: who left before the last call is forgotten."""
+        self._departed_before, self._departed = self._departed, _Departed()
 
     def all_v1(self) -> Iterator[bytes]:
         """The lines that a new v1 peer gets."""

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from headwater.broker.auth.passwords import is_correct, is_hashed
 from headwater.wire.error_texts import encode_error
 from headwater.wire.route_lines import (
     RouteConnect,
@@ -212,15 +213,18 @@ class Mesh:
         target.busy = False
         return False
 
-    def on_connect(self, link: int, connect: RouteConnect) -> list[Action]:
-        """CONNECT: who dialled us says what it is and proves it."""
+    def on_connect(self, link: int, connect: RouteConnect, known: bool | None = None) -> list[Action]:
+        """CONNECT: who dialled us says what it is and proves it. `known`: the verdict on its password, when it was found
+        elsewhere.
+        """
         state = self._links.get(link)
         if state is None or state.finished:
             return []
         if connect.lang:
             return self._refuse(state, NOT_A_ROUTE)
         options = self.options
-        known = (connect.user, connect.password) == (options.user, options.password)
+        if known is None:
+            known = connect.user == options.user and is_correct(options.password, connect.password)
         if state.dialled or (options.user and not known):
             return self._refuse(state, AUTHORIZATION)
         in_v2 = bool(connect.cluster or connect.headers)
@@ -254,6 +258,13 @@ class Mesh:
             return self._close(state, f"the peer is in cluster {info.cluster!r}")
         actions = self._introduce(state, dialect) if state.dialled else []
         return actions + self._register(state, info, dialect)
+
+    def on_other(self, link: int) -> list[Action]:
+        """Anything else, before the peer is registered: refused when it has not shown CONNECT."""
+        state = self._links.get(link)
+        if state is None or state.finished or state.dialled or state.connect is not None:
+            return []
+        return self._refuse(state, AUTHORIZATION)
 
     def on_error(self, link: int, text: str) -> list[Action]:
         """-ERR: the peer has closed, or will."""
@@ -308,6 +319,9 @@ class Mesh:
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
         """What who dialled has to say: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
         parts = urlsplit(state.dialled)
+        if not parts.username and is_hashed(self.options.password):
+            # Gossip brought the address, and a hash proves nothing: what a configured route shows does.
+            parts = next((known for url in self.options.routes if (known := urlsplit(url)).username), parts)
         connect = RouteConnect(
             echo=True,
             verbose=False,

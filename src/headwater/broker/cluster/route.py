@@ -1,17 +1,33 @@
 """One connection to another broker, made or accepted: reads its ops and hands them on, pings it always.
 
-Documents go to the mesh, interest and messages to the account's forwarding. A peer is pinged whatever else it says: a
-route that swallows what we send, while it goes on talking, is found out only so (gnatsd 1.4.1 does not, and loses all
-that it sends meanwhile). Nothing is decided here.
+Documents go to the mesh, interest to the cluster, messages straight to their account's forwarding: that way is compiled,
+and takes messages with the same line together. Nothing is decided here.
+
+Until the peer is registered nothing that it says about messages counts. Interest is kept for then (real brokers may send it
+before their INFO), messages are dropped; and who has not shown CONNECT where that is owed gets no further at all.
+
+A peer is pinged whatever else it says: a route that swallows what we send, while it goes on talking, is found out only so
+(gnatsd 1.4.1 does not, and loses all that it sends meanwhile).
 """
 
-from typing import TYPE_CHECKING
+import cython
 
-from headwater.broker.sublist import Outlet
+if cython.compiled:
+    from cython.cimports.headwater.broker.cluster.forwarding import Forwarding
+    from cython.cimports.headwater.broker.router import Router
+    from cython.cimports.headwater.broker.sublist import Outlet
+    from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+else:
+    from headwater.broker.cluster.forwarding import Forwarding
+    from headwater.broker.router import Router
+    from headwater.broker.sublist import Outlet
+    from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+from typing import TYPE_CHECKING, NamedTuple
+
 from headwater.errors import RemoteProtocolError
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
-from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 if TYPE_CHECKING:
     from headwater.broker.cluster.service import Cluster
@@ -22,6 +38,19 @@ _SAID = {
     route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
     route_ops.PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
 }
+MAX_EARLY: int = 1 << 16  # ops of interest kept for a peer that is not registered; real ones send a handful
+
+
+class Interest(NamedTuple):
+    """What a peer wants, or not any more. v2: `number` members of `queue`, 0 for the end; v1: a subscription under `token`,
+    or, without a subject, its end after `number` messages (0: now).
+    """
+
+    account: bytes
+    subject: bytes
+    queue: bytes
+    token: bytes
+    number: int
 
 
 class Route(RouteOpHandler):
@@ -39,6 +68,12 @@ class Route(RouteOpHandler):
         self.pinged_at = 0.0
         self.in_messages = 0
         self.in_bytes = 0
+        self.registered = False
+        self._early: list[Interest] = []
+        # Where the last message went: most go there again.
+        self._account: bytes | None = None
+        self._router: Router | None = None
+        self._forwarding: Forwarding | None = None
 
     # the link's owner
 
@@ -46,11 +81,22 @@ class Route(RouteOpHandler):
         """The connection stands."""
         self.link = link
         self.outlet = Outlet(link, link.output)
+        self.outlet.is_route = True
         self.cluster.route_opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse what came."""
-        return self.parser.parse(buffer, 0, filled)
+        """Parse what came, and write what it led to; then wait a moment when a client here is about to be cut off."""
+        router: Router | None = self._router
+        if router is None:
+            return self.parser.parse(buffer, 0, filled)
+        router.begin_read()
+        try:
+            used = self.parser.parse(buffer, 0, filled)
+        finally:
+            router.end_read()
+        if router.congested:
+            self.cluster.hold_route(self, router.congested)
+        return used
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
@@ -84,59 +130,109 @@ class Route(RouteOpHandler):
         if self.link is not None:
             self.link.close()
 
+    def go_on(self) -> None:
+        """The verdict on CONNECT is there: parse on, if it let the peer in."""
+        if self.parser.suspended and self.link is not None and not self.link.closing:
+            self.parser.stopped = self.parser.suspended = False
+            self.link.resume_reading()
+            self.link.read_on()
+
+    def register(self) -> None:
+        """The peer is part of the cluster: what it has said of its interest counts, from now on at once."""
+        self.registered = True
+        early, self._early = self._early, []
+        for interest in early:
+            self.cluster.on_interest(self, interest)
+
     # ops
 
-    def on_connect(self, json: bytes) -> int:
+    def on_connect(self, json: bytes) -> cython.int:
         try:
-            self.cluster.on_connect(self, decode_route_connect(json))
+            suspends: cython.bint = self.cluster.on_connect(self, decode_route_connect(json))
+            return route_ops.SUSPEND if suspends else 0
         except RemoteProtocolError as error:
             self.cluster.complain(self, error)
         return 0
 
-    def on_info(self, json: bytes) -> int:
+    def on_info(self, json: bytes) -> cython.int:
         try:
             self.cluster.on_info(self, decode_route_info(json))
         except RemoteProtocolError as error:
             self.cluster.complain(self, error)
         return 0
 
-    def on_ping(self) -> int:
-        self.send(PONG)
+    def on_ping(self) -> cython.int:
+        if self.registered or self.cluster.is_proved(self):
+            self.send(PONG)
         return 0
 
-    def on_pong(self) -> int:
+    def on_pong(self) -> cython.int:
         if self.pings_out:
             self.round_trip = self.cluster.clock() - self.pinged_at
         self.pings_out = 0
         return 0
 
-    def on_error(self, text: bytes) -> int:
+    def on_error(self, text: bytes) -> cython.int:
         self.cluster.on_error(self, text.decode("utf-8", "replace"))
         return 0
 
-    def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> int:
-        self.cluster.on_subscribe(self, subject, queue, token)
+    def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> cython.int:
+        return self._hear_interest(Interest(b"", subject, queue, token, 1))
+
+    def on_unsubscribe(self, token: bytes, maximum: cython.Py_ssize_t) -> cython.int:
+        return self._hear_interest(Interest(b"", b"", b"", token, maximum))
+
+    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
+        return self._hear_interest(Interest(account, subject, queue, b"", weight if queue else 1))
+
+    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
+        return self._hear_interest(Interest(account, subject, queue, b"", 0))
+
+    def _hear_interest(self, interest: Interest) -> cython.int:
+        if self.registered:
+            self.cluster.on_interest(self, interest)
+        elif self.cluster.is_proved(self):
+            self._early.append(interest)
+            if len(self._early) > MAX_EARLY:
+                self.cluster.complain(self, RemoteProtocolError("too much interest before INFO"))
         return 0
 
-    def on_unsubscribe(self, token: bytes, maximum: int) -> int:
-        self.cluster.on_unsubscribe(self, token, maximum)
+    def on_message(self, buffer: bytearray, message: RouteMessage) -> cython.int:
+        return self.on_message_run(buffer, message, 0, 1)
+
+    def on_message_run(
+        self, buffer: bytearray, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        if not self.registered:
+            self.cluster.is_proved(self)
+            return 0
+        self.in_messages += count
+        self.in_bytes += count * (message.end - message.headers)
+        if message.account is not self._account and not self._find_account(message.account):
+            return 0
+        forwarding: Forwarding = cython.cast(Forwarding, self._forwarding)
+        router: Router = cython.cast(Router, self._router)
+        if message.token.startswith(b"QRSID:"):
+            for _ in range(count):
+                self.cluster.on_queue_message(buffer, message)
+                message.advance(stride)
+        elif count == 1:
+            forwarding.deliver(router, buffer, message)
+        else:
+            forwarding.deliver_run(router, buffer, message, stride, count)
         return 0
 
-    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: int) -> int:
-        self.cluster.on_interest(self, account, subject, queue, weight if queue else 1)
-        return 0
+    def _find_account(self, account: bytes) -> cython.bint:
+        """Whether messages of `account` go anywhere here."""
+        space = self.cluster.find_space(account)
+        if space is None:
+            return False
+        self._account = account
+        self._router = space.router
+        self._forwarding = space.forwarding
+        return True
 
-    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> int:
-        self.cluster.on_interest(self, account, subject, queue, 0)
-        return 0
-
-    def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
-        self.in_messages += 1
-        self.in_bytes += message.end - message.headers
-        self.cluster.on_message(self, buffer, message)
-        return 0
-
-    def on_violation(self, violation: int) -> int:
+    def on_violation(self, violation: cython.int) -> cython.int:
         said = _SAID.get(violation)
         if said is not None:
             self.send(error_texts.encode_error(said))

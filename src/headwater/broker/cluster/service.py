@@ -19,7 +19,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from headwater.broker.accounts import Account
-from headwater.broker.cluster.forwarding import Forwarding
+from headwater.broker.auth.passwords import is_correct, is_hashed, require_bcrypt
+from headwater.broker.backpressure import Backpressure
+from headwater.broker.cluster.forwarding import PASSED_ON, Forwarding
 from headwater.broker.cluster.local_interest import LocalInterest, News
 from headwater.broker.cluster.mesh import (
     Action,
@@ -35,7 +37,7 @@ from headwater.broker.cluster.mesh import (
     Send,
     TellClients,
 )
-from headwater.broker.cluster.route import Route
+from headwater.broker.cluster.route import Interest, Route
 from headwater.broker.cluster.route_permissions import Filter
 from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.router import Router
@@ -54,6 +56,7 @@ DIAL_SECONDS = 1.0
 AUTHORIZATION_SECONDS = 1.0
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
+DEPARTED_SECONDS = 30.0  # at least so long a member of a queue group that has left is remembered; gnatsd's
 LONGEST_PING_INTERVAL = 30.0  # nats-server's, for routes, whatever clients are pinged at
 
 
@@ -65,7 +68,7 @@ class Space:
     ) -> None:
         self.router = router
         self.wanted = LocalInterest(name, imports.lets)
-        self.forwarding = Forwarding(name, random.getrandbits(32))
+        self.forwarding = Forwarding(name, random.getrandbits(32), self.wanted.has_departed)
         self.forwarding.withheld = exports.denied
         self._tell = tell
 
@@ -91,6 +94,7 @@ class Cluster:
         ping_interval: float,
         ping_max: int,
         write_deadline: float,
+        max_pending: int,
     ) -> None:
         self.options = options
         self.mesh: Mesh | None = None
@@ -113,7 +117,8 @@ class Cluster:
         self._routes: dict[int, Route] = {}
         self._next_ping: dict[int, float] = {}
         self._deadlines: dict[int, float] = {}  # until when a connection has to be a route
-        self._stuck: dict[int, tuple[int, float]] = {}  # bytes taken by a peer's socket, and since when no more
+        self._backpressure = Backpressure(self.clock, max_pending)
+        self._forget_at = self.clock() + DEPARTED_SECONDS
         self._numbers = 0
         self._listener: asyncio.Server | None = None
         self._dial_tls: ssl.SSLContext | None = None
@@ -128,6 +133,8 @@ class Cluster:
     async def start(self) -> None:
         """Bind the route port, then look for the others. Raises EnvironmentProblem and ConfigError."""
         options = self.options
+        if is_hashed(options.password):
+            require_bcrypt()
         make_link: Callable[[LinkOwner], Link] = Link
         if options.tls is not None:
             tls = options.tls
@@ -226,7 +233,7 @@ class Cluster:
         self._routes[route.number] = route
         self._next_ping[route.number] = self.clock() + FIRST_PING_SECONDS
         self._deadlines[route.number] = self.clock() + (self.options.auth_timeout or AUTHORIZATION_SECONDS)
-        host = route.link.peer.rpartition(":")[0].strip("[]")
+        host = route.link.host
         if route.dialled:
             self._do(self.mesh.dialled(route.number, route.dialled, host))
         else:
@@ -237,7 +244,8 @@ class Cluster:
         self._routes.pop(route.number, None)
         self._next_ping.pop(route.number, None)
         self._deadlines.pop(route.number, None)
-        self._stuck.pop(route.number, None)
+        if route.link is not None:
+            self._backpressure.progress.forget(route.link)
         if route.outlet is not None:
             for space in self._spaces.values():
                 space.forwarding.drop_peer(route.outlet)
@@ -251,9 +259,26 @@ class Cluster:
 
     # what peers say
 
-    def on_connect(self, route: Route, connect: RouteConnect) -> None:
-        if self.mesh is not None:
+    def on_connect(self, route: Route, connect: RouteConnect) -> bool:
+        """True when the verdict comes later, and nothing more may be read until then."""
+        if self.mesh is None:
+            return False
+        if not is_hashed(self.options.password) or connect.user != self.options.username or route.link is None:
             self._do(self.mesh.on_connect(route.number, connect))
+            return False
+        route.link.pause_reading()
+        check = partial(is_correct, self.options.password, connect.password)
+        outcome = self._loop.run_in_executor(None, check)
+        outcome.add_done_callback(partial(self._hear_verdict, route, connect))
+        return True
+
+    def _hear_verdict(self, route: Route, connect: RouteConnect, outcome: "asyncio.Future[bool]") -> None:
+        """A hashed password was compared, which takes a tenth of a second, in another thread."""
+        if self.mesh is None or self._stopping or outcome.cancelled():
+            return
+        known = outcome.exception() is None and outcome.result()
+        self._do(self.mesh.on_connect(route.number, connect, known=known))
+        route.go_on()
 
     def on_info(self, route: Route, info: RouteInfo) -> None:
         if self.mesh is not None:
@@ -264,44 +289,55 @@ class Cluster:
             logger.info("route_error number=%d peer=%s text=%s", route.number, _peer_of(route), text)
             self._do(self.mesh.on_error(route.number, text))
 
-    def on_interest(self, route: Route, account: bytes, subject: bytes, queue: bytes, weight: int) -> None:
-        """v2. An account that we do not have is passed over, and so is what we do not export."""
-        space = self._spaces.get(account)
-        if space is not None and self._exports.lets(subject) and self._knows(space, route, in_v1=False):
-            space.forwarding.want(_outlet(route), subject, queue, weight)
+    def is_proved(self, route: Route) -> bool:
+        """Whether a peer that is not registered yet may speak of messages; refused and closed when not."""
+        actions = self.mesh.on_other(route.number) if self.mesh is not None else []
+        self._do(actions)
+        return not actions
 
-    def on_subscribe(self, route: Route, subject: bytes, queue: bytes, token: bytes) -> None:
-        space = self._default()
-        if self._exports.lets(subject) and self._knows(space, route, in_v1=True):
-            space.forwarding.want_one(_outlet(route), subject, queue, token)
-
-    def on_unsubscribe(self, route: Route, token: bytes, maximum: int) -> None:
-        self._default().forwarding.limit_one(_outlet(route), token, maximum)
-
-    def on_message(self, route: Route, buffer: bytearray, message: RouteMessage) -> None:
-        space = self._spaces.get(message.account) if message.account else self._default()
-        if space is None:
+    def on_interest(self, route: Route, interest: Interest) -> None:
+        """An account that we do not have is passed over, and so is what we do not export."""
+        account, subject, queue, token, number = interest
+        space = self._spaces.get(account) if account else self._default()
+        if space is None or (subject and not self._exports.lets(subject)):
             return
-        if message.token.startswith(b"QRSID:"):
-            queue = space.wanted.queue_of(message.token)
-            if queue is not None:
-                space.forwarding.deliver_to_queue(space.router, buffer, message, queue)
-            else:
-                space.forwarding.groups_missed += 1
+        outlet = _outlet(route)
+        if not space.forwarding.has_peer(outlet):
+            peer = self.mesh.peer_of(route.number) if self.mesh is not None else None
+            if peer is None or outlet.closed:
+                return
+            space.forwarding.add_peer(outlet, peer.dialect == "v1", peer.ours)
+        if not token:
+            space.forwarding.want(outlet, subject, queue, number)
+        elif subject:
+            space.forwarding.want_one(outlet, subject, queue, token)
         else:
-            space.forwarding.deliver(space.router, buffer, message)
+            space.forwarding.limit_one(outlet, token, number)
+
+    def on_queue_message(self, buffer: bytearray, message: RouteMessage) -> None:
+        """v1: for a member of a queue group."""
+        space = self._default()
+        token = message.token
+        queue = space.wanted.queue_of(token)
+        passed_on = queue is None and token.endswith(PASSED_ON)
+        if passed_on:
+            queue = space.wanted.queue_of(token.removesuffix(PASSED_ON))
+        if queue is None:
+            space.forwarding.groups_missed += 1
+        else:
+            space.forwarding.deliver_to_queue(space.router, buffer, message, queue, passed_on)
+
+    def find_space(self, account: bytes) -> Space | None:
+        """Where messages of an account go, of the first one's when it has no name; None when we do not have it."""
+        return self._spaces.get(account) if account else self._default()
+
+    def hold_route(self, route: Route, congested: list[Outlet]) -> None:
+        """Some who got messages of this peer are behind."""
+        if route.link is not None:
+            self._backpressure.hold_route(route.link, congested)
 
     def _default(self) -> Space:
         return next(iter(self._spaces.values()))
-
-    def _knows(self, space: Space, route: Route, in_v1: bool) -> bool:
-        """Make the peer known to the account when it is first heard of there."""
-        outlet = route.outlet
-        if outlet is None or outlet.closed:
-            return False
-        if not space.forwarding.has_peer(outlet):
-            space.forwarding.add_peer(outlet, in_v1)
-        return True
 
     # what clients here want
 
@@ -310,8 +346,11 @@ class Cluster:
             return
         for peer in self.mesh.peers.values():
             line = news.v2 if peer.dialect == "v2" else news.v1 if space is self._default() else b""
-            if line and peer.link in self._routes:
-                self._routes[peer.link].send(line)
+            route = self._routes.get(peer.link)
+            if line and route is not None and route.link is not None and not route.link.closing:
+                # Written with what the client is answered, or before: once it has its PONG, the news is on its way.
+                route.link.output.append(line)
+                space.router.mark_dirty(_outlet(route))
 
     def _tell_everything(self, route: Route, dialect: Dialect) -> None:
         if dialect == "v2":
@@ -359,6 +398,7 @@ class Cluster:
         route.parser.dialect = V1 if peer.dialect == "v1" else V2
         outlet = _outlet(route)
         outlet.headers = peer.headers
+        route.register()
         self._deadlines.pop(peer.link, None)
         logger.info("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, _peer_of(route))
         self._tell_everything(route, peer.dialect)
@@ -409,6 +449,10 @@ class Cluster:
     def _sweep(self) -> None:
         now = self.clock()
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        if now >= self._forget_at:
+            self._forget_at = now + DEPARTED_SECONDS
+            for space in self._spaces.values():
+                space.wanted.forget_departed()
         for number, route in list(self._routes.items()):
             deadline = self._deadlines.get(number)
             if deadline is not None and now > deadline:
@@ -421,13 +465,7 @@ class Cluster:
 
     def _check_write_deadline(self, route: Route, now: float) -> None:
         link = route.link
-        if link is None or link.pending == 0:
-            self._stuck.pop(route.number, None)
-            return
-        before = self._stuck.get(route.number)
-        if before is None or link.sent > before[0]:
-            self._stuck[route.number] = (link.sent, now)
-        elif now - before[1] > self._write_deadline:
+        if link is not None and self._backpressure.progress.stuck_seconds(link, now) > self._write_deadline:
             logger.warning("slow_route peer=%s deadline=%g", _peer_of(route), self._write_deadline)
             link.abort()
 

@@ -1,0 +1,140 @@
+"""Receivers that take less than their senders give: how long the senders wait, and since when a receiver is stuck.
+
+A publisher is held back by not reading from its socket, so that TCP passes it on. That happens after a read whose
+messages went to a receiver that is far behind, and is bounded, so that nobody is slowed for long by somebody else:
+
+    a client of ours   above `router.STALL_AT`: 5 ms a read, and only while it takes bytes
+    a peer             above `router.ROUTE_STALL_AT`: until little waits for it, a quarter of a second at most while it takes
+                       bytes. While it takes none, 10 ms a read; with many publishers waiting for it, and more than a
+                       fair part of what may wait for it waiting, so much longer that they together stay within that
+
+A peer's own messages are held back only for a client here that would be cut off soon (`hold_route`): many depend on a route.
+nats-server holds its clients for 2 to 5 ms, 10 ms a read at most, and its routes never.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from headwater.broker.router import STALL_AT
+from headwater.broker.sublist import Outlet
+from headwater.net.link import Link
+
+STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
+ROUTE_STALL_SECONDS = 0.01  # and for 10 ms in all for one read
+LONGEST_HOLD = 0.25  # for a peer that takes bytes, but slowly
+
+
+class Progress:
+    """When receivers last took bytes, as far as somebody looked."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Link, tuple[int, float]] = {}  # bytes taken, and since when no more
+
+    def moved(self, link: Link, now: float) -> bool:
+        """Whether it has taken bytes since it was last looked at; yes at the first look."""
+        before = self._seen.get(link)
+        if before is not None and link.sent <= before[0]:
+            return False
+        self._seen[link] = (link.sent, now)
+        return True
+
+    def stuck_seconds(self, link: Link, now: float) -> float:
+        """For how long something has waited of which it takes nothing; 0 when nothing waits."""
+        if link.pending == 0:
+            self._seen.pop(link, None)
+            return 0.0
+        return 0.0 if self.moved(link, now) else now - self._seen[link][1]
+
+    def forget(self, link: Link) -> None:
+        self._seen.pop(link, None)
+
+
+class Backpressure:
+    """`clock` is monotonic, in seconds. `max_pending`: the bytes waiting for a receiver at which it is cut off."""
+
+    def __init__(self, clock: Callable[[], float], max_pending: int) -> None:
+        self.progress = Progress()
+        self._clock = clock
+        self._max_pending = max_pending
+        self._loop = asyncio.get_running_loop()
+        self._held: dict[Link, int] = {}  # how many publishers wait for a peer
+
+    def hold_publisher(self, publisher: Link, congested: list[Outlet]) -> None:
+        """Take no input from a client for a moment, for the sake of receivers that it has just published to."""
+        for outlet in congested:
+            link = cast(Link, outlet.link)
+            if outlet.closed or link is publisher:
+                continue
+            if outlet.is_route:
+                if _Hold(self, publisher, link).begins():
+                    return
+            elif link.pending > STALL_AT and self.progress.moved(link, self._clock()):
+                self._pause(publisher)
+                return
+
+    def hold_route(self, route: Link, congested: list[Outlet]) -> None:
+        """The same for what a peer sends: only where a client here that reads would soon be cut off."""
+        for outlet in congested:
+            link = cast(Link, outlet.link)
+            if outlet.closed or outlet.is_route or link.pending <= self._max_pending // 2:
+                continue
+            if self.progress.moved(link, self._clock()):
+                self._pause(route)
+                return
+
+    def _pause(self, link: Link) -> None:
+        link.pause_reading()
+        self._loop.call_later(STALL_SECONDS, link.resume_reading)
+
+    def patience(self, link: Link) -> float:
+        """Seconds that a publisher waits for a peer that takes nothing."""
+        return ROUTE_STALL_SECONDS * max(1.0, self._held.get(link, 1) * link.pending / self._max_pending)
+
+
+class _Hold:
+    """One publisher that waits for one peer."""
+
+    def __init__(self, owner: Backpressure, publisher: Link, peer: Link) -> None:
+        self._owner = owner
+        self._publisher = publisher
+        self._peer = peer
+        self._sent = peer.sent
+        self._since = owner._clock()
+        self._moved = self._since
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begins(self) -> bool:
+        """Hold it, unless there is nothing to wait for any more."""
+        drained = self._peer.draining()
+        if drained is None:
+            return False
+        held = self._owner._held
+        held[self._peer] = held.get(self._peer, 0) + 1
+        self._publisher.pause_reading()
+        self._timer = self._owner._loop.call_later(ROUTE_STALL_SECONDS, self._look)
+        drained.add_done_callback(self._end)
+        return True
+
+    def _look(self) -> None:
+        now = self._owner._clock()
+        if self._peer.sent > self._sent:
+            self._sent, self._moved = self._peer.sent, now
+        longest = now - self._since >= LONGEST_HOLD and self._moved == now
+        if longest or self._peer.closing or now - self._moved >= self._owner.patience(self._peer):
+            self._end(None)
+        else:
+            self._timer = self._owner._loop.call_later(ROUTE_STALL_SECONDS, self._look)
+
+    def _end(self, drained: "asyncio.Future[None] | None") -> None:
+        if drained is not None and not drained.cancelled():
+            drained.exception()  # a peer that was lost meanwhile is others' news
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        held = self._owner._held
+        held[self._peer] -= 1
+        if held[self._peer] == 0:
+            del held[self._peer]
+        self._publisher.resume_reading()
