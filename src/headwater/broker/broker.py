@@ -19,6 +19,7 @@ from headwater.broker.auth.gate import Gate
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions, TlsOptions
 from headwater.broker.router import Router
 from headwater.broker.sessions import Sessions
+from headwater.broker.system.account import SystemAccount
 from headwater.errors import LocalProtocolError
 from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.net.link import Link, LinkOwner
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.broker.cluster.service import Cluster
     from headwater.broker.cluster_options import ClusterOptions
     from headwater.broker.jetstream.service import JetStream
+    from headwater.broker.monitoring.view import View
     from headwater.net.tls import ServerTls
 
 COMPATIBLE_VERSION = "2.15.1"
@@ -70,6 +72,9 @@ class Broker:
         self.sessions: Sessions | None = None
         self.jetstreams: dict[str, JetStream] = {}  # by account
         self.cluster: Cluster | None = None
+        self.system_account = options.system_account
+        self.system: SystemAccount | None = None
+        self.view: View | None = None  # of monitoring, once there is any
         self._listeners: list[asyncio.Server] = []
         self._tls: ServerTls | None = None
 
@@ -108,6 +113,9 @@ class Broker:
         accounts.map_subjects(options.mappings, options.cluster.name if options.cluster is not None else "")
         for account in accounts:
             account.server_name = sessions.info.server_name
+        self.system_account = gate.system_account
+        self.accounts, self.sessions = accounts, sessions
+        self.system = SystemAccount(self, accounts, sessions, accounts[gate.system_account])
         try:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
@@ -132,12 +140,13 @@ class Broker:
         except BaseException:
             await self.stop()
             raise
-        self.accounts = accounts
-        self.sessions = sessions
 
     async def stop(self) -> None:
         """End all connections and write what is staged. Safe to call again."""
         self._stop_listening()
+        if self.system is not None:
+            self.system.stop()
+            self.system = None
         if self.cluster is not None:
             await self.cluster.stop()
             self.cluster = None
@@ -147,6 +156,7 @@ class Broker:
         if self.sessions is not None:
             self.sessions.close_all()
             self.sessions = None
+        self.view = None
 
     async def lame_duck(self) -> None:
         """Send the clients away, gently: take no new ones, tell those that understand, and after the grace period end
@@ -156,6 +166,8 @@ class Broker:
         if sessions is None:
             return
         self._stop_listening()
+        if self.system is not None:
+            self.system.lame_duck()
         if self.cluster is not None:
             self.cluster.leave()
         sessions.announce(ldm=True)
@@ -177,6 +189,20 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    def observe(self) -> "View":
+        """What monitoring looks at; from the first call on the books of clients are kept. The broker has to run."""
+        if self.view is None:
+            from headwater.broker.config.draft import MonitoringOptions
+            from headwater.broker.monitoring.connz import describe_departed
+            from headwater.broker.monitoring.ledger import Ledger
+            from headwater.broker.monitoring.view import View
+
+            ledger = Ledger(describe_departed)
+            self.view = View(self, ledger, MonitoringOptions(host=self.options.host, port=0), 0, "")
+            if self.sessions is not None:
+                self.sessions.observers.append(ledger)
+        return self.view
 
     def renew_certificates(self, options: TlsOptions) -> None:
         """Read certificates and keys again: they hold for clients that come from now on, WebSocket's apart.
