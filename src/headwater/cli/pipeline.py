@@ -1,7 +1,8 @@
-"""`headwater pipeline init`, `run` and `env`: a stream into tables, for as long as it is to run, or as a Spark project.
+"""`headwater pipeline init`, `run`, `env` and `package`: a stream into tables, by a long job or a Spark project.
 
 A name that ends in `.toml` is a configuration file, and `run` goes on until it is stopped; any other one is the directory of
 a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` prints what Spark's own commands need.
+`package` writes an archive for the executors of a cluster.
 
 SIGINT and SIGTERM let the micro-batch in hand be finished; a second one ends at once, which loses nothing either. Progress
 is a line per batch on standard error, so that a service's journal can have it.
@@ -30,13 +31,18 @@ def main(argv: list[str]) -> int:
     where = "a configuration file, NAME.toml, or the directory of a Spark Declarative Pipelines project"
     for name, meaning in (("init", "write an example"), ("run", "run a file until stopped, a project once")):
         verbs.add_parser(name, help=meaning).add_argument("file", type=Path, metavar="PLACE", help=where)
+    package = verbs.add_parser("package", help="an archive with Headwater for executors that do not have it")
+    package.add_argument("archive", type=Path, help="the file to write, NAME.zip")
+    package.add_argument("--also", action="append", default=[], metavar="NAME", help="a further installed package")
     verbs.add_parser("env", help='what Spark\'s own commands need: eval "$(headwater pipeline env)"')
     arguments, further = parser.parse_known_args(argv)
+    if further and (arguments.verb != "run" or arguments.file.suffix == ".toml"):
+        parser.error(f"unrecognized arguments: {' '.join(further)}")
     if arguments.verb == "env":
         return print_environment()
+    if arguments.verb == "package":
+        return package_for_executors(arguments.archive, arguments.also)
     is_project = arguments.file.suffix != ".toml"
-    if further and not (is_project and arguments.verb == "run"):
-        parser.error(f"unrecognized arguments: {' '.join(further)}")
     if arguments.verb == "init":
         return init_project(arguments.file) if is_project else init(arguments.file)
     return run_project(arguments.file, further) if is_project else run(arguments.file)
@@ -81,6 +87,17 @@ def print_environment() -> int:
     return 0
 
 
+def package_for_executors(archive: Path, also: list[str]) -> int:
+    """Write the archive, and say how Spark takes it."""
+    from headwater.spark.packaging import made_for, make_archive, settings
+
+    make_archive(archive, also)
+    print(f"{archive}: for {made_for()}")
+    for name, value in settings(archive).items():
+        print(f"    --conf {name}={shlex.quote(value)}")
+    return 0
+
+
 def run(path: Path) -> int:
     """Run the pipeline of a configuration file until a signal comes."""
     from headwater.spark.pipeline_config import read_pipeline_config
@@ -89,9 +106,20 @@ def run(path: Path) -> int:
     config = read_pipeline_config(path)
     spark = session("headwater-pipeline", master=config.master, config=config.spark)
     from headwater.spark.continuous import ContinuousPipeline
+    from headwater.spark.metrics import PipelineMetrics
 
     lines = Lines(lambda: pipeline.behind)
-    pipeline = ContinuousPipeline(spark, config, lines.show)
+    metrics: PipelineMetrics | None = None
+    if config.metrics:
+        metrics = PipelineMetrics(lambda: pipeline.behind, lambda: pipeline.batch_seconds)
+        metrics.serve(config.metrics)
+
+    def show(step: "Progress") -> None:
+        lines.show(step)
+        if metrics is not None:
+            metrics.show(step)
+
+    pipeline = ContinuousPipeline(spark, config, show)
 
     def stop(number: int, frame: FrameType | None) -> None:
         say("stopping after this batch; once more to stop at once")
@@ -105,6 +133,8 @@ def run(path: Path) -> int:
     try:
         counts = pipeline.run()
     finally:
+        if metrics is not None:
+            metrics.close()
         spark.stop()
     say(f"stopped: bronze {counts.bronze}, silver {counts.silver}, rejects {counts.rejects}, gold {counts.gold}")
     return 0

@@ -52,6 +52,12 @@ class ContinuousPipeline:
         progress = None if self._query is None else self._query.lastProgress
         return 0 if progress is None else backlog(json.loads(progress.json))
 
+    @property
+    def batch_seconds(self) -> float:
+        """How long the last micro-batch took, all of it."""
+        progress = None if self._query is None else self._query.lastProgress
+        return 0.0 if progress is None else json.loads(progress.json).get("batchDuration", 0) / 1000
+
     def run(self) -> PipelineCounts:
         """Run until `stop`. Raises what Spark raises when the query fails, ConfigError for tables without their
         checkpoint, EnvironmentProblem when another job holds the directory."""

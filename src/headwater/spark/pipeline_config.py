@@ -12,6 +12,7 @@
     interval = 1            # seconds between micro-batches; 0: the next one at once
     gold_every = 60         # seconds between two times of computing gold, if silver has grown
     master = "local[*]"
+    metrics = "127.0.0.1:9464"    # for Prometheus; none without it
 
     [spark]                 # settings of Spark
     "spark.driver.memory" = "4g"
@@ -27,12 +28,13 @@ from typing import Any
 
 from headwater.errors import ConfigError
 from headwater.spark.iggy_options import parse_source_options
+from headwater.spark.metrics import parse_address
 from headwater.spark.options import parse_options
 
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "source": None,  # the source's options say what they know
     "tables": ("directory",),
-    "run": ("interval", "gold_every", "master"),
+    "run": ("interval", "gold_every", "master", "metrics"),
     "spark": None,
 }
 
@@ -52,6 +54,7 @@ directory = "tables"
 [run]
 interval = 1            # seconds between micro-batches
 gold_every = 60         # seconds
+# metrics = "127.0.0.1:9464"    # for Prometheus
 
 [spark]
 # "spark.driver.memory" = "4g"
@@ -69,6 +72,7 @@ class PipelineConfig:
     gold_every: float = 60.0
     master: str = "local[*]"
     spark: Mapping[str, str] = field(default_factory=dict)
+    metrics: str = ""
 
 
 def read_pipeline_config(path: Path) -> PipelineConfig:
@@ -97,6 +101,7 @@ def read_pipeline_config(path: Path) -> PipelineConfig:
         interval=_seconds(path, run, "interval", 1.0),
         gold_every=_seconds(path, run, "gold_every", 60.0),
         master=str(run.get("master", "local[*]")),
+        metrics=_address(path, run),
         spark={name: _text(value) for name, value in document.get("spark", {}).items()},
     )
 
@@ -114,6 +119,16 @@ def _check_names(path: Path, document: Mapping[str, Any]) -> None:
 def _text(value: object) -> str:
     """A value as Spark's options have it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _address(path: Path, run: Mapping[str, Any]) -> str:
+    address = str(run.get("metrics", ""))
+    if address:
+        try:
+            parse_address(address)
+        except ConfigError as error:
+            raise ConfigError(f"{path}, [run]: metrics: {error}", value=address) from error
+    return address
 
 
 def _seconds(path: Path, run: Mapping[str, Any], name: str, default: float) -> float:

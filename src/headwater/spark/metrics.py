@@ -1,0 +1,78 @@
+"""What a running pipeline tells Prometheus, over HTTP: `[run] metrics = "127.0.0.1:9464"`.
+
+    headwater_pipeline_rows_total{table}                rows written
+    headwater_pipeline_batches_total                    micro-batches done
+    headwater_pipeline_batch_duration_seconds           of the last one, all of it
+    headwater_pipeline_behind                           messages that the source holds unread
+    headwater_pipeline_last_batch_timestamp_seconds     when the last one was done: an alarm's best friend
+
+`prometheus-client` is the extra `http`.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import ConfigError, EnvironmentProblem
+
+if TYPE_CHECKING:
+    from headwater.spark.run import Progress
+
+
+class PipelineMetrics:
+    """Counts steps (`show`) and serves what was counted. `behind` and `seconds` are asked when somebody looks."""
+
+    def __init__(self, behind: Callable[[], float], seconds: Callable[[], float]) -> None:
+        try:
+            from prometheus_client import CollectorRegistry, Counter, Gauge
+        except ImportError as error:
+            raise EnvironmentProblem("metrics need prometheus-client", hint="pip install 'headwater[http]'") from error
+        self.registry = CollectorRegistry()
+        name = "headwater_pipeline"
+        self._rows = Counter(f"{name}_rows", "rows written", ["table"], registry=self.registry)
+        self._batches = Counter(f"{name}_batches", "micro-batches done", registry=self.registry)
+        self._last = Gauge(
+            f"{name}_last_batch_timestamp_seconds", "when the last micro-batch was done", registry=self.registry
+        )
+        for what, meaning, ask in (
+            ("batch_duration_seconds", "duration of the last micro-batch", seconds),
+            ("behind", "messages that the source holds unread", behind),
+        ):
+            Gauge(f"{name}_{what}", meaning, registry=self.registry).set_function(ask)
+        self._server: Any = None
+        self.port = 0
+
+    def show(self, step: "Progress") -> None:
+        """Count a step."""
+        self._rows.labels(step.table).inc(step.rows)
+        if step.table == "rejects":  # the last one of a batch
+            self._batches.inc()
+            self._last.set(time.time())
+
+    def serve(self, address: str) -> None:
+        """Answer at `host:port` from now on, in a thread. Raises ConfigError, EnvironmentProblem for a port in use."""
+        from prometheus_client import start_http_server
+
+        host, port = parse_address(address)
+        try:
+            self._server, _ = start_http_server(port, host, registry=self.registry)
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"metrics cannot be served at {address}: {error.strerror}", value=address
+            ) from error
+        self.port = self._server.server_port
+
+    def close(self) -> None:
+        """Serve no more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, or a port alone, which is then that of 127.0.0.1. Raises ConfigError."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise ConfigError(f"{text!r} is no host:port", value=text, hint="for example 127.0.0.1:9464")
+    return host or "127.0.0.1", int(port)

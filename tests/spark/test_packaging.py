@@ -1,0 +1,112 @@
+"""An archive for executors: what is in it, and that a cluster whose workers know nothing of Headwater reads with it.
+
+The cluster takes minutes and is started on request only: HEADWATER_SPARK_CLUSTER=1.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from support import cluster_child
+from support.nats_server import NatsServer
+from support.stream_filling import fill, numbered
+
+from headwater.cli.main import main
+from headwater.errors import EnvironmentProblem
+from headwater.spark.cache import cache_directory
+from headwater.spark.home import spark_home
+from headwater.spark.interpreter import worker_python
+from headwater.spark.java import java_home
+from headwater.spark.packaging import UNPACKED, made_for, make_archive, settings
+
+
+def test_the_archive_has_the_package_as_it_runs_and_what_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "a b" / "deps.zip"
+    archive.parent.mkdir()
+    assert main(["pipeline", "package", str(archive)]) == 0
+    shown = capsys.readouterr().out
+    assert made_for() in shown
+    assert f"spark.executorEnv.PYTHONPATH=./{UNPACKED}" in shown
+    with zipfile.ZipFile(archive) as found:
+        names = set(found.namelist())
+    for needed in ("headwater/spark/source.py", "headwater/py.typed", "pyspark_nats.py", "pyspark_iggy.py"):
+        assert needed in names
+    assert any(name.startswith("msgspec/_core") for name in names)
+    assert not any("__pycache__" in name for name in names)
+    here = [path.name for path in Path(sys.modules["headwater"].__file__ or "").parent.rglob("*.so")]
+    assert {Path(name).name for name in names if name.startswith("headwater/") and name.endswith(".so")} == set(here)
+    assert settings(archive)["spark.archives"] == f"{archive}#{UNPACKED}"
+
+
+def test_a_package_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match="no-such-package"):
+        make_archive(tmp_path / "deps.zip", ["no-such-package"])
+
+
+@contextmanager
+def standalone(directory: Path, workers: int) -> Iterator[str]:
+    """A master and its workers as processes that know nothing of Headwater; the master's URL."""
+    import pyspark
+
+    home = spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ))
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(directory),
+        "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": str(worker_python(Path(sys.executable), cache_directory(os.environ))),
+    }
+    deploy = "org.apache.spark.deploy"
+    with ExitStack() as stack:
+        url = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
+        for number in range(workers):
+            place = ("--work-dir", str(directory / f"worker-{number}"), "--webui-port", "0")
+            start(stack, home, environ, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "1g", *place, url)
+        yield url
+
+
+def start(stack: ExitStack, home: Path, environ: dict[str, str], *command: str) -> str:
+    """Start a daemon; what it says of where the master is."""
+    process = stack.enter_context(
+        subprocess.Popen(
+            [str(home / "bin" / "spark-class"), command[0], "--host", "127.0.0.1", *command[1:]],
+            env=environ,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    )
+    stack.callback(process.kill)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"(?:Starting Spark master at|Successfully registered with master) (spark://\S+)", line):
+            stack.callback(process.stderr.close)
+            return found[1]
+    raise RuntimeError(f"{command} ended")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.timeout(900)
+def test_two_workers_of_a_standalone_master_read_with_the_archive(nats_server: NatsServer, tmp_path: Path) -> None:
+    if os.environ.get("HEADWATER_SPARK_CLUSTER") != "1":
+        pytest.skip("a cluster of its own: HEADWATER_SPARK_CLUSTER=1")
+    fill(nats_server.url, "SPREAD", ["spread.*"], numbered("spread", 2_000))
+    archive = make_archive(tmp_path / "deps.zip")
+    with standalone(tmp_path, workers=2) as master:
+        command = [sys.executable, cluster_child.__file__, nats_server.url, master, str(archive)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    *homes, count = done.stdout.split()
+    assert count == "2000"
+    assert len(set(homes)) == 2  # the same archive, unpacked beside each of two executors
+    assert all(f"/{UNPACKED}/headwater/" in home for home in homes)
