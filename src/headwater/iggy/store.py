@@ -72,9 +72,9 @@ class Store:
         for complaint in damage:
             logger.warning("document_damaged %s", complaint)
         if document is None:
-            if self._files.listdir(f"{self._directory}/logs"):
+            if damage or self._files.listdir(f"{self._directory}/logs"):
                 raise EnvironmentProblem(
-                    f"{path} is lost and there are logs", value=path, hint="restore it: nothing was touched"
+                    f"{path} is lost, and there was one", value=path, hint="restore it: nothing was touched"
                 )
             return None
         try:
