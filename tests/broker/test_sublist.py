@@ -115,3 +115,27 @@ def test_only_clients_that_get_one_message_each_are_separate() -> None:
         False,
         True,
     ]
+
+
+def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own() -> None:
+    sublist = Sublist()
+    for number, subject in enumerate((b"_INBOX.a.*", b"_INBOX.a.1", b"_INBOX.>", b"_INBOX.b.*", b"x.>", b"*.b.1")):
+        sublist.insert(Subscription(subject, sid=b"%d" % number))
+
+    def sids(subject: bytes) -> list[bytes]:
+        return sorted(subscription.sid for subscription in sublist.match(subject).plain)
+
+    for _ in range(2):
+        assert sids(b"_INBOX.a.1") == [b"0", b"1", b"2"]
+        assert sids(b"_INBOX.a.2") == [b"0", b"2"]
+        assert sids(b"_INBOX.a.2.3") == [b"2"]
+        assert sids(b"_INBOX.a.") == []
+        assert sids(b"_INBOX.a") == [b"2"]
+        assert sids(b"_INBOX.b.1") == [b"2", b"3", b"5"]
+        assert sids(b"_INBOX.b.2") == [b"2", b"3"]
+        assert sids(b"x.b.1") == [b"4", b"5"]
+    added = Subscription(b"_INBOX.a.2", sid=b"9")
+    sublist.insert(added)
+    assert sids(b"_INBOX.a.2") == [b"0", b"2", b"9"]
+    sublist.remove(added)
+    assert sids(b"_INBOX.a.2") == [b"0", b"2"]

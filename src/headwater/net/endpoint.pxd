@@ -13,5 +13,7 @@ cdef class Endpoint:
     cdef public bint _blocked
     cdef public Py_ssize_t _handed
 
+    cpdef bint read_ready(self) except? -1
+    cpdef hand_over(self)
     cpdef Py_ssize_t push(self) except? -1
     cdef int _offer(self) except? -1

@@ -5,7 +5,7 @@ place. Writing: the output is offered to the kernel straight from its buffer, wi
 make; what the kernel does not take stays there until the socket is writable again.
 
 Everything that happens seldom (connecting, layers, closing, waiting for a slow peer) is `net.link.Link`, which extends
-this class. The one pointer here is handed to write(2), and nothing is computed with it.
+this class. The pointers here are handed to read(2) and write(2).
 """
 
 import logging
@@ -18,7 +18,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer
     from cython.cimports.headwater.wire.receive import ReceiveBuffer
     from cython.cimports.libc.errno import EAGAIN, EINTR, errno
-    from cython.cimports.posix.unistd import write
+    from cython.cimports.posix.unistd import read, write
 else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.receive import ReceiveBuffer
@@ -64,6 +64,30 @@ class Endpoint:
         else:
             self._input.received(nbytes)
             self.hand_over()
+
+    def read_ready(self) -> cython.bint:
+        """Read once, without the transport (`net.direct_loop`). False when it has to look itself: the end, an error."""
+        received: ReceiveBuffer = self._input
+        count: cython.Py_ssize_t
+        if self.closing or self._layer is not None or self._descriptor < 0:
+            return False
+        space = received.writable()
+        if cython.compiled:
+            count = read(
+                self._descriptor,
+                PyByteArray_AS_STRING(received._target) + received.filled,
+                len(received._target) - received.filled,
+            )
+        else:
+            try:
+                count = os.readv(self._descriptor, [space])
+            except OSError:
+                return False
+        if count <= 0:
+            return False
+        received.received(count)
+        self.hand_over()
+        return True
 
     def hand_over(self) -> None:
         """Let the owner parse what is there."""

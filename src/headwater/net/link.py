@@ -97,6 +97,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._wire = _wire_array(self._loop) if layer is not None else bytearray()  # what came, for the layer
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
+        # A DirectLoop's table of those who read by themselves; None on every other loop.
+        self._readers: dict[int, Endpoint] | None = getattr(self._loop, "readers", None)
 
     # ── asyncio.BufferedProtocol ──
 
@@ -107,6 +109,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._write_layer(self._layer)
         elif self._transport.get_extra_info("sslcontext") is None and not sys.platform.startswith("win"):
             self._descriptor = self._transport.get_extra_info("socket").fileno()
+            if self._readers is not None:
+                self._readers[self._descriptor] = self
         self.owner.attach(self)
 
     def eof_received(self) -> bool:
@@ -123,8 +127,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
-        self._descriptor = -1
-        self._stop_watching()
+        self._leave_descriptor()
         self.output.clear()
         self._wake_drained(exc or ConnectionResetError("the connection was closed"))
         if self._preparing is not None and not self._preparing.done():
@@ -200,6 +203,13 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._stop_watching()
         if len(self.output) <= LOW_WATER:
             self._wake_drained(None)
+
+    def _leave_descriptor(self) -> None:
+        """From now on only the transport reads and writes."""
+        if self._readers is not None:
+            self._readers.pop(self._descriptor, None)
+        self._descriptor = -1
+        self._stop_watching()
 
     def _stop_watching(self) -> None:
         self._blocked = False
@@ -306,8 +316,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         """From the next byte on, in both directions, `layer` lies in between. What is in `output` waits for it."""
         self._wire = _wire_array(self._loop)
         self._layer = layer
-        self._descriptor = -1
-        self._stop_watching()
+        self._leave_descriptor()
         if self._transport is not None:
             self._write_layer(layer)
 

@@ -1,0 +1,1 @@
+from headwater.net.endpoint cimport Endpoint

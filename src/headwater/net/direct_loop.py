@@ -1,0 +1,109 @@
+"""An event loop of asyncio's own kind that reads from plain links without a detour through its callbacks.
+
+    epoll ──ready descriptors──▶ Poller.select ─┬─ a plain link's: Endpoint.read_ready, here and now
+                                                └─ everything else: back to asyncio, as always
+
+asyncio makes a callback of every ready descriptor, runs it a moment later in a context of its own, and the callback asks a
+transport, which asks a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links' transports
+stay registered as they are, so pausing, closing and errors go their usual way; only readiness to be read is intercepted,
+and what is no ordinary input (the end, an error) is handed to asyncio after all.
+
+`select` goes on waiting by itself while nothing was scheduled: `call_soon` and `call_at` tell it so. Linux only (epoll);
+elsewhere, and for brokers in somebody else's loop, links are read by their transports.
+"""
+
+import asyncio
+import os
+import select
+import selectors
+import time
+from collections.abc import Callable
+from contextvars import Context
+from typing import TypeVarTuple, Unpack
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.net.endpoint import Endpoint
+else:
+    from headwater.net.endpoint import Endpoint
+
+Arguments = TypeVarTuple("Arguments")
+
+READABLE: int = 1  # EPOLLIN, and EVENT_READ
+MAX_EVENTS = 256  # descriptors that one call reports; the others are reported by the next
+
+
+class Poller(selectors.EpollSelector):
+    """asyncio's selector. `endpoints`: the links to read from, by descriptor; `scheduled`: the loop has work again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
+        self.endpoints: dict[int, Endpoint] = {}
+        self.scheduled = False
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Read what links have, until something is for asyncio to do or `timeout` seconds are over."""
+        poll = self._epoll.poll
+        endpoints: dict[int, Endpoint] = self.endpoints
+        endpoint: Endpoint | None
+        left = -1.0 if timeout is None else max(timeout, 0.0)
+        end = time.monotonic() + left if left > 0 else 0.0
+        self.scheduled = False
+        while True:
+            found = poll(left, MAX_EVENTS)
+            others: list[tuple[selectors.SelectorKey, int]] = []
+            for descriptor, events in found:
+                endpoint = endpoints.get(descriptor)
+                if endpoint is None or events != READABLE or not endpoint.read_ready():
+                    self._report(others, descriptor, events)
+            if others or self.scheduled or left == 0 or not found:
+                return others
+            if left > 0:
+                left = max(0.0, end - time.monotonic())
+
+    def _report(self, others: list[tuple[selectors.SelectorKey, int]], descriptor: int, events: int) -> None:
+        try:
+            key = self.get_key(descriptor)
+        except KeyError:
+            return  # a link that was read before it in this turn has closed it
+        found = 0
+        if events & ~select.EPOLLIN:
+            found |= selectors.EVENT_WRITE
+        if events & ~select.EPOLLOUT:
+            found |= selectors.EVENT_READ
+        others.append((key, found & key.events))
+
+    def close(self) -> None:
+        self.endpoints.clear()
+        self._epoll.close()
+        super().close()
+
+
+class DirectLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop over a Poller."""
+
+    def __init__(self) -> None:
+        self.poller = Poller()
+        self.readers = self.poller.endpoints  # where links enter themselves
+        super().__init__(self.poller)
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: Unpack[Arguments],  # noqa: UP044 (Cython reads no star here)
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        self.poller.scheduled = True
+        return super().call_soon(callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: Unpack[Arguments],  # noqa: UP044
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self.poller.scheduled = True
+        return super().call_at(when, callback, *args, context=context)

@@ -1,0 +1,168 @@
+"""A loop that reads from links by itself: the same conversations as on asyncio's own, and everything else still runs."""
+
+import asyncio
+import select
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from headwater.net.link import Link
+from headwater.net.tcp import dial, listen
+
+if not hasattr(select, "epoll"):
+    pytest.skip("the loop is made of epoll", allow_module_level=True)
+
+from headwater.net.direct_loop import DirectLoop
+
+TIMEOUT = 20.0
+
+
+class Echo:
+    """Sends back what it gets; remembers how the link ended."""
+
+    link: Link
+
+    def __init__(self, made: "asyncio.Queue[Echo] | None" = None) -> None:
+        self._made = made
+        self.reads = 0
+        self.ended = asyncio.get_running_loop().create_future()
+        self.heard = asyncio.Event()
+
+    def attach(self, link: Link) -> None:
+        self.link = link
+        if self._made is not None:
+            self._made.put_nowait(self)
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        self.reads += 1
+        self.link.output.append(bytes(buffer[:filled]))
+        self.link.flush_soon()
+        self.heard.set()
+        return filled
+
+    def lost(self, error: Exception | None) -> None:
+        self.ended.set_result(error)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(TIMEOUT):
+            await scenario()
+
+    with asyncio.Runner(loop_factory=DirectLoop) as runner:
+        runner.run(bounded())
+
+
+async def conversation() -> tuple[Echo, socket.socket, asyncio.Server]:
+    """An owner whose link is up, and the socket of its peer."""
+    made: asyncio.Queue[Echo] = asyncio.Queue()
+    server = await listen("127.0.0.1", 0, lambda: Echo(made))
+    peer = socket.create_connection(server.sockets[0].getsockname()[:2])
+    peer.setblocking(False)
+    return await made.get(), peer, server
+
+
+def test_what_comes_is_read_by_the_loop_itself_and_answered() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        owner, peer, server = await conversation()
+        with peer:
+            for size in (1, 100, 100_000):
+                await loop.sock_sendall(peer, b"x" * size)
+                answer = b""
+                while len(answer) < size:
+                    answer += await loop.sock_recv(peer, 1 << 16)
+                assert answer == b"x" * size
+            assert isinstance(loop, DirectLoop)
+            assert owner.link in loop.readers.values()
+        await owner.ended
+        assert owner.link not in loop.readers.values()
+        server.close()
+
+    run(scenario)
+
+
+def test_the_end_and_a_reset_of_the_peer_end_the_link_once() -> None:
+    async def scenario() -> None:
+        for linger in (struct.pack("ii", 0, 0), struct.pack("ii", 1, 0)):  # FIN, RST
+            owner, peer, server = await conversation()
+            await asyncio.get_running_loop().sock_sendall(peer, b"hello")
+            await owner.heard.wait()
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            peer.close()
+            await owner.ended
+            server.close()
+
+    run(scenario)
+
+
+def test_a_link_that_does_not_want_to_read_is_not_read() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        owner, peer, server = await conversation()
+        with peer:
+            await loop.sock_sendall(peer, b"1")
+            await owner.heard.wait()
+            owner.link.pause_reading()
+            reads = owner.reads
+            await loop.sock_sendall(peer, b"2")
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert owner.reads == reads
+            owner.heard.clear()
+            owner.link.resume_reading()
+            await owner.heard.wait()
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+def test_timers_tasks_and_other_threads_have_their_turn_while_links_are_busy() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        owner, peer, server = await conversation()
+        peer.setblocking(True)
+        over = False
+
+        def flood() -> None:
+            while not over:
+                peer.sendall(b"x" * 100)
+                peer.recv(1 << 16)
+
+        with peer:
+            flooding = asyncio.create_task(asyncio.to_thread(flood))
+            await owner.heard.wait()
+            await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(lambda: 7) == 7
+            rung = asyncio.Event()
+            loop.call_later(0.01, rung.set)
+            await rung.wait()
+            over = True
+            await flooding
+        await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+def test_an_owner_that_fails_ends_its_own_link_only(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Echo):
+        def receive(self, buffer: bytearray, filled: int) -> int:
+            raise ZeroDivisionError
+
+    async def scenario() -> None:
+        made: asyncio.Queue[Echo] = asyncio.Queue()
+        server = await listen("127.0.0.1", 0, lambda: Failing(made))
+        host, port = server.sockets[0].getsockname()[:2]
+        link = await dial(host, port, Echo(), 5.0)
+        link.output.append(b"boom")
+        link.flush_soon()
+        await (await made.get()).ended
+        link.abort()
+        server.close()
+
+    run(scenario)
+    assert "link_owner_failed" in caplog.text
