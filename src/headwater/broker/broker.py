@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 COMPATIBLE_VERSION = "2.15.1"
 """What INFO claims, for clients decide by it which features there are: the nats-server that ours was held against."""
-API_LEVEL = 4  # of JetStream; the one of that server
+API_LEVEL = 5  # of JetStream; the one of that server
 
 
 class Broker:
@@ -235,11 +235,19 @@ class Broker:
         from pathlib import Path
 
         from headwater.broker.jetstream.service import JetStream
+        from headwater.broker.jetstream_limits import storage_limits
 
         directory = Path(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:
             directory = directory / "accounts" / account.directory
-        service = JetStream(account.router, directory, clock_ns=time.time_ns, sync=self.options.sync)
+        own = account.options.jetstream if account.options is not None else None
+        service = JetStream(
+            account.router,
+            directory,
+            clock_ns=time.time_ns,
+            sync=self.options.sync,
+            limits=storage_limits(own or self.options.jetstream_limits),
+        )
         await service.start()
         self.jetstreams[account.name] = service
 

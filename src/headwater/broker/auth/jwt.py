@@ -99,6 +99,36 @@ class DefaultPermissions(msgspec.Struct, kw_only=True):
     resp: ResponseClaims | None = None
 
 
+class ExportClaims(msgspec.Struct, kw_only=True):
+    """What an account lets others import; with `token_req` only those who show a token, and those we refuse."""
+
+    subject: str = ""
+    type: str = ""
+    token_req: bool = False
+    response_type: str = ""
+    response_threshold: int = 0  # ns
+    account_token_position: int = 0
+
+
+class ImportClaims(msgspec.Struct, kw_only=True):
+    """What it imports; `to` is what older tokens have for `local_subject`, and a prefix for streams."""
+
+    subject: str = ""
+    account: str = ""
+    type: str = ""
+    to: str = ""
+    local_subject: str = ""
+    share: bool = False
+
+
+class MappingClaims(msgspec.Struct, kw_only=True):
+    """`weight` in percent; 0 stands for 100."""
+
+    subject: str = ""
+    weight: int = 0
+    cluster: str = ""
+
+
 class AccountBody(msgspec.Struct, kw_only=True):
     type: str = ""
     version: int = 1
@@ -106,6 +136,9 @@ class AccountBody(msgspec.Struct, kw_only=True):
     signing_keys: list[str | Scope] = []
     revocations: dict[str, int] = {}
     default_permissions: DefaultPermissions = msgspec.field(default_factory=DefaultPermissions)
+    exports: list[ExportClaims] | None = None
+    imports: list[ImportClaims] | None = None
+    mappings: dict[str, list[MappingClaims]] | None = None
 
 
 class OperatorBody(msgspec.Struct, kw_only=True):

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta, tzinfo
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
+from headwater.broker.auth.account_sharing import exports_of, imports_of, mappings_of
 from headwater.broker.auth.identity import Credentials, Identity, Refusal
 from headwater.broker.auth.jwt import (
     AccountBody,
-    AccountLimits,
     DefaultPermissions,
     Scope,
     Token,
@@ -76,7 +76,7 @@ class Trust:
 
     def options(self) -> list[AccountOptions]:
         """The accounts, as the configuration would have spelled them."""
-        return [_account_options(key, account.body.limits) for key, account in self.accounts.items()]
+        return [_account_options(key, account.body) for key, account in self.accounts.items()]
 
     def decide(self, shown: Credentials, now: float) -> Identity | Refusal:
         """Who shows these credentials; `now` in seconds since 1970."""
@@ -155,8 +155,8 @@ class Trust:
         self.accounts[key] = Account(account, body, scopes)
 
 
-def _account_options(key: str, limits: AccountLimits) -> AccountOptions:
-    jetstream = None
+def _account_options(key: str, body: AccountBody) -> AccountOptions:
+    limits, jetstream = body.limits, None
     if limits.mem_storage or limits.disk_storage:
         jetstream = JetStreamLimits(
             max_memory=limits.mem_storage,
@@ -174,6 +174,9 @@ def _account_options(key: str, limits: AccountLimits) -> AccountOptions:
         max_connections=limits.conn,
         max_subscriptions=limits.subs,
         max_payload=limits.payload,
+        exports=tuple(exports_of(body)),
+        imports=tuple(imports_of(body)),
+        mappings=tuple(mappings_of(body)),
     )
 
 

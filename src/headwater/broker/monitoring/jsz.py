@@ -144,6 +144,9 @@ def _check_streams(view: View, account: str, stream: str, consumer: str) -> tupl
             if one.log.failure is not None:
                 place = f"{name or GLOBAL_ACCOUNT} > {one.name}"
                 return 503, _unavailable(f"JetStream stream '{place}' write error: {one.log.failure}")
+            problems = one.problems()
+            if problems:
+                return 503, _unavailable(f"JetStream {problems[0]}")
     return 200, {"status": "ok"}
 
 
