@@ -7,14 +7,21 @@ from typing import cast
 
 import nats.aio.client
 import nats.js.client
+import nats.js.kv
+import nats.js.object_store
 import pytest
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from support.both_servers import Serve
 from support.scripted_server import ScriptedServer, finish, until
 
 import headwater
+import headwater.client.subscription
 from headwater.client.client import Client
 from headwater.client.contexts import find_options
 from headwater.client.jetstream import JetStream
+from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.client.key_value import KeyValue
 from headwater.client.nats_py_names import (
     CALLBACKS,
     CLIENT,
@@ -24,7 +31,9 @@ from headwater.client.nats_py_names import (
     NEGATED_ARGUMENTS,
     RENAMED_ARGUMENTS,
 )
+from headwater.client.object_store import ObjectStore, StoreConfig
 from headwater.client.options import ClientOptions, ConnectArguments
+from headwater.client.pull import StreamMessage
 
 HANDLED = {*RENAMED_ARGUMENTS, *NEGATED_ARGUMENTS, *IGNORED_ARGUMENTS, *CALLBACKS, "error_cb", "max_reconnect_attempts"}
 NOT_TAKEN = {"signature_cb", "user_jwt_cb", "ws_connection_headers", "reconnect_to_server_handler"}
@@ -41,6 +50,58 @@ def test_public_names_of_their_client_and_jetstream_work_or_are_advised_about() 
     assert theirs - set(dir(Client)) - set(CLIENT) - set(CLIENT_ADVICE) == set()
     theirs = {name for name in dir(nats.js.client.JetStreamContext) if not name.startswith("_") and name.islower()}
     assert theirs - set(dir(JetStream)) - set(JETSTREAM_ADVICE) == set()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "attributes"),
+    [
+        (Subscription, headwater.client.subscription.Subscription, {"subject", "queue", "pending_bytes"}),
+        (Msg, StreamMessage, set()),
+        (nats.js.kv.KeyValue, KeyValue, set()),
+        (nats.js.object_store.ObjectStore, ObjectStore, set()),
+    ],
+)
+def test_public_names_of_what_their_client_makes_work_or_are_advised_about(
+    theirs: type, ours: type, attributes: set[str]
+) -> None:
+    names = {name for name in dir(theirs) if not name.startswith("_") and name.islower()}
+    assert names - set(dir(ours)) - attributes == set()
+
+
+def test_a_message_that_is_settled_in_their_way_says_where_such_messages_come_from() -> None:
+    message = headwater.Message("a", b"x")
+    for name in ("ack", "nak", "term", "in_progress", "ack_sync", "metadata"):
+        with pytest.raises(AttributeError, match="pull_consumer"):
+            getattr(message, name)
+    with pytest.raises(AttributeError, match=r"message\.headers"):
+        _ = message.header
+    with pytest.raises(AttributeError, match=r"'frobnicate'$"):
+        _ = message.frobnicate
+    assert not hasattr(message, "ack")
+
+
+def test_messages_of_a_stream_and_stores_answer_to_their_names(serve: Serve) -> None:
+    async def main() -> None:
+        name = f"S{secrets.token_hex(4)}"
+        async with serve() as url, await headwater.connect(url) as client:
+            js = client.jetstream()
+            await js.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
+            await js.publish(f"{name}.a", b"1", headers={"K": "v"})
+            await js.create_consumer(name, ConsumerConfig(durable_name="C"))
+            (message,) = await js.pull_consumer(name, "C").fetch(1)
+            assert (message.header["K"], message.reply.startswith("$JS.ACK.")) == ("v", True)
+            await message.ack_sync(timeout=5)
+            assert (await js.consumer_info(name, "C")).num_ack_pending == 0
+            store = await js.create_object_store(StoreConfig(bucket=name))
+            await store.put("o", b"data")
+            assert (await store.get_info("o")).size == 4
+            assert [each.name for each in await store.list()] == ["o"]
+            with pytest.raises(AttributeError, match="update"):
+                _ = store.update_meta
+            await js.delete_object_store(name)
+            await js.delete_stream(name)
+
+    finish(main(), 30)
 
 
 def options_for(**arguments: object) -> ClientOptions:

@@ -14,8 +14,15 @@ from support.unruly_proxy import Mishap, UnrulyProxy
 
 import headwater
 from headwater.client.client import Client
-from headwater.client.events import Closed, Disconnected, Discovered, Event, LameDuck, Reconnected
-from headwater.errors import AuthorizationError, BufferFull, ConnectionClosed, TransportError
+from headwater.client.events import Closed, Disconnected, Discovered, Event, Failed, LameDuck, Reconnected
+from headwater.errors import (
+    AuthorizationError,
+    BufferFull,
+    ConnectionClosed,
+    HeaderError,
+    RemoteProtocolError,
+    TransportError,
+)
 
 AT_ONCE = {"reconnect_wait": 0.0, "reconnect_jitter": 0.0}
 
@@ -53,9 +60,12 @@ async def one_conversation(client: Client, proxy: UnrulyProxy, mishap: Mishap | 
 
 
 @pytest.mark.parametrize("direction", ["to client", "to server"])
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_mishap_at_any_byte_of_a_conversation_is_survived(
-    serve: Serve, direction: Literal["to client", "to server"]
+    serve: Serve, direction: Literal["to client", "to server"], turn: int
 ) -> None:
+    """Each byte meets one kind of mishap; the three turns together, each byte all of them."""
+
     async def main() -> None:
         subject = f"test.{secrets.token_hex(4)}"
         errors: list[BaseException] = []
@@ -66,7 +76,7 @@ def test_a_mishap_at_any_byte_of_a_conversation_is_survived(
             assert length > 200
             kinds: tuple[Literal["cut", "truncate", "delay"], ...] = ("cut", "truncate", "delay")
             for after in range(length):
-                kind = kinds[after % 3]
+                kind = kinds[(after + turn) % 3]
                 await one_conversation(client, proxy, Mishap(kind, direction, after), subject)
             assert proxy.met > length * 0.9
             assert client.reconnects >= length
@@ -269,6 +279,84 @@ def test_a_garbled_op_ends_the_link_and_not_the_client() -> None:
             peer.say(b"MSG a 1 1\r\ny\r\n")
             assert [(await subscription.next(5)).data for _ in range(2)] == [b"x", b"y"]
             assert [type(error).__name__ for error in heard] == ["RemoteProtocolError"]
+            peer.hang_up()
+            await client.close()
+
+    finish(main())
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"NONSENSE\r\n",
+        b"\x00\xff\r\n",
+        b"MSG a 1\r\n",
+        b"MSG a one 1\r\nx\r\n",
+        b"MSG a 1 5\r\ntoo long\r\n",
+        b"MSG a 1 99999999999\r\n",
+        b"HMSG a 1 9 5\r\nxxxxx\r\n",
+        b"INFO {no json\r\n",
+        b"INFO " + b"x" * (1 << 20),
+    ],
+)
+def test_what_is_no_protocol_is_reported_and_the_client_comes_back(garbage: bytes) -> None:
+    async def main() -> None:
+        errors: list[BaseException] = []
+        events: list[Event] = []
+        async with ScriptedServer() as server:
+            client, peer = await connected(server, error_callback=errors.append, event_callback=events.append)
+            stream = client.events()
+            subscription = await client.subscribe("a")
+            await peer.hear_line()
+            peer.say(garbage)
+            peer = await server.accept()
+            await peer.welcome()
+            assert await peer.hear_line() == b"SUB a 1"
+            peer.say(b"MSG a 1 1\r\ny\r\n")
+            assert (await subscription.next(5)).data == b"y"
+            lost, back = events
+            assert isinstance(lost, Disconnected)
+            assert isinstance(lost.reason, RemoteProtocolError)
+            assert isinstance(back, Reconnected)
+            assert errors == [lost.reason]
+            assert [await anext(stream), await anext(stream)] == events
+            peer.hang_up()
+            await client.close()
+
+    finish(main())
+
+
+def test_a_malformed_header_block_harms_only_who_looks_at_it() -> None:
+    async def main() -> None:
+        events: list[Event] = []
+        async with ScriptedServer() as server:
+            client, peer = await connected(server, error_callback=quiet, event_callback=events.append)
+            iterated = await client.subscribe("a")
+            looked: list[bytes] = []
+
+            def look(message: headwater.Message) -> None:
+                looked.append(message.data)
+                _ = message.headers
+
+            await client.subscribe("b", callback=look)
+            asking = asyncio.create_task(client.request("q"))
+            for _ in range(4):
+                inbox = await peer.hear_line()
+            reply = inbox.split()[2]
+            for subject, sid in ((b"a", 1), (b"b", 2), (reply, 3)):
+                peer.say(b"HMSG %s %d 8 9\r\ngarbage!x\r\n" % (subject, sid))
+            peer.say(b"MSG a 1 1\r\ny\r\n")
+            first = await iterated.next(5)
+            assert first.data == b"x"
+            with pytest.raises(HeaderError):
+                _ = first.headers
+            assert (await iterated.next(5)).data == b"y"
+            assert (await asking).data == b"x"
+            await until(lambda: bool(events))
+            assert looked == [b"x"]
+            assert [type(event) for event in events] == [Failed]
+            assert isinstance(events[0].error, HeaderError)  # type: ignore[attr-defined]
+            assert (client.is_connected, client.reconnects) == (True, 0)
             peer.hang_up()
             await client.close()
 

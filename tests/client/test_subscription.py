@@ -1,13 +1,17 @@
 """A subscription in a program's hands: the ways to read it, its limits, its ends."""
 
 import asyncio
+import secrets
+import sys
 from typing import Any
 
 import pytest
+from support.both_servers import Serve
 from support.scripted_server import Peer, conversation, finish, until
 
 import headwater
 from headwater.client.client import Client
+from headwater.client.subscription import WhenFull
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout, SubjectError
 
 
@@ -388,5 +392,63 @@ def test_columns_are_bounded_as_messages_are() -> None:
             rows = (await waiting).num_rows + sum([batch.num_rows async for batch in batches])
             assert rows == 8 - subscription.dropped
             assert subscription.dropped > 0
+
+    finish(main())
+
+
+@pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest"])
+def test_a_flood_that_nobody_reads_is_bounded_and_counted(serve: Serve, when_full: WhenFull) -> None:
+    async def main() -> None:
+        subject = f"test.{secrets.token_hex(4)}"
+        heard: list[BaseException] = []
+        async with serve() as url, await headwater.connect(url, error_callback=heard.append) as client:
+            by_count = await client.subscribe(subject, max_pending=100, when_full=when_full)
+            by_size = await client.subscribe(subject, max_pending_bytes=10_000, when_full=when_full)
+            columns = await client.subscribe(subject, max_pending=100)
+            batches = columns.record_batches()
+            beginning = asyncio.ensure_future(anext(batches))
+            async with await headwater.connect(url) as other:
+                await client.flush()
+                for number in range(5_000):
+                    await other.publish(subject, b"%0128d" % number)
+                await other.flush()
+            await client.flush()
+            await until(lambda: by_count.received == 5_000)
+            assert (by_count.pending, by_count.dropped, by_count.pending_bytes) == (100, 4_900, 12_800)
+            assert (by_size.pending, by_size.dropped, by_size.pending_bytes) == (78, 4_922, 78 * 128)
+            assert columns.pending <= 100
+            rows = (await beginning).num_rows + columns.pending
+            assert columns.dropped == 5_000 - rows
+            first, last = by_count.take(100)[::99]
+            wanted = (0, 99) if when_full == "drop_newest" else (4_900, 4_999)
+            assert (int(first.data), int(last.data)) == wanted
+            assert by_count.pending_bytes == 0
+            assert 3 <= len(heard) <= 4, "once per overrun; the columns were read once, and may have two"
+            columns.unsubscribe()
+            await batches.aclose()  # type: ignore[attr-defined] # it is a generator
+
+    finish(main(), 40)
+
+
+def test_a_message_is_gone_with_its_last_reference() -> None:
+    """Messages are no part of garbage collection (`no_gc`): nothing that one holds may lead back to it."""
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            data, channel = bytes(1000), client._connection
+            before = (sys.getrefcount(data), sys.getrefcount(channel))
+            for _ in range(100):
+                message = headwater.Message("a", data, "r", b"NATS/1.0\r\nK: v\r\n\r\n", channel)
+                assert message.headers["K"] == "v"
+                assert message.status is None
+            subscription = await client.subscribe("a")
+            say_messages(peer, *[b"x"] * 100)
+            await until(lambda: subscription.pending == 100)
+            for message in subscription.take(100):
+                message.header_block = b""
+                assert not message.headers
+            subscription.unsubscribe()
+            del message
+            assert (sys.getrefcount(data), sys.getrefcount(channel)) <= (before[0], before[1] + 1)
 
     finish(main())

@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.headwater_server import start_headwater
@@ -10,6 +11,7 @@ from support.headwater_server import start_headwater
 from headwater.client import sync
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
 from headwater.client.key_value import BucketConfig, KeyNotFound
+from headwater.client.object_store import ObjectNotFound, StoreConfig
 from headwater.errors import ConnectionClosed, JetStreamError, NoResponders, RequestTimeout, TransportError
 
 
@@ -79,6 +81,49 @@ def test_jetstream_buckets_and_consumers_block(client: sync.SyncClient) -> None:
         break
     jetstream.delete_key_value(name)
     jetstream.delete_stream(name)
+
+
+def test_all_of_jetstream_and_the_stores_block(client: sync.SyncClient, tmp_path: Path) -> None:
+    name = f"S{secrets.token_hex(4)}"
+    jetstream = client.jetstream()
+    jetstream.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True))
+    with jetstream.publisher(window=10) as publisher:
+        for number in range(25):
+            publisher.publish(f"{name}.a", b"%d" % number, msg_id=str(number))
+    assert (publisher.acknowledged, publisher.outstanding) == (25, 0)
+    assert jetstream.get_message(name, 3, direct=True).data == b"2"
+    assert [info.config.name for info in jetstream.streams(f"{name}.a")] == [name]
+    jetstream.create_consumer(name, ConsumerConfig(durable_name="D"))
+    with jetstream.pull_consumer(name, "D").consume(10) as messages:
+        for message, number in zip(messages, range(25), strict=False):
+            assert message.data == b"%d" % number
+            message.ack()
+            if number == 24:
+                break
+    with jetstream.push_consumer(name, ConsumerConfig(idle_heartbeat=10**9, flow_control=True)) as pushed:
+        assert next(iter(pushed)).data == b"0"
+    assert jetstream.purge_stream(name, keep=5) == 20
+    store = jetstream.create_object_store(StoreConfig(bucket=name))
+    source = tmp_path / "object"
+    source.write_bytes(bytes(300_000))
+    with source.open("rb") as file:
+        assert store.put("o", file).chunks == 3
+    assert store.get("o") == bytes(300_000)
+    assert sum(len(chunk) for chunk in store.chunks("o")) == 300_000
+    assert [info.name for info in store.objects()] == ["o"]
+    for info in store.watch():
+        assert info.name == "o"
+        break
+    store.delete("o")
+    with pytest.raises(ObjectNotFound):
+        store.get("o")
+    values = jetstream.create_key_value(BucketConfig(bucket=name, history=3))
+    assert [values.put("k", b"%d" % number) for number in range(3)] == [1, 2, 3]
+    assert [entry.value for entry in values.history("k")] == [b"0", b"1", b"2"]
+    values.update("k", b"x", 3)
+    values.delete("k")
+    for clean in (jetstream.delete_key_value, jetstream.delete_object_store, jetstream.delete_stream):
+        assert clean(name)
 
 
 def test_a_closed_client_says_so_and_a_server_that_is_not_there_too(client: sync.SyncClient) -> None:

@@ -10,16 +10,18 @@ some end the whole consumption:
 
     404, 408, 409 Batch Completed, Message Size Exceeds MaxBytes      ask again
     409 Consumer Deleted, Consumer is push based, 503, …              ConsumerGone
-    no byte for two heartbeats, or a new connection                   ask again; ConsumerGone after `misses` in a row
+    a new connection                                                  ask again, at once
+    no byte for two heartbeats                                        ask again; ConsumerGone after MISSES in a row
 """
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from headwater.client.events import Event, Reconnected
 from headwater.client.pull import StreamMessage, status_of
 from headwater.errors import JetStreamError, LocalProtocolError, RequestTimeout
 from headwater.model.headers import Headers
@@ -58,13 +60,15 @@ class Consumption:
         self._subscription: Subscription | None = None
         self._asked = 0  # messages asked for and not come
         self._requests = 0
-        self._reconnects = client.reconnects
+        self._silences = 0
         self._stopped = False
+        self._forget: Callable[[], None] | None = None
 
     async def __aenter__(self) -> Self:
         inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
         self._inbox = inbox
         self._subscription = await self._client.subscribe(f"{inbox}.*")
+        self._forget = self._client.on_event(self._happened)
         return self
 
     async def __aexit__(
@@ -77,11 +81,13 @@ class Consumption:
         self._stopped = True
         if self._subscription is not None:
             self._subscription.unsubscribe()
+        if self._forget is not None:
+            self._forget()
 
     async def __aiter__(self) -> AsyncIterator[StreamMessage]:
         if self._subscription is None:
             raise LocalProtocolError("use the consumption in `async with`")
-        subscription, silences = self._subscription, 0
+        subscription = self._subscription
         while True:
             if not self._stopped and 2 * self._asked <= self._batch:
                 self._ask()
@@ -95,10 +101,9 @@ class Consumption:
                 try:
                     message = await subscription.next(2 * self._heartbeat)
                 except RequestTimeout:
-                    silences += 1
-                    self._judge_silence(silences)
+                    self._judge_silence()
                     continue
-            silences = 0
+            self._silences = 0
             status = status_of(message)
             if status is None:
                 self._asked -= 1
@@ -119,12 +124,19 @@ class Consumption:
         self._asked += wanted
         self._client.publish(self._subject, msgspec.json.encode(body), reply=f"{self._inbox}.{self._requests}")
 
-    def _judge_silence(self, silences: int) -> None:
+    def _happened(self, event: Event) -> None:
+        """After a reconnect: the server has dropped the requests of the lost connection."""
+        if isinstance(event, Reconnected) and not self._stopped and self._requests:
+            self._silences = 0
+            self._asked = 0
+            self._ask()
+
+    def _judge_silence(self) -> None:
         """Nothing came for two heartbeats: what was asked for is lost, unless we are away, when it is not even known."""
         if self._client.is_connected:
-            if silences > MISSES and self._reconnects == self._client.reconnects:
+            self._silences += 1
+            if self._silences > MISSES:
                 raise ConsumerGone(REQUEST_TIMEOUT, 0, f"{self._subject} does not answer")
-            self._reconnects = self._client.reconnects
             self._asked = 0
 
     def _heed(self, status: Status, headers: Headers, subject: str) -> None:

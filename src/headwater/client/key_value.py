@@ -8,7 +8,7 @@ with `*` and `>` are allowed where keys are sought and watched.
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -20,6 +20,7 @@ from headwater.client.jetstream_types import (
     StreamConfig,
     StreamInfo,
 )
+from headwater.client.nats_py_names import KEY_VALUE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.errors import JetStreamError, SubjectError
 from headwater.model.header_names import NatsHeader
@@ -136,6 +137,10 @@ class KeyValue:
             )
         )
         return cls(jetstream, bucket, True)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     async def status(self) -> StreamInfo:
         """The stream behind the bucket: `state.messages` are the revisions it holds."""
@@ -323,3 +328,6 @@ def _checked(key: str, rule: re.Pattern[str]) -> str:
     if not rule.fullmatch(key) or key.startswith(".") or key.endswith(".") or ".." in key:
         raise SubjectError(f"{key!r} is no key", value=key, limit="letters, digits, - / _ = and . between them")
     return key
+
+
+install(KeyValue, {}, KEY_VALUE_ADVICE)

@@ -55,6 +55,24 @@ SUBSCRIPTION: dict[str, Callable[[Any], Any]] = {
     "pending_msgs": lambda subscription: subscription.pending,
     "delivered": lambda subscription: subscription.received,
 }
+STREAM_MESSAGE: dict[str, Callable[[Any], Any]] = {
+    "header": lambda message: message.headers,
+    "ack_sync": lambda message: lambda timeout=1.0: message.ack(confirm=timeout),
+}
+STREAM_MESSAGE_ADVICE = {
+    "is_acked": "the program knows what it has settled",
+    "sid": "`subscription.sid`",
+    "respond": "ack(), nak(), term() or in_progress(): its reply subject is the server's",
+}
+KEY_VALUE_ADVICE = {
+    "watchall": "watch()",
+    "purge_deletes": "purge_deleted()",
+}
+OBJECT_STORE: dict[str, Callable[[Any], Any]] = {
+    "get_info": lambda store: store.info,
+    "list": lambda store: store.objects,
+}
+OBJECT_STORE_ADVICE = {"update_meta": "update(name, description=..., metadata=...)"}
 CLIENT_ADVICE = {
     "rtt": "time `await client.flush()`",
     "stats": "`subscription.received` and `subscription.dropped`; the server's /connz has the rest",

@@ -12,12 +12,13 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO, Literal, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
 
 import msgspec
 
 from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamConfig, StreamInfo
 from headwater.client.key_value import checked_bucket
+from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, install
 from headwater.errors import DataLossError, JetStreamError, LocalProtocolError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.status import NOT_FOUND
@@ -118,6 +119,10 @@ class ObjectStore:
             )
         )
         return cls(jetstream, bucket)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     async def status(self) -> StreamInfo:
         """The stream behind the store."""
@@ -294,3 +299,6 @@ def _pieces(data: bytes | BinaryIO, size: int) -> Iterator[bytes]:
         return
     while chunk := data.read(size):
         yield chunk
+
+
+install(ObjectStore, OBJECT_STORE, OBJECT_STORE_ADVICE)

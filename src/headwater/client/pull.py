@@ -20,10 +20,11 @@ Where a message stands is in its reply subject (9 tokens; longer ones have domai
 import asyncio
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
 from headwater.errors import HeaderError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers
 from headwater.model.message import Message
@@ -102,6 +103,15 @@ class StreamMessage:
     def subject(self) -> str:
         """The subject it was published on."""
         return self.message.subject
+
+    @property
+    def reply(self) -> str:
+        """The acknowledgement subject."""
+        return self.message.reply
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     async def ack(self, *, confirm: float | None = None) -> None:
         """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
@@ -197,3 +207,6 @@ def status_of(message: Message, *, pushed: bool = False) -> Status | None:
         return message.status
     except HeaderError:
         return None
+
+
+install(StreamMessage, STREAM_MESSAGE, STREAM_MESSAGE_ADVICE)

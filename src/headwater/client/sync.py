@@ -200,9 +200,10 @@ class SyncClient:
         *,
         headers: HeaderSource | Headers | None = None,
         timeout: float = 2.0,
+        repeat: bool = False,
     ) -> Message:
-        """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds."""
-        return self._loop.run(self._client.request(subject, data, headers=headers, timeout=timeout))
+        """As `Client.request`: raises NoResponders at once, RequestTimeout after `timeout` seconds."""
+        return self._loop.run(self._client.request(subject, data, headers=headers, timeout=timeout, repeat=repeat))
 
     def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
         """Answer a message that was read here."""

@@ -13,6 +13,14 @@ from headwater.model.header_block import parse_status
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import Status
 
+_SETTLED = "messages that are settled come from `jetstream.pull_consumer(...)`, `push_consumer` or `ordered_consumer`"
+_ADVICE = {
+    **dict.fromkeys(("ack", "ack_sync", "nak", "term", "in_progress", "metadata", "is_acked"), _SETTLED),
+    "header": "it is `message.headers` here",
+    "sid": "it is `subscription.sid` here",
+}
+"""For programs that come from nats-py."""
+
 
 class Channel(Protocol):
     """Where a message came from, as far as the message is concerned: a way to answer."""
@@ -61,6 +69,11 @@ class Message:
         if self.channel is None:
             raise LocalProtocolError("the message did not come from a connection", value=self.subject)
         return self.channel.respond(self.reply, data, headers)
+
+    def __getattr__(self, name: str) -> object:
+        """What other clients' messages have and this one has not."""
+        advice = _ADVICE.get(name)
+        raise AttributeError(f"'Message' object has no attribute {name!r}{f'; {advice}' if advice else ''}")
 
     def __repr__(self) -> str:
         shown = self.data if len(self.data) <= 40 else self.data[:40] + b"..."
