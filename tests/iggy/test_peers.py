@@ -34,6 +34,10 @@ def check_basics(steps: dict[str, Any], topic: object) -> None:
     assert steps["get_topic"] == topic
     assert steps["poll"] == [[number, f"x{number}"] for number in range(5)]
     assert steps["poll_last"] == [[3, "x3"], [4, "x4"]]
+    turns = [
+        steps[f"poll_next_{turn}"] for turn in ("first", "second", "third")
+    ]  # each goes on behind the stored offset
+    assert turns == [[[0, "x0"], [1, "x1"]], [[2, "x2"], [3, "x3"]], [[4, "x4"]]]
 
 
 def check_groups(steps: dict[str, Any]) -> None:

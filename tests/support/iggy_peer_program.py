@@ -64,16 +64,16 @@ class OfApache:
     def message(self, text: str) -> Any:
         return self.module.SendMessage(text)
 
-    def poll(self, stream: str, topic: str, partition: int, strategy: Any, count: int) -> Any:
+    def poll(self, stream: str, topic: str, partition: int, strategy: Any, count: int, commit: bool = False) -> Any:
         if not self.is_modern:
-            return self.client.poll_messages(stream, topic, partition, strategy, count, False)
+            return self.client.poll_messages(stream, topic, partition, strategy, count, commit)
         return self.client.poll_messages(
             stream,
             topic,
             consumer=self.module.Consumer.Single(1),
             polling_strategy=strategy,
             count=count,
-            auto_commit=False,
+            auto_commit=commit,
             partition_id=partition,
         )
 
@@ -111,6 +111,8 @@ async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
     await step("poll", lambda: peer.poll(stream, topic, first, strategies.First(), 10), shown)
     await step("poll_offset", lambda: peer.poll(stream, topic, first, strategies.Offset(3), 1), shown)
     await step("poll_last", lambda: peer.poll(stream, topic, first, strategies.Last(), 2), shown)
+    for turn in ("first", "second", "third"):
+        await step(f"poll_next_{turn}", lambda: peer.poll(stream, topic, first, strategies.Next(), 2, True), shown)
     await step("poll_empty", lambda: peer.poll(stream, topic, first, strategies.Offset(99), 2), shown)
     await step("poll_nowhere", lambda: peer.poll(stream, topic, 77, strategies.First(), 2), shown)
     await step("missing", lambda: client.get_stream("nothing"), lambda found: found is None)
@@ -154,6 +156,9 @@ async def older(address: str, prefix: str) -> None:
     first, last = iggy_py.PollingStrategy.First(), iggy_py.PollingStrategy.Last()
     await step("poll", lambda: client.poll_messages(stream, topic, 1, first, 10, False), shown)
     await step("poll_last", lambda: client.poll_messages(stream, topic, 1, last, 2, False), shown)
+    following = iggy_py.PollingStrategy.Next()
+    for turn in ("first", "second", "third"):
+        await step(f"poll_next_{turn}", lambda: client.poll_messages(stream, topic, 1, following, 2, True), shown)
     await step("poll_nowhere", lambda: client.poll_messages(stream, topic, 77, first, 10, False), shown)
 
 
