@@ -1,9 +1,17 @@
 """Who may stay when the users change."""
 
 import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from support.configured_servers import KINDS
+from support.embedded_broker import EmbeddedBroker, options_of
+from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, connect_op, dial
 
 from headwater.broker.auth.identity import Identity
@@ -16,7 +24,7 @@ from headwater.broker.options import (
     SubjectRules,
     UserOptions,
 )
-from headwater.broker.reauthorization import may_stay, only_users_differ
+from headwater.broker.reauthorization import accounts_can_change, may_stay
 
 ANN = UserOptions(username="ann", password="a")
 BOB = UserOptions(username="bob", password="b")
@@ -60,10 +68,10 @@ def test_a_client_stays_if_its_user_is_what_it_was(
     assert may_stay(identity, before, after) is stays
 
 
-def test_only_users_of_accounts_may_differ() -> None:
-    assert only_users_differ(accounts(ANN), accounts(BOB))
-    assert not only_users_differ(accounts(ANN), accounts(ANN, name="B"))
-    assert not only_users_differ(accounts(ANN), accounts(ANN, max_connections=5))
+def test_accounts_can_change_but_not_go() -> None:
+    assert accounts_can_change(accounts(ANN), accounts(BOB))
+    assert accounts_can_change(accounts(ANN), accounts(ANN, max_connections=5))
+    assert not accounts_can_change(accounts(ANN), accounts(ANN, name="B"))
 
 
 def test_a_running_broker_sends_away_who_may_not_stay() -> None:
@@ -89,3 +97,59 @@ def test_a_running_broker_sends_away_who_may_not_stay() -> None:
             bob.close()
 
     asyncio.run(main())
+
+
+BEFORE = """
+listen: 127.0.0.1:-1
+jetstream {{ store_dir: "{store}" }}
+accounts {{ A {{ users: [{{user: a, password: p}}], exports: [{{stream: "s.>"}}, {{stream: "t.>"}}] }} }}
+"""
+AFTER = """
+listen: 127.0.0.1:-1
+jetstream {{ store_dir: "{store}" }}
+accounts {{
+    A {{ users: [{{user: a, password: p}}], exports: [{{stream: "s.>"}}, {{stream: "t.>"}}], mappings: {{old: new}} }}
+    B {{ jetstream: enabled, users: [{{user: b, password: p}}], imports: [{{stream: {{account: A, subject: "s.>"}}}}] }}
+}}
+"""
+
+
+@contextmanager
+def reloadable(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], object]]]:
+    """The port of a server that runs with BEFORE, and what makes it read AFTER."""
+    file = directory / "server.conf"
+    file.write_text(BEFORE.format(store=directory / "store"))
+    if kind == "headwater":
+        with EmbeddedBroker(options_of(file)) as ours:
+
+            async def read_again() -> None:
+                ours.broker.reload(options_of(file))
+
+            yield ours.port, lambda: ours.run(read_again)
+    else:
+        with start_nats_server(directory, "-c", str(file), jetstream=False) as real:
+            yield real.port, lambda: os.kill(real.pid, signal.SIGHUP)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_account_is_there_after_a_reload_with_its_streams_and_imports(kind: str, tmp_path: Path) -> None:
+    with reloadable(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "p"}) as a:
+        a.say(b"SUB new 1\r\n")
+        assert a.settle() == b""
+        (tmp_path / "server.conf").write_text(AFTER.format(store=tmp_path / "store"))
+        reload()
+        b = None
+        while b is None:
+            with suppress(EOFError, AssertionError):  # until the new user is known
+                b = dial(port, user="b", **{"pass": "p"})
+        with b:
+            b.say(b"SUB s.* 1\r\nSUB in 2\r\n")
+            b.settle()
+            a.say(b"PUB s.x 2\r\nhi\r\nPUB old 0\r\n\r\n")
+            assert a.settle() == b"MSG new 1 0\r\n\r\n", "who was there before is still there, and mapped"
+            assert b.settle() == b"MSG s.x 1 2\r\nhi\r\n"
+            answer = b""
+            while b'"limits"' not in answer:  # streams come a moment later
+                b.say(b"PUB $JS.API.INFO in 0\r\n\r\n")
+                answer = b.settle()

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.config.draft import LoggingOptions, ServerConfig
-from headwater.broker.options import AccountOptions, AuthorizationOptions, BrokerOptions, UserOptions
+from headwater.broker.options import AccountOptions, AuthorizationOptions, BrokerOptions, JetStreamLimits, UserOptions
 from headwater.cli.reload import RELOADABLE, compare
 
 CONFIG = ServerConfig(broker=BrokerOptions())
@@ -42,10 +43,26 @@ def test_users_may_change_and_their_secrets_are_not_shown() -> None:
     before = changed(broker=BrokerOptions(accounts=(AccountOptions(name="A"), AccountOptions(name="B"))))
     comparison = compare(before, changed(broker=BrokerOptions(accounts=accounts, no_auth_user="a")))
     assert comparison == (("accounts", "no_auth_user"), ())
-    comparison = compare(CONFIG, changed(broker=BrokerOptions(accounts=accounts)))
-    assert comparison.refused == ("config reload not supported for accounts",)
-    limited = (AccountOptions(name="A", max_connections=5), AccountOptions(name="B"))
-    assert compare(before, changed(broker=BrokerOptions(accounts=limited))).refused
+
+
+def test_accounts_may_come_and_change_but_not_go() -> None:
+    a, b = AccountOptions(name="A"), AccountOptions(name="B", max_connections=5)
+    one, two = (changed(broker=BrokerOptions(accounts=accounts)) for accounts in ((a,), (a, b)))
+    assert compare(one, two) == (("accounts",), ())
+    assert compare(two, one).refused == ("config reload not supported for accounts",)
+    fewer = changed(broker=BrokerOptions(accounts=(a, AccountOptions(name="B", max_connections=1))))
+    assert compare(two, fewer) == (("accounts",), ())
+
+
+def test_what_an_account_may_store_is_fixed_and_so_are_the_accounts_of_a_cluster() -> None:
+    stored = changed(broker=BrokerOptions(accounts=(AccountOptions(name="A", jetstream=JetStreamLimits()),)))
+    assert compare(changed(broker=BrokerOptions(accounts=(AccountOptions(name="A"),))), stored).refused
+    cluster = ClusterOptions(port=1)
+    alone, more = (
+        changed(broker=BrokerOptions(cluster=cluster, accounts=accounts))
+        for accounts in ((), (AccountOptions(name="A"),))
+    )
+    assert compare(alone, more).refused == ("config reload not supported for accounts",)
 
 
 def test_a_secret_is_never_shown() -> None:

@@ -8,6 +8,7 @@ stream that is not there yet. Stopping takes no new clients, writes what streams
 """
 
 import asyncio
+import logging
 import os
 import time
 from types import TracebackType
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from headwater.broker.jetstream.service import JetStream
     from headwater.broker.monitoring.view import View
     from headwater.net.tls import ServerTls
+
+logger = logging.getLogger(__name__)
 
 COMPATIBLE_VERSION = "2.15.1"
 """What INFO claims, for clients decide by it which features there are: the nats-server that ours was held against."""
@@ -76,6 +79,7 @@ class Broker:
         self.system: SystemAccount | None = None
         self.view: View | None = None  # of monitoring, once there is any
         self._listeners: list[asyncio.Server] = []
+        self._starting: set[asyncio.Task[None]] = set()
         self._tls: ServerTls | None = None
 
     @property
@@ -150,6 +154,8 @@ class Broker:
         if self.cluster is not None:
             await self.cluster.stop()
             self.cluster = None
+        for task in [*self._starting]:
+            task.cancel()
         for service in self.jetstreams.values():
             await service.stop()
         self.jetstreams.clear()
@@ -189,6 +195,35 @@ class Broker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    def reload(self, options: BrokerOptions) -> int:
+        """Go on under other options, as far as `reauthorization.accounts_can_change` and `Sessions.reload` allow; returns
+        how many clients had to leave. Streams of new accounts are there a moment later.
+
+        Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
+        """
+        if self.sessions is None or self.accounts is None:
+            raise LocalProtocolError("the broker is not started")
+        left = self.sessions.reload(options)
+        self.options = options
+        if options.operator is None:
+            for account in self.accounts.reload(options.accounts):
+                account.server_name = self.sessions.info.server_name
+                if self.system is not None:
+                    self.system.add(account)
+                if options.jetstream and self._has_streams(account, self.accounts):
+                    starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
+                    self._starting.add(starting)
+                    starting.add_done_callback(self._started)
+        self.accounts.map_subjects(options.mappings, self.sessions.info.cluster)
+        for session in self.sessions.all():
+            session.mappings = session.account.mappings if session.account is not None else None
+        return left
+
+    def _started(self, task: "asyncio.Task[None]") -> None:
+        self._starting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("the streams of a new account cannot be used: %s", task.exception())
 
     def observe(self) -> "View":
         """What monitoring looks at; from the first call on the books of clients are kept. The broker has to run."""

@@ -5,14 +5,19 @@ there, unchanged; everybody else is sent away and may come back with what the ne
 """
 
 from headwater.broker.auth.identity import Identity
-from headwater.broker.options import GLOBAL_ACCOUNT, AccountOptions, BrokerOptions, Permissions, UserOptions
+from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions, Permissions, UserOptions
 
 Rule = tuple[UserOptions, Permissions | None]
 
 
-def only_users_differ(before: BrokerOptions, after: BrokerOptions) -> bool:
-    """Whether the accounts are the same but for their users: a subject space cannot be made or removed at run time."""
-    return _without_users(before) == _without_users(after)
+def accounts_can_change(before: BrokerOptions, after: BrokerOptions) -> bool:
+    """Whether a running broker can get these accounts. New ones can come, but not in a cluster, whose other brokers have
+    told us already what they want; none can go, for its streams and its clients; what one may store is fixed.
+    """
+    old, new = ({one.name: one for one in options.accounts} for options in (before, after))
+    if before.operator != after.operator or (before.cluster is not None and set(new) - set(old)):
+        return False
+    return all(name in new and new[name].jetstream == one.jetstream for name, one in old.items())
 
 
 def may_stay(identity: Identity, before: BrokerOptions, after: BrokerOptions) -> bool:
@@ -48,7 +53,3 @@ def _rules(options: BrokerOptions) -> dict[tuple[str, str], Rule]:
         defaults = account.default_permissions or authorization.default_permissions
         found |= {(account.name, user.username or user.nkey): (user, defaults) for user in account.users}
     return found
-
-
-def _without_users(options: BrokerOptions) -> list[AccountOptions]:
-    return [account.replace(users=(), default_permissions=None) for account in options.accounts]

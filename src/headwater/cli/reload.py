@@ -7,7 +7,7 @@ wrote. What is not listed in RELOADABLE needs a restart.
 from typing import NamedTuple
 
 from headwater.broker.config.draft import ServerConfig
-from headwater.broker.reauthorization import only_users_differ
+from headwater.broker.reauthorization import accounts_can_change
 
 RELOADABLE = frozenset(
     {
@@ -18,8 +18,9 @@ RELOADABLE = frozenset(
 )  # fmt: skip
 """Options of the broker: they hold for clients that connect from now on, times for all."""
 
-USERS = frozenset({"authorization", "accounts", "no_auth_user"})
-"""Who may connect. Clients whose user is not what it was are sent away. Accounts must stay as they are, users apart."""
+USERS = frozenset({"authorization", "accounts", "no_auth_user", "mappings"})
+"""Who may connect, and what accounts share. Clients whose user is not what it was are sent away. Accounts may come, and
+not go."""
 
 
 class Comparison(NamedTuple):
@@ -32,12 +33,12 @@ class Comparison(NamedTuple):
 def compare(before: ServerConfig, after: ServerConfig) -> Comparison:
     """What is different in `after`. Secrets are not shown."""
     changed, refused = [], []
-    users_only = only_users_differ(before.broker, after.broker)
+    accounts_can = accounts_can_change(before.broker, after.broker)
     for name, old in before.broker.items():
         new = getattr(after.broker, name)
         if old == new or (name == "port" and new == 0):
             continue
-        if name in USERS and users_only:
+        if name in USERS and accounts_can:
             changed.append(name)  # without the value: it holds secrets
         elif name == "tls" and old is not None and new is not None:
             changed.append("tls")
