@@ -6,13 +6,13 @@ included, has to be equal.
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.headwater_server import start_headwater
+from support.jetstream_pair import API, ask, compare
 from support.nats_server import start_nats_server
 
 from headwater.client.blocking import BlockingClient
@@ -21,11 +21,6 @@ from headwater.client.options import ClientOptions
 from headwater.errors import RequestTimeout
 
 pytestmark = pytest.mark.interop
-
-# Texts and numbers that no two servers share. Of accounts and clusters ours has none, and leaves them out.
-VOLATILE = {"created", "first_ts", "last_ts", "ts", "time", "inbound_duration", "last_active"}
-ACCOUNT = {"memory", "storage", "reserved_memory", "reserved_storage", "api", "limits", "tier", "domain", "store_used"}
-METADATA = re.compile(r"^_nats\.")
 
 
 @pytest.fixture(scope="module")
@@ -46,40 +41,6 @@ def clients(urls: list[str]) -> Iterator[list[BlockingClient]]:
     yield made
     for client in made:
         client.close()
-
-
-def mask(value: Any, names: dict[str, str]) -> Any:
-    """`value` without what no two servers share."""
-    if isinstance(value, dict):
-        return {
-            key: "*" if key in VOLATILE or METADATA.match(key) else mask(part, names)
-            for key, part in value.items()
-            if key != "cluster"
-        }
-    if isinstance(value, list):
-        return [mask(part, names) for part in value]
-    return names.get(value, value) if isinstance(value, str) else value
-
-
-def ask(client: BlockingClient, subject: str, body: object) -> Any:
-    payload = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-    return json.loads(client.request(subject, payload, timeout=10.0)[1])
-
-
-def compare(clients: list[BlockingClient], steps: list[tuple[str, object]]) -> list[Any]:
-    """Put the steps to both servers; returns our answers. Consumer names that the servers made up are masked."""
-    ours: list[Any] = []
-    for subject, body in steps:
-        answers = [ask(client, subject, body) for client in clients]
-        masked = [
-            mask(answer, {answer.get("name", ""): "*"} if "CONSUMER.CREATE" in subject else {}) for answer in answers
-        ]
-        assert masked[1] == masked[0], f"{subject} {body!r}"
-        ours.append(answers[1])
-    return ours
-
-
-API = "$JS.API."
 
 
 def test_a_streams_life_is_answered_alike(clients: list[BlockingClient]) -> None:

@@ -8,6 +8,7 @@ configuration it refuses, and says in plain words what is missing.
 from headwater.errors import JetStreamError
 
 ERRORS: dict[str, tuple[int, int, str]] = {
+    "account_resources_exceeded": (400, 10002, "resource limits exceeded for account"),
     "bad_request": (400, 10003, "bad request"),
     "cluster_required": (503, 10010, "JetStream clustering support required"),
     "consumer_create": (500, 10012, "{reason}"),
@@ -69,6 +70,7 @@ ERRORS: dict[str, tuple[int, int, str]] = {
     "max_bytes_required": (400, 10113, "account requires a stream config to have max bytes set"),
     "max_expires_too_small": (400, 10115, "consumer max request expires needs to be >= 1ms"),
     "max_deliver_below_backoff": (400, 10116, "max deliver is required to be > length of backoff values"),
+    "max_ack_pending_excess": (400, 10121, "consumer max ack pending exceeds system limit of {limit}"),
     "max_stream_bytes": (400, 10122, "stream max bytes exceeds account limit max stream bytes"),
     "stream_name_with_separator": (400, 10128, "Stream name can not contain path separators"),
     "consumer_name_with_separator": (400, 10127, "Consumer name can not contain path separators"),

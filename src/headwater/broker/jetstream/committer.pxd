@@ -16,6 +16,7 @@ cdef class Committer:
     cdef readonly list writing
     cdef bint _writing
     cdef Py_ssize_t _waiting_bytes
+    cdef Py_ssize_t _writing_bytes
     cdef readonly bint full
     cdef list _barriers
     cdef list _reached

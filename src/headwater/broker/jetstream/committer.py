@@ -76,6 +76,7 @@ class Committer:
         self.writing: list[Item] = []
         self._writing = False
         self._waiting_bytes = 0
+        self._writing_bytes = 0
         self.full = False  # more would only pile up in memory: the disk is far behind
         self._barriers: list[asyncio.Future[None]] = []  # of whoever waits for the next write
         self._reached: list[asyncio.Future[None]] = []  # of whoever waits for the present one
@@ -84,6 +85,11 @@ class Committer:
         self._upkeep_wanted = False
         self._pace = 0.0  # what the quicker writes of small batches took lately: the others waited for a core, as a
         # writing thread would
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """What is staged or being written weighs."""
+        return self._waiting_bytes + self._writing_bytes
 
     @property
     def busy(self) -> bool:
@@ -148,7 +154,7 @@ class Committer:
         batch = self._log.seal()
         self.writing, self.waiting = self.waiting, []
         self._reached, self._barriers = self._barriers, []
-        self._waiting_bytes = 0
+        self._writing_bytes, self._waiting_bytes = self._waiting_bytes, 0
         self.full = False
         if batch is None:
             self._finish(None, None)
@@ -187,6 +193,7 @@ class Committer:
 
     def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
         items, self.writing = self.writing, []
+        self._writing_bytes = 0
         reached, self._reached = self._reached, []
         try:
             if error is not None:

@@ -149,9 +149,18 @@ class ConsumerApi:
 
     # ── inside ──
 
+    def _within_limits(self, config: ConsumerConfig, asked: int) -> ConsumerConfig:
+        """`config` as the account may have it; `asked`: max_ack_pending in the request, 0 when it was left out."""
+        limit = self._service.limits.max_ack_pending
+        if not 0 < limit < config.max_ack_pending:
+            return config
+        if asked:
+            raise api_error("max_ack_pending_excess", limit=limit)
+        return msgspec.structs.replace(config, max_ack_pending=limit)
+
     async def _create(self, stream_name: str, name: str, request: CreateConsumerRequest) -> ConsumerAnswer:
         stream = self._service.stream(stream_name)
-        config = checked(request.config, stream.config)
+        config = self._within_limits(checked(request.config, stream.config), request.config.max_ack_pending)
         existing = stream.consumers.get(name)
         if existing is not None:
             if request.action == "create" and config != existing.config:

@@ -209,6 +209,7 @@ class JetStream:
         now = self._clock_ns()
         log = Log.open(self._files, directory.log_path, self._log_options, now, _first_offset(record))
         stream = Stream(directory, record, log, self._clock_ns)
+        self._limit_room(stream)
         stream.recover()
         for damage in log.damage:
             logger.warning("stream_damaged stream=%s %s", stream.name, damage)
@@ -242,7 +243,20 @@ class JetStream:
 
     def _make_in_memory(self, record: StreamRecord) -> Stream:
         log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, self._clock_ns(), _first_offset(record))
-        return Stream(None, record, log, self._clock_ns)
+        stream = Stream(None, record, log, self._clock_ns)
+        self._limit_room(stream)
+        return stream
+
+    def _limit_room(self, stream: Stream) -> None:
+        """Have the stream ask before it stores what the account may have no room for."""
+        storage = stream.config.storage
+        limit = self.limits.max_memory if storage == "memory" else self.limits.max_storage
+        if limit >= 0:
+
+            def has_room(size: int) -> bool:
+                return sum(one.weight for one in self.streams.values() if one.config.storage == storage) + size <= limit
+
+            stream.limit_room(has_room)
 
     async def show(self, view: ViewStream) -> None:
         """A stream that somebody else writes, with the durable consumers that it had."""

@@ -109,7 +109,8 @@ class Stream:
         self._expiry_at = 0
         self._republisher = Republisher.of(record.config)
         self._ack_head = b'{"stream":%s,"seq":' % msgspec.json.encode(record.config.name)
-        self._capture.is_plain = _is_plain(record.config)
+        self._has_room: Callable[[int], bool] | None = None
+        self._capture.is_plain = self._is_plain()
 
     # ── life ──
 
@@ -151,6 +152,18 @@ class Stream:
         self._subscribe()
         self.enforce()
 
+    def limit_room(self, has_room: Callable[[int], bool]) -> None:
+        """From now on ask before a message is stored; `has_room(bytes)` knows what the account holds."""
+        self._has_room = has_room
+        self._capture.is_plain = self._is_plain()
+
+    def _is_plain(self) -> bool:
+        """Whether a message without headers needs no look at the configuration."""
+        config = self.config
+        special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
+        limited = config.discard != "old" or config.max_msg_size > 0 or self._has_room is not None
+        return not config.no_ack and not limited and not special
+
     async def detach(self) -> None:
         """Capture nothing more; what was staged is written and acknowledged."""
         self._unsubscribe()
@@ -167,7 +180,7 @@ class Stream:
         resubscribe = config.subjects != self.config.subjects
         self.config = config
         self._republisher = Republisher.of(config)
-        self._capture.is_plain = _is_plain(config)
+        self._capture.is_plain = self._is_plain()
         unwritten = self._unwritten()
         self._in_flight = sum(1 for item in unwritten if item.subject)
         self._in_flight_bytes = sum(item.size for item in unwritten)
@@ -200,6 +213,11 @@ class Stream:
         return self.contents.subjects
 
     @property
+    def weight(self) -> int:
+        """Bytes of all messages, those on their way to the disk included."""
+        return self.subjects.size_bytes + (self._committer.unwritten_bytes if self._committer is not None else 0)
+
+    @property
     def last_sequence(self) -> int:
         """Of the last durable message."""
         return self.log.end_offset
@@ -219,7 +237,8 @@ class Stream:
         """STREAM.INFO without its page; `full` is False in lists, whose metadata is bare."""
         config = self.config
         if full:
-            config = msgspec.structs.replace(config, metadata=shown_metadata(config.metadata))
+            sync = self.log.options.sync if config.storage == "file" else "always"
+            config = msgspec.structs.replace(config, metadata=shown_metadata(config.metadata, sync))
         return StreamInfo(
             config=config,
             created=format_time(self.created_ns),
@@ -297,6 +316,8 @@ class Stream:
                     check_after_id(demands, self._capture.last_message_id, self._allowed)
                     if demands.rollup or config.allow_msg_ttl:
                         particulars = Particulars(demands.rollup, header_block, payload, now)
+            if self._has_room is not None and not self._has_room(size):
+                raise api_error("account_resources_exceeded")
             if config.discard == "new":
                 self._check_room(subject, size)
             offset = self.log.stage(subject, header_block, payload, now)
@@ -515,12 +536,6 @@ class Stream:
             self.enforce()
         except StorageError as error:
             logger.error("stream_cannot_expire stream=%s reason=%s", self.name, error)
-
-
-def _is_plain(config: StreamConfig) -> bool:
-    """Whether a message without headers needs no look at the configuration."""
-    special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
-    return not config.no_ack and config.max_msg_size <= 0 and config.discard == "old" and not special
 
 
 def _decode_document(document: bytes | None) -> StreamDocument | None:

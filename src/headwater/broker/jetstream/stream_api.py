@@ -74,12 +74,14 @@ class StreamApi:
             raise api_error("stream_name_mismatch")
         config = checked(request)
         existing = self._service.streams.get(config.name)
+        self._check_room(config, existing)
         if existing is not None:
             if not same(existing.config, config):
                 raise api_error("stream_name_in_use")
             return self._created(existing, "stream_create_response", did_create=True)
         self._check_overlap(config)
-        self._check_account(config, None)
+        if 0 <= self._service.limits.max_streams <= len(self._service.streams):
+            raise api_error("maximum_streams")
         stream = await self._service.create_stream(config)
         return self._created(stream, "stream_create_response", did_create=True)
 
@@ -92,7 +94,7 @@ class StreamApi:
         stream = self._service.stream(names[0])
         config = updated(stream.config, request)
         self._check_overlap(config)
-        self._check_account(config, stream)
+        self._check_room(config, stream)
         await self._service.update_stream(stream, config)
         return self._created(stream, "stream_update_response")
 
@@ -224,11 +226,9 @@ class StreamApi:
             if any(patterns_overlap(left, right) for left in ours for right in theirs):
                 raise api_error("subjects_overlap")
 
-    def _check_account(self, config: StreamConfig, old: Stream | None) -> None:
-        """What the account may have of streams and room."""
+    def _check_room(self, config: StreamConfig, old: Stream | None) -> None:
+        """What the account may reserve."""
         limits, streams = self._service.limits, self._service.streams.values()
-        if old is None and 0 <= limits.max_streams <= len(streams):
-            raise api_error("maximum_streams")
         in_memory = config.storage == "memory"
         if limits.max_bytes_required and config.max_bytes <= 0:
             raise api_error("max_bytes_required")

@@ -15,6 +15,7 @@ from headwater.broker.jetstream.api_types import API_LEVEL, Republish, StreamCon
 from headwater.broker.jetstream.subject_mapping import is_valid_mapping
 from headwater.broker.jetstream.timestamps import SECOND
 from headwater.model.subject import is_valid_subject, patterns_overlap
+from headwater.streams.options import SyncPolicy
 
 MAX_NAME = 255  # characters
 MAX_DESCRIPTION = 4096  # bytes
@@ -25,7 +26,8 @@ SMALLEST_MAX_AGE = SECOND // 10
 
 COMPATIBLE_VERSION = "2.15.1"
 REQUIRED_LEVEL_KEY = "_nats.req.level"
-_SERVER_KEYS = ("_nats.level", "_nats.ver", REQUIRED_LEVEL_KEY)
+SYNC_KEY = "_headwater.sync"  # shown where an acknowledgement does not mean that the message is on disk
+_SERVER_KEYS = ("_nats.level", "_nats.ver", REQUIRED_LEVEL_KEY, SYNC_KEY)
 
 API_SUBJECTS = (b"$JS.API.>", b"$JS.ACK.>", b"$JS.FC.>")
 SYSTEM_SUBJECTS = (b"$SYS.>",)
@@ -112,9 +114,10 @@ def stored_metadata(metadata: dict[str, str], required_level: int = 0) -> dict[s
     return {REQUIRED_LEVEL_KEY: str(required_level), **kept}
 
 
-def shown_metadata(metadata: dict[str, str]) -> dict[str, str]:
-    """What CREATE, INFO and UPDATE show; the lists show the stored one, as nats-server's do."""
-    return {**metadata, "_nats.level": str(API_LEVEL), "_nats.ver": COMPATIBLE_VERSION}
+def shown_metadata(metadata: dict[str, str], sync: SyncPolicy = "always") -> dict[str, str]:
+    """What CREATE, INFO and UPDATE show; the lists show the stored one, as nats-server's do. `sync`: of the stream's log."""
+    shown = {**metadata, "_nats.level": str(API_LEVEL), "_nats.ver": COMPATIBLE_VERSION}
+    return shown if sync == "always" else {**shown, SYNC_KEY: sync}
 
 
 def _refused(reason: str) -> Exception:
