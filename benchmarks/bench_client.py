@@ -4,8 +4,9 @@ Each run is a process of its own, and what is measured is its CPU time between t
 (`client_load.py`). Inside a case the contestants alternate A B A B. A ratio is the peer's CPU per message by ours, so
 above 1 we are better; for requests the ratio of requests a second is there too. 128 bytes of payload.
 
-Peers: nats-py with its callback (its fastest way to receive) and natsrpy (async-nats under Python). libnats is C; it takes
-part where its benchmark programs are installed, and is named as absent where not.
+Peers: nats-py with its callback (its fastest way to receive), natsrpy (async-nats under Python), and libnats with its
+callback (`libnats_load.c`: a program in C, because libnats driven from Python would pay for Python). libnats takes part
+where it and a C compiler are installed (Debian: libnats-dev), and is named as absent where not.
 """
 
 import argparse
@@ -15,10 +16,11 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from client_load import Outcome, Spec
+from client_load import HELD, Outcome, Spec
 from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
 
 RUN_TIMEOUT = 120.0
@@ -36,18 +38,22 @@ class Case:
     slow_messages: int  # for natsrpy, which needs some 50 us a message
     goal: float
     rate_goal: float = 0.0
+    c_goal: float = 0.0  # against libnats
 
 
 CASES = [
-    Case("publish", "publish", "publish", 400_000, 10_000, 10),
-    Case("async for", "iterate", "callback", 250_000, 10_000, 10),
-    Case("callback", "callback", "callback", 250_000, 10_000, 0),
+    Case("publish", "publish", "publish", 400_000, 10_000, 10, c_goal=0.7),
+    Case("async for", "iterate", "callback", 250_000, 10_000, 10, c_goal=1.0),
+    Case("callback", "callback", "callback", 250_000, 10_000, 10),
+    Case("coroutine callback", "coroutine", "callback", 250_000, 10_000, 0),
     Case("batches", "batches", "callback", 250_000, 10_000, 20),
     Case("arrow", "arrow", "callback", 250_000, 10_000, 20),
     Case("request, 64 outstanding", "request64", "request64", 19_200, 3_200, 5, 3),
     Case("request, 1 outstanding", "request1", "request1", 3_000, 1_000, 1.5),
 ]
+FLOOD = Case("flood, nobody reads", "flood", "flood", 1_000_000, 0, 0)
 SMOKE_MESSAGES = 640
+BUILD = "the program of libnats could not be built"
 
 
 class Load:
@@ -56,7 +62,7 @@ class Load:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._process = subprocess.Popen(
-            [sys.executable, LOAD, json.dumps(asdict(spec))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            _command(spec), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     def wait_ready(self) -> None:
@@ -64,9 +70,10 @@ class Load:
         if self._process.stdout.readline().strip() != "ready":
             self._fail(self._process.communicate(timeout=RUN_TIMEOUT)[1])
 
-    def result(self) -> Outcome:
+    def result(self, tell: str = "") -> Outcome:
+        """Wait for its end, after having told it something."""
         try:
-            said, complaints = self._process.communicate(timeout=RUN_TIMEOUT)
+            said, complaints = self._process.communicate(tell, timeout=RUN_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._fail(f"no result within {RUN_TIMEOUT:.0f} s")
@@ -80,6 +87,35 @@ class Load:
 
     def _fail(self, why: str) -> None:
         raise SystemExit(f"{self._spec.role} {self._spec.case}: {why.strip()[-600:]}")
+
+
+_libnats: list[str] = []  # the command of its program, once that is built
+
+
+def _command(spec: Spec) -> list[str]:
+    if spec.role == "libnats":
+        return [*_libnats, spec.case, str(spec.port), str(spec.messages)]
+    return [sys.executable, LOAD, json.dumps(asdict(spec))]
+
+
+def build_libnats(directory: Path) -> str:
+    """Build the program of libnats; returns why that is not possible, or nothing."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return "no C compiler"
+    program = directory / "libnats_load"
+    source = str(Path(__file__).with_name("libnats_load.c"))
+    built = subprocess.run(
+        [compiler, "-O2", "-o", str(program), source, "-lnats", "-lpthread"],
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT,
+        check=False,
+    )
+    if built.returncode != 0:
+        return f"{BUILD}: {built.stderr.strip().splitlines()[0] if built.stderr.strip() else built.returncode}"
+    _libnats[:] = [str(program)]
+    return ""
 
 
 def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcome:
@@ -97,7 +133,7 @@ def run_once(role: str, way: str, port: int, messages: int, loop: str) -> Outcom
     receiving = Load(spec)
     receiving.wait_ready()
     Load(Spec("feed", way, port, messages)).result()
-    return receiving.result()
+    return receiving.result("fed\n" if way == "flood" else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +152,11 @@ class Figures:
         """Median messages per second."""
         return statistics.median(one.messages / one.seconds for one in self.outcomes)
 
+    @property
+    def memory(self) -> float:
+        """Median of the memory that it took, in MiB."""
+        return statistics.median(one.memory for one in self.outcomes)
+
     def spell(self) -> str:
         values = [1e6 * one.cpu / one.messages for one in self.outcomes]
         return f"{self.cpu:.3g} us ({min(values):.3g}-{max(values):.3g})"
@@ -123,11 +164,12 @@ class Figures:
 
 def measure(case: Case, port: int, peers: list[str], repetitions: int, loop: str, *, smoke: bool) -> dict[str, Figures]:
     """A B C A B C …"""
+    few = SMOKE_MESSAGES + (HELD if case is FLOOD else 0)
     found: dict[str, list[Outcome]] = {role: [] for role in ["headwater", *peers]}
     for _ in range(repetitions):
         for role, outcomes in found.items():
             way = case.ours if role == "headwater" else case.theirs
-            messages = SMOKE_MESSAGES if smoke else case.slow_messages if role == "natsrpy" else case.messages
+            messages = few if smoke else case.slow_messages if role == "natsrpy" else case.messages
             outcomes.append(run_once(role, way, port, messages, loop))
     return {role: Figures(outcomes) for role, outcomes in found.items()}
 
@@ -140,6 +182,8 @@ def describe(case: Case, figures: dict[str, Figures]) -> list[str]:
         if role == "headwater":
             continue
         verdict = ""
+        if role == "libnats" and case.c_goal:
+            verdict = f"  goal >= {case.c_goal:g}x: {'met' if peer.cpu / ours.cpu >= case.c_goal else 'MISSED'}"
         if role == "nats-py" and case.goal:
             met = peer.cpu / ours.cpu >= case.goal and ours.rate / peer.rate >= case.rate_goal
             wanted = f">= {case.goal:g}x" + (f" and {case.rate_goal:g}x the rate" if case.rate_goal else "")
@@ -151,12 +195,19 @@ def describe(case: Case, figures: dict[str, Figures]) -> list[str]:
     return lines
 
 
+def describe_flood(figures: dict[str, Figures]) -> str:
+    """One line: the memory that a flood takes in a subscription that holds HELD messages."""
+    messages = next(iter(figures.values())).outcomes[0].messages
+    taken = ", ".join(f"{role} {each.memory:.0f} MiB at {each.spell()}" for role, each in figures.items())
+    return f"{FLOOD.name:<26} {messages:,} messages into a subscription that holds {HELD:,}: {taken}"
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hw bench client", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repetition: only proves that it runs")
     parser.add_argument("--cases", default="", help="comma-separated parts of names, of: publish, async for, arrow, …")
     parser.add_argument("--servers", default="nats-server,headwater", help="comma-separated")
-    parser.add_argument("--peers", default="nats-py,natsrpy", help="comma-separated")
+    parser.add_argument("--peers", default="nats-py,natsrpy,libnats", help="comma-separated")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--loop", choices=["asyncio", "uvloop"], default="asyncio")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
@@ -169,7 +220,11 @@ def start_server(name: str) -> Contestant:
 
 
 def main() -> int:
-    arguments = parse_arguments()
+    with tempfile.TemporaryDirectory() as directory:
+        return run(parse_arguments(), Path(directory))
+
+
+def run(arguments: argparse.Namespace, directory: Path) -> int:
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
     wanted = [part.strip() for part in arguments.cases.split(",") if part.strip()]
     cases = [case for case in CASES if not wanted or any(part in case.name for part in wanted)]
@@ -179,8 +234,11 @@ def main() -> int:
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; {arguments.loop}; headwater {mode};"
         f" {repetitions} repetitions; client CPU per message of 128 bytes"
     )
-    absent = "" if shutil.which("nats-publisher") else "libnats is not installed here, and not compared."
+    absent = ""
     results: dict[str, dict[str, dict[str, Figures]]] = {}
+    if "libnats" in peers and (missing := build_libnats(directory)):
+        peers.remove("libnats")
+        absent = f"libnats is NOT compared: {missing}"
     if not arguments.json:
         print(heading, absent, sep="\n", end="\n\n")
     for name in arguments.servers.split(","):
@@ -191,6 +249,12 @@ def main() -> int:
                 results[name][case.name] = figures
                 if not arguments.json:
                     print(f"on {name}: " + "\n".join(describe(case, figures)), flush=True)
+            if not wanted or "flood" in wanted:
+                roles = [role for role in peers if role == "nats-py"]
+                figures = measure(FLOOD, server.port, roles, repetitions, arguments.loop, smoke=arguments.smoke)
+                results[name][FLOOD.name] = figures
+                if not arguments.json:
+                    print(f"on {name}: {describe_flood(figures)}", flush=True)
     if arguments.json:
         rows = {
             server: {case: {role: asdict(one) for role, one in by_role.items()} for case, by_role in by_case.items()}

@@ -12,13 +12,14 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 PAYLOAD = b"x" * 128
 SUBJECT = "bench.client"
 WRITE_SIZE = 1 << 16
 TIMEOUT = 60.0
+HELD = 65536  # messages that a subscription may hold in a flood that nobody reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,12 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`cpu` and `seconds` for all messages together."""
+    """`cpu` and `seconds` for all messages together; `memory` in MiB, where that is the question."""
 
     messages: int
     cpu: float
     seconds: float
+    memory: float = 0.0
 
 
 class Stopwatch:
@@ -54,6 +56,16 @@ class Stopwatch:
 def _cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def _peak() -> float:
+    """The most memory that this process ever had resident, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def _fed() -> None:
+    """Until the benchmark says that all was sent."""
+    await asyncio.to_thread(sys.stdin.readline)
 
 
 def say_ready() -> None:
@@ -72,6 +84,8 @@ async def headwater_client(spec: Spec) -> Outcome:
         "publish": _headwater_publish,
         "iterate": _headwater_iterate,
         "callback": _headwater_callback,
+        "coroutine": _headwater_coroutine,
+        "flood": _headwater_flood,
         "batches": _headwater_batches,
         "arrow": _headwater_arrow,
         "request1": _headwater_request,
@@ -124,6 +138,34 @@ async def _headwater_callback(client: Any, spec: Spec) -> Outcome:
     return _checked(watch, spec, seen)
 
 
+async def _headwater_coroutine(client: Any, spec: Spec) -> Outcome:
+    subscription = await _headwater_subscription(client, spec)
+    first = await subscription.next()
+    seen = len(first.data)
+
+    async def take(message: Any) -> None:
+        nonlocal seen
+        seen += len(message.data)
+
+    watch = Stopwatch()
+    subscription.serve(take)
+    await subscription.task
+    return _checked(watch, spec, seen)
+
+
+async def _headwater_flood(client: Any, spec: Spec) -> Outcome:
+    subscription = await client.subscribe(SUBJECT, max_pending=HELD)
+    await client.flush()
+    say_ready()
+    before, watch = _peak(), Stopwatch()
+    await _fed()
+    await client.flush(TIMEOUT)
+    outcome = watch.read(spec.messages)
+    if (subscription.pending, subscription.dropped) != (HELD, spec.messages - HELD):
+        raise SystemExit(f"{subscription.pending} messages wait, and {subscription.dropped} were dropped")
+    return replace(outcome, memory=_peak() - before)
+
+
 async def _headwater_batches(client: Any, spec: Spec) -> Outcome:
     subscription = await _headwater_subscription(client, spec)
     first = await subscription.next()
@@ -138,7 +180,7 @@ async def _headwater_arrow(client: Any, spec: Spec) -> Outcome:
     import headwater.client.arrow  # noqa: F401 - its import is not what is measured
 
     subscription = await _headwater_subscription(client, spec)
-    batches = subscription.record_batches(linger=0.002)
+    batches = subscription.record_batches(linger=0.005)
     first = await anext(batches)
     watch = Stopwatch()
     rows = first.num_rows
@@ -173,14 +215,22 @@ async def nats_py_client(spec: Spec) -> Outcome:
 
 
 async def _nats_py_receive(client: Any, spec: Spec) -> Outcome:
+    if spec.case == "flood":
+        await client.subscribe(SUBJECT, pending_msgs_limit=HELD)
+        await client.flush()
+        say_ready()
+        before, watch = _peak(), Stopwatch()
+        await _fed()
+        await client.flush(int(TIMEOUT))
+        return replace(watch.read(spec.messages), memory=_peak() - before)
     limits = {"pending_msgs_limit": spec.messages + 1, "pending_bytes_limit": 1 << 29}
-    watch: Stopwatch | None = None
+    began: Stopwatch | None = None
     seen = 0
     done = asyncio.Event()
 
     async def take(message: Any) -> None:
-        nonlocal watch, seen
-        watch = watch or Stopwatch()
+        nonlocal began, seen
+        began = began or Stopwatch()
         seen += len(message.data)
         if seen == spec.messages * len(PAYLOAD):
             done.set()
@@ -198,8 +248,8 @@ async def _nats_py_receive(client: Any, spec: Spec) -> Outcome:
             await take(message)
             if done.is_set():
                 break
-    assert watch is not None
-    return _checked(watch, spec, seen)
+    assert began is not None
+    return _checked(began, spec, seen)
 
 
 # ── natsrpy ──
