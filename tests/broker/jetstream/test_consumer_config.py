@@ -1,0 +1,94 @@
+"""What a consumer may be: the server's defaults, its refusals, and what an update may not touch."""
+
+import msgspec
+import pytest
+
+from headwater.broker.jetstream.api_types import ConsumerConfig, StreamConfig
+from headwater.broker.jetstream.consumer_config import check_beside, check_name, checked, filters_of, updated
+from headwater.errors import JetStreamError
+
+SECOND = 10**9
+
+
+def stream(**settings: object) -> StreamConfig:
+    return msgspec.convert({"name": "S", "subjects": ["s.>"], **settings}, StreamConfig)
+
+
+def config(**settings: object) -> ConsumerConfig:
+    return msgspec.convert(settings, ConsumerConfig)
+
+
+def test_defaults_depend_on_acks_and_on_who_is_asked() -> None:
+    explicit = checked(config(ack_policy="explicit"), stream())
+    assert (explicit.ack_wait, explicit.max_ack_pending, explicit.max_waiting) == (30 * SECOND, 1000, 512)
+    assert explicit.inactive_threshold == 5 * SECOND
+    assert checked(config(ack_policy="explicit", durable_name="d"), stream()).inactive_threshold == 0
+    without = checked(config(ack_policy="none"), stream())
+    assert (without.ack_wait, without.max_ack_pending) == (0, 0)
+    assert (
+        checked(config(ack_policy="explicit", backoff=[SECOND, 2 * SECOND], max_deliver=5), stream()).ack_wait == SECOND
+    )
+
+
+def test_the_streams_consumer_limits_are_defaults() -> None:
+    limited = stream(consumer_limits={"max_ack_pending": 7, "inactive_threshold": 9 * SECOND})
+    made = checked(config(ack_policy="explicit"), limited)
+    assert (made.max_ack_pending, made.inactive_threshold) == (7, 9 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("settings", "number"),
+    [
+        ({"deliver_subject": "a.*"}, 10079),
+        ({"deliver_subject": "a", "max_waiting": 5}, 10080),
+        ({"deliver_subject": "s.x"}, 10081),
+        ({"deliver_subject": "a", "idle_heartbeat": 5}, 10083),
+        ({"deliver_subject": "a", "flow_control": True}, 10108),
+        ({"rate_limit_bps": 5}, 10086),
+        ({"idle_heartbeat": SECOND}, 10088),
+        ({"flow_control": True}, 10089),
+        ({"opt_start_seq": 5}, 10094),
+        ({"deliver_policy": "by_start_sequence"}, 10094),
+        ({"backoff": [SECOND, SECOND], "max_deliver": 1, "ack_policy": "explicit"}, 10116),
+        ({"filter_subject": "s.a", "filter_subjects": ["s.b"]}, 10136),
+        ({"filter_subjects": ["s.a", "s.*"]}, 10138),
+        ({"filter_subjects": [""]}, 10139),
+        ({"ack_wait": -1}, 10183),
+        ({"description": "x" * 5000}, 10107),
+    ],
+)
+def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: int) -> None:
+    with pytest.raises(JetStreamError) as refused:
+        checked(config(**settings), stream())
+    assert refused.value.err_code == number
+
+
+def test_a_work_queue_gives_each_message_to_one() -> None:
+    queue = stream(retention="workqueue")
+    whole = checked(config(ack_policy="explicit"), queue)
+    part = checked(config(ack_policy="explicit", filter_subject="s.a"), queue)
+    check_beside(part, [checked(config(ack_policy="explicit", filter_subject="s.b"), queue)])
+    for new, there in ((whole, whole), (part, part)):
+        with pytest.raises(JetStreamError):
+            check_beside(new, [there])
+
+
+def test_an_update_may_not_touch_where_it_began_or_what_it_is() -> None:
+    old = checked(config(ack_policy="explicit"), stream())
+    assert updated(old, msgspec.structs.replace(old, max_ack_pending=5)).max_ack_pending == 5
+    for change in ({"ack_policy": "none"}, {"deliver_policy": "new"}, {"deliver_subject": "a"}, {"max_waiting": 3}):
+        with pytest.raises(JetStreamError) as refused:
+            updated(old, msgspec.structs.replace(old, **change))
+        assert refused.value.err_code == 10012
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a/b", "x" * 256])
+def test_names_that_cannot_be_a_token_are_refused(name: str) -> None:
+    with pytest.raises(JetStreamError):
+        check_name(name)
+
+
+def test_filters_are_one_or_many() -> None:
+    assert filters_of(config(filter_subject="a")) == [b"a"]
+    assert filters_of(config(filter_subjects=["a", "b"])) == [b"a", b"b"]
+    assert filters_of(config()) == []
