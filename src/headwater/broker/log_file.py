@@ -10,8 +10,11 @@ import os
 import select
 import stat
 import sys
-from datetime import datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
 
 PIPE_ATOMIC = 4096  # bytes; when poll says that a pipe is writable, so much fits without waiting
 
@@ -63,7 +66,7 @@ class LogFile(logging.Handler):
     the renamed ones the newest `max_files - 1` are kept (0: all).
     """
 
-    def __init__(self, path: Path, size_limit: int = 0, max_files: int = 0) -> None:
+    def __init__(self, path: "Path", size_limit: int = 0, max_files: int = 0) -> None:
         super().__init__()
         self.path = path
         self._size_limit = size_limit
@@ -84,6 +87,8 @@ class LogFile(logging.Handler):
         line = f"{self.format(record)}\n".encode(errors="backslashreplace")
         try:
             if self._size_limit and self._size and self._size + len(line) > self._size_limit:
+                from datetime import datetime
+
                 self._begin_anew(datetime.fromtimestamp(record.created))
             self._size += os.write(self._descriptor, line)
         except OSError as error:
@@ -95,7 +100,7 @@ class LogFile(logging.Handler):
             self._descriptor = -1
         super().close()
 
-    def _begin_anew(self, moment: datetime) -> None:
+    def _begin_anew(self, moment: "datetime") -> None:
         self.path.rename(f"{self.path}.{moment:%Y.%m.%d.%H.%M.%S.%f}")
         self.reopen()
         if self._max_files > 0:

@@ -6,6 +6,7 @@ Start-up time counts (a test suite starts hundreds of servers), so nothing is im
 The exit status is 0 for a server that was told to stop, 1 for one that cannot start, 2 for a wrong command line.
 """
 
+import gc
 import logging
 import os
 import sys
@@ -48,7 +49,11 @@ def main(argv: list[str]) -> int:
         return 0
     if flags.get("test"):
         return _check(flags)
-    return _run(flags)
+    gc.disable()  # what is imported now stays: looking for garbage in it costs a tenth of the start (see Serving.run)
+    try:
+        return _run(flags)
+    finally:
+        gc.enable()
 
 
 def configure(flags: dict[str, Value]) -> ServerConfig:
@@ -87,6 +92,8 @@ def _run(flags: dict[str, Value]) -> int:
         for line in str(error).splitlines():
             logger.critical("%s", line)
         return 1
+    if not iggy:
+        _import_asyncio()
     import asyncio
 
     from headwater.cli.event_loop import loop_factory
@@ -96,6 +103,7 @@ def _run(flags: dict[str, Value]) -> int:
         if flags.get("workers", 1) != 1:
             from headwater.cli.workers import Workers
 
+            gc.enable()
             return Workers(config, flags, iggy).run()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy).run())
@@ -106,6 +114,21 @@ def _run(flags: dict[str, Value]) -> int:
         logger.critical("%s", error)
         return 1
     return 0
+
+
+def _import_asyncio() -> None:
+    """Import asyncio without `ssl`, whose OpenSSL is a seventh of the time until the first client can connect.
+
+    asyncio wants it for TLS transports of its own, and copes where there is none. Nothing here uses them: our TLS
+    (net/tls.py) is a layer over plain transports, and imports `ssl` when there is a certificate.
+    """
+    if "asyncio" in sys.modules or "ssl" in sys.modules:
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]
+    try:
+        import asyncio  # noqa: F401
+    finally:
+        del sys.modules["ssl"]
 
 
 def _listening_problem(error: EnvironmentProblem) -> str:
