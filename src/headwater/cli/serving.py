@@ -62,6 +62,8 @@ class Serving:
             loop.add_signal_handler(number, handler)
         async with AsyncExitStack() as running:
             await running.enter_async_context(self.broker)
+            if self.broker.system is not None:
+                self.broker.system.reload = self.reload
             if self.config.monitoring is not None:
                 self.monitoring = await running.enter_async_context(self._make_monitoring())
             self._say_where()
@@ -158,7 +160,7 @@ class Serving:
             signal.SIGUSR2: lambda: self._trapped("user defined signal 2", self._enter_lame_duck),
         }
 
-    def _trapped(self, name: str, react: Callable[[], None]) -> None:
+    def _trapped(self, name: str, react: Callable[[], object]) -> None:
         logger.info('Trapped "%s" signal', name)
         react()
 
@@ -173,11 +175,11 @@ class Serving:
         except OSError as error:
             logger.error("cannot open the log file again: %s", error.strerror)
 
-    def reload(self) -> None:
-        """Read the configuration again and make the changes it holds, all or none."""
+    def reload(self) -> str:
+        """Read the configuration again and make the changes it holds, all or none; returns what is wrong with it."""
         if not self._config_file:
             logger.error("Failed to reload server configuration: there is no configuration file")
-            return
+            return "there is no configuration file"
         try:
             fresh = self._configure()
             difference = compare(self.config, fresh)
@@ -189,7 +191,7 @@ class Serving:
             set_up_logging(self.config.logging)
             for line in str(error).splitlines():
                 logger.error("Failed to reload server configuration: %s", line)
-            return
+            return str(error)
         if fresh.pid_file is not None and fresh.pid_file != self.config.pid_file:
             _write(fresh.pid_file, str(os.getpid()))
         self.config = fresh
@@ -198,17 +200,15 @@ class Serving:
         for change in difference.changed:
             logger.info("Reloaded: %s", change)
         logger.info("Reloaded server configuration")
+        return ""
 
     def _change(self, options: "BrokerOptions") -> None:
         """Give the running broker other options."""
         if options.tls is not None:
             self.broker.renew_certificates(options.tls)  # even when nothing of it has changed: the files may have
-        sessions = self.broker.sessions
-        if sessions is not None:
-            left = sessions.reload(options)
-            if left:
-                logger.info("%d clients were sent away, because their users have changed", left)
-        self.broker.options = options
+        left = self.broker.reload(options)
+        if left:
+            logger.info("%d clients were sent away, because their users have changed", left)
 
     def _enter_lame_duck(self) -> None:
         if self._lame_duck is None:
