@@ -32,6 +32,9 @@ class Register:
         self.room -= 1
         return self.room >= 0
 
+    def trace(self, session: Session) -> None:
+        pass
+
     def forget(self, session: Session) -> None:
         self.forgotten.append(session)
 

@@ -5,6 +5,7 @@ import os
 import time
 
 _LEVELS = {
+    5: "TRC",
     logging.DEBUG: "DBG",
     logging.INFO: "INF",
     logging.WARNING: "WRN",

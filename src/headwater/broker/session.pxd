@@ -31,6 +31,7 @@ cdef class Session(ClientOpHandler):
     cdef public str version
     cdef public str asked_user
     cdef public object mappings
+    cdef public object tracer
     cdef public bint verbose
     cdef public bint pedantic
     cdef public bint no_responders

@@ -50,6 +50,7 @@ from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_co
 if TYPE_CHECKING:
     from headwater.broker.mappings import Mappings
     from headwater.broker.sessions import Sessions
+    from headwater.broker.tracing import Tracer
     from headwater.net.link import Link
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Session(ClientOpHandler):
         self.version = ""
         self.asked_user = ""  # who a client that was refused said it was
         self.mappings: Mappings | None = None
+        self.tracer: Tracer | None = None  # None: ops are not logged
         # Until CONNECT says otherwise; nats-server assumes the same of a client that skips it.
         self.verbose = True
         self.pedantic = True
@@ -114,7 +116,8 @@ class Session(ClientOpHandler):
     def attach(self, link: "Link") -> None:
         """The client is there: greet it, or send it away when there are too many."""
         self.link = link
-        self.outlet = Outlet(link, link.output)
+        self.tracer = self.sessions.trace(self)
+        self.outlet = Outlet(link if self.tracer is None else self.tracer, link.output)
         if not self.sessions.admit(self):
             self.outlet.output.append(self.sessions.greeting(self))
             self._end(error_texts.MAXIMUM_CONNECTIONS)
@@ -139,6 +142,8 @@ class Session(ClientOpHandler):
         router.begin_read()
         try:
             used = self.parser.parse(buffer, 0, filled)
+            if self.tracer is not None:
+                self.tracer.heard(slice_bytes(buffer, 0, used))
         finally:
             router.end_read()
         if router.congested:
@@ -483,6 +488,8 @@ class Session(ClientOpHandler):
         if self.link is not None:
             if text:
                 self.outlet.output.append(error_texts.encode_error(text))
+            if self.tracer is not None:
+                self.tracer.look()
             logger.info("client_closed client=%d peer=%s reason=%s", self.client_id, self.link.peer, text or "protocol")
             self.link.close()
         return 1

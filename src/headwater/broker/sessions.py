@@ -28,8 +28,12 @@ from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-logger = logging.getLogger(__name__)
+    from headwater.broker.tracing import Tracer
 
+logger = logging.getLogger(__name__)
+_trace_log = logging.getLogger("headwater.broker.tracing")
+
+TRACE = 5  # the level of ops in the log
 SWEEP_SECONDS = 1.0
 WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never said to the client, it takes nothing
 FIRST_PING_SECONDS = 1.0  # the first ping measures the round trip, for monitoring
@@ -113,6 +117,14 @@ class Sessions:
         for observer in self.observers:
             observer.arrived(session)
         return True
+
+    def trace(self, session: Session) -> "Tracer | None":
+        """What logs the ops of a new client, where they are wanted."""
+        if session.link is None or not _trace_log.isEnabledFor(TRACE):
+            return None
+        from headwater.broker.tracing import Tracer
+
+        return Tracer(session, session.link)
 
     def forget(self, session: Session) -> None:
         """A client is gone."""

@@ -26,7 +26,8 @@ logger = logging.getLogger("headwater")
 COMPATIBLE_VERSION = "2.15.1"
 
 # They speak of single clients, which at the normal level nobody wants to read.
-_TALKATIVE = ("asyncio", "headwater.broker.session", "headwater.broker.monitoring")
+_TRACE = 5  # the level of ops
+_TALKATIVE = ("headwater.broker.session", "headwater.broker.monitoring")
 
 
 def main(argv: list[str]) -> int:
@@ -158,8 +159,15 @@ def set_up_logging(options: "LoggingOptions | None") -> None:
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
-    chatty = options is not None and (options.debug or options.trace)
+    chatty = options is not None and options.debug
     root.setLevel(logging.DEBUG if chatty else logging.INFO)
+    tracing = options is not None and (options.trace or options.trace_system)
+    logging.getLogger("headwater.broker.tracing").setLevel(_TRACE if tracing else logging.WARNING)
+    if options is not None and tracing:
+        from headwater.broker.tracing import Settings
+
+        Settings.most, Settings.system = options.max_traced, options.trace_system
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.DEBUG if chatty else logging.WARNING)
 

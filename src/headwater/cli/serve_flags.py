@@ -49,12 +49,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _switch("s syslog", "syslog", "refused: log to stderr or to a file"),
         _text("r remote_syslog", "remote_syslog", "address", "refused: log to stderr or to a file"),
         _switch("D debug", "debug", "log what happens to single clients"),
-        _switch("V trace", "trace", "as -D: single ops are not logged"),
-        _switch("VV", "trace_verbose", "the same"),
+        _switch("V trace", "trace", "log every op of every client, without credentials"),
+        _switch("VV", "trace_verbose", "and of the clients of the system account"),
         _switch("DV", "debug_trace", "-D and -V"),
-        _switch("DVV", "debug_trace_verbose", "-D and -V"),
+        _switch("DVV", "debug_trace_verbose", "-D and -VV"),
         _number("log_size_limit", "log_size_limit", "bytes", "begin a new log file at this size"),
-        _number("max_traced_msg_len max-traced-msg-len", "max_traced", "bytes", "changes nothing: payloads are not traced"),
+        _number("max_traced_msg_len max-traced-msg-len", "max_traced", "bytes", "bytes of a payload in the trace; all"),
     ),
     "JetStream": (
         _switch("js jetstream", "jetstream", "streams, and the API for them"),
@@ -144,9 +144,8 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
     _apply_authorization(values, draft)
     _apply_tls(values, draft)
     _apply_cluster(values, draft)
-    for name, reason in (("profile", "there is no Go profiler"), ("max_traced", "payloads are not traced")):
-        if values.get(name):
-            draft.warnings.append(f"--{name} changes nothing here: {reason}")
+    if values.get("profile"):
+        draft.warnings.append("--profile changes nothing here: there is no Go profiler")
 
 
 def _path(value: Value) -> "Path":
@@ -157,7 +156,9 @@ def _path(value: Value) -> "Path":
 
 def _apply_logging(values: dict[str, Value], draft: Draft) -> None:
     log = draft.logging
-    for name, keyword in (("logtime", "time"), ("logtime_utc", "utc"), ("log_size_limit", "size_limit")):
+    for name, keyword in (
+        ("logtime", "time"), ("logtime_utc", "utc"), ("log_size_limit", "size_limit"), ("max_traced", "max_traced"),
+    ):  # fmt: skip
         if name in values:
             log[keyword] = values[name]
     if values.get("log_file"):
@@ -168,6 +169,9 @@ def _apply_logging(values: dict[str, Value], draft: Draft) -> None:
     for name in ("trace", "trace_verbose", "debug_trace", "debug_trace_verbose"):
         if name in values:
             log["trace"] = values[name]
+    for name in ("trace_verbose", "debug_trace_verbose"):
+        if name in values:
+            log["trace_system"] = values[name]
 
 
 def _apply_authorization(values: dict[str, Value], draft: Draft) -> None:

@@ -28,6 +28,8 @@ class LoggingOptions(Record):
     file: "Path | None" = None
     debug: bool = False
     trace: bool = False
+    trace_system: bool = False  # clients of the system account too
+    max_traced: int = 0  # bytes of a payload in the trace; 0 for all
     time: bool = True
     utc: bool = False
     size_limit: int = 0

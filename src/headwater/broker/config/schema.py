@@ -176,8 +176,9 @@ TOP = Block(
         done("lame_duck_duration", _lame_duck, 'over which clients are sent away; "2m", at least "30s"'),
         done("lame_duck_grace_period", _grace, 'before the first is; "10s"'),
         done("debug", fields.switch, "log what happens to single clients"),
-        done("trace", fields.switch, "as debug: single ops are not logged"),
-        done("trace_verbose trace_headers", fields.switch, "as trace", to="trace"),
+        done("trace", fields.switch, "log every op of every client, without credentials"),
+        done("trace_verbose", fields.switch, "as trace, and the clients of the system account too", to="trace_system"),
+        ignored("trace_headers", "headers are not picked out of what is traced"),
         done("logtime", fields.switch, "log lines have a time; true"),
         done("logtime_utc", fields.switch, "in UTC"),
         done("log_file logfile", _path, "instead of stderr"),
@@ -189,7 +190,7 @@ TOP = Block(
         ignored("connect_error_reports reconnect_error_reports", "every failed attempt is logged"),
         ignored("disable_sublist_cache no_sublist_cache", "the cache is bounded"),
         ignored("no_fast_producer_stall", "publishers are held back for milliseconds, and not for who is stuck"),
-        ignored("max_traced_msg_len", "payloads are not traced"),
+        done("max_traced_msg_len", fields.number, "bytes of a payload in the trace; all", to="max_traced"),
         ignored("max_closed_clients", "the last 10,000 are kept"),
         ignored("write_timeout", "a client that takes nothing within write_deadline is closed"),
         ignored("server_tags server_metadata feature_flags", "nobody here asks for them"),
@@ -214,7 +215,8 @@ BLOCKS = (
 """All of them, for the documentation."""
 
 _LOGGING = {
-    "debug": "debug", "trace": "trace", "logtime": "time", "logtime_utc": "utc", "log_file": "file",
+    "debug": "debug", "trace": "trace", "trace_system": "trace_system", "max_traced": "max_traced",
+    "logtime": "time", "logtime_utc": "utc", "log_file": "file",
     "log_size_limit": "size_limit", "log_max_num": "max_files",
 }  # fmt: skip
 
