@@ -321,15 +321,17 @@ async def connect_node(url: str) -> Peer:
     return peer
 
 
-def install_node_package() -> Path:
-    """The folder that holds node_modules; filled on first use, and kept between runs. Safe for several test processes."""
+def install_node_package(names: tuple[str, ...] = (NODE_PACKAGE,)) -> Path:
+    """The folder that holds node_modules with these packages; filled on first use, and kept between runs. Safe for several
+    test processes."""
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed: {NODE_PACKAGE} cannot be tested here")
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
     if int(version.removeprefix("v").split(".")[0]) < NODE_OLDEST:
         pytest.skip(f"node {version.strip()} is older than {NODE_OLDEST}, which {NODE_PACKAGE} needs")
-    packages = ROOT / ".hw" / f"npm-{NODE_VERSION}"
+    folder = f"npm-{NODE_VERSION}" if names == (NODE_PACKAGE,) else f"npm-{NODE_VERSION}-{len(names)}"
+    packages = ROOT / ".hw" / folder
     packages.mkdir(parents=True, exist_ok=True)
     with (packages / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -337,7 +339,7 @@ def install_node_package() -> Path:
             command = ["npm", "install", "--prefix", str(packages), "--no-audit", "--no-fund", "--ignore-scripts"]
             try:
                 done = subprocess.run(
-                    [*command, f"{NODE_PACKAGE}@{NODE_VERSION}"],
+                    [*command, *(f"{name}@{NODE_VERSION}" for name in names)],
                     capture_output=True,
                     text=True,
                     timeout=INSTALL_TIMEOUT,
