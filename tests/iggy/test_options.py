@@ -2,9 +2,9 @@
 
 import pytest
 
-from headwater import HeaderValue, TypedHeaders
+from headwater import HeaderKind, HeaderValue, TypedHeaders
 from headwater.errors import IggyError
-from headwater.iggy.options import MAX_OPTIONS, NEVER, OPTIONS, TopicOptions, read_options
+from headwater.iggy.options import MAX_OPTIONS, NEVER, OPTIONS, TopicOptions, merged, of_json, read_options
 from headwater.model.typed_headers import HeaderForm
 
 U64 = HeaderValue.from_uint64
@@ -63,7 +63,21 @@ def test_a_block_with_too_many_is_refused() -> None:
 
 def test_every_option_that_is_described_is_taken_with_its_default() -> None:
     for option in OPTIONS[1]:
-        text = option.default
-        number = text.isdigit()
-        value = U64(int(text)) if number else HeaderValue.from_str(text)
-        read_options(block(**{option.key: HeaderValue.from_bool(False) if text == "false" else value}), 1)
+        default = HeaderValue(HeaderKind(option.kind), option.default)
+        read_options(block(**{option.key: default}), 1)
+
+
+def test_an_update_shows_what_it_names_and_leaves_the_rest() -> None:
+    before = block(message_expiry=U64(5), segment_size=U64(1 << 20))
+    after = TypedHeaders.decode(merged(before, block(message_expiry=U64(7))), HeaderForm.TYPED)
+    assert after.to_python() == {"message_expiry": 7, "segment_size": 1 << 20}
+
+
+def test_options_from_json_are_texts_numbers_and_booleans() -> None:
+    given = {"message_expiry": "5", "max_topic_size": 7, "preallocate_segments": "true", "durability": "persisted"}
+    found = TypedHeaders.decode(of_json(given, 1), HeaderForm.TYPED)
+    assert found.to_python() == {**given, "message_expiry": 5, "preallocate_segments": True}
+    for wrong in ({"colour": "red"}, {"message_expiry": "soon"}, {"message_expiry": -1}, {"durability": 5}):
+        with pytest.raises(IggyError) as caught:
+            of_json(wrong, 1)
+        assert caught.value.number in (4041, 4042)

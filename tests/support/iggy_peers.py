@@ -18,6 +18,7 @@ import pytest
 from support.checkout import ROOT
 
 PROGRAM = Path(__file__).parent / "iggy_peer_program.py"
+MANAGEMENT = Path(__file__).parent / "iggy_management_program.py"
 INSTALL_SECONDS = 120
 REQUIRE = "HEADWATER_REQUIRE_PEERS"
 WRONG_HASH = "DO NOT MATCH THE HASHES"
@@ -48,7 +49,16 @@ async def talk(folder: Path | None, package: str, address: str, first_partition:
     environment = dict(os.environ)
     if folder is not None:
         environment["PYTHONPATH"] = str(folder)
-    arguments = [str(PROGRAM), package, address, str(first_partition), prefix]
+    return await _steps([str(PROGRAM), package, address, str(first_partition), prefix], environment)
+
+
+async def manage(transport: str, address: str) -> dict[str, Any]:
+    """As `talk`, of what today's client asks beside messages; over `tcp` or `http`."""
+    paths = [str(MANAGEMENT.parents[1]), *filter(None, sys.path)]
+    return await _steps([str(MANAGEMENT), transport, address], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+
+
+async def _steps(arguments: list[str], environment: dict[str, str]) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -29,6 +29,7 @@ from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
 from headwater.iggy.http_json import field, identifier
 from headwater.iggy.identifiers import Consumer
 from headwater.iggy.message_commands import poll, send
+from headwater.iggy.options import SCOPES, of_json
 from headwater.iggy.seed_codec import from_batches
 from headwater.iggy.service import HTTP, Client, Service
 
@@ -110,6 +111,7 @@ class HttpFace:
             ("GET", "/", self._root),
             ("GET", "/ping", self._ping),
             ("GET", "/stats", ask(lambda r, b: c.GetStats(), http_json.stats)),
+            ("GET", "/options/{scope}", ask(_describe_options, each(http_json.option))),
             ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(asdict))),
             ("POST", "/users/login", self._login),
             ("DELETE", "/users/logout", self._logout),
@@ -159,9 +161,9 @@ class HttpFace:
             ("GET", one + "/messages", self._poll),
             ("PUT", one + "/consumer-offsets", do(_store_offset)),
             ("GET", one + "/consumer-offsets", ask(_get_offset, _offset)),
-            ("GET", groups, ask(lambda r, b: c.GetGroups(*_topic(r)), each(asdict))),
-            ("POST", groups, ask(_create_group, asdict)),
-            ("GET", groups + "/{group}", ask(lambda r, b: c.GetGroup(*_topic(r), _of(r, "group")), asdict)),
+            ("GET", groups, ask(lambda r, b: c.GetGroups(*_topic(r)), each(http_json.group))),
+            ("POST", groups, ask(_create_group, http_json.group)),
+            ("GET", groups + "/{group}", ask(lambda r, b: c.GetGroup(*_topic(r), _of(r, "group")), http_json.group)),
             ("DELETE", groups + "/{group}", do(lambda r, b: c.DeleteGroup(*_topic(r), _of(r, "group")))),
         ]
 
@@ -182,7 +184,7 @@ class HttpFace:
 
     def _client(self, request: Request) -> Client:
         """Who asks. Raises IggyError for a token that is none."""
-        era = Era.S if self._seed else Era.C3
+        era = Era.S if self._seed else Era.V
         client = Client(0, HTTP, request.client.host if request.client is not None else "", era)
         header = request.headers.get("authorization", "")
         token = header[len("Bearer ") :] if header.startswith("Bearer ") else ""
@@ -234,7 +236,7 @@ class HttpFace:
         return await self._enter(c.LoginWithToken(field(http_json.document(await _body(request)), "token", str)))
 
     async def _enter(self, command: Command) -> Response:
-        view = await self._execute(Client(0, HTTP, "", Era.C3), command)
+        view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # who says no version
         now = self._service.clock_us()
         self._tokens = {token: known for token, known in self._tokens.items() if known[1] > now}
         token, ends = secrets.token_urlsafe(32), now + TOKEN_SECONDS * 1_000_000
@@ -302,6 +304,13 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _describe_options(request: Request, body: dict[str, Any]) -> Command:
+    scope = SCOPES.get(request.path_params["scope"])
+    if scope is None:
+        raise refusal("invalid_command", f"options are of {', '.join(SCOPES)}", request.path_params["scope"])
+    return c.DescribeOptions(scope)
+
+
 def _of(request: Request, name: str) -> Any:
     return identifier(request.path_params[name])
 
@@ -319,23 +328,20 @@ def _update_stream(request: Request, body: dict[str, Any]) -> Command:
     return c.UpdateStream(_of(request, "stream"), field(body, "name", str))
 
 
-def _settings(body: dict[str, Any]) -> dict[str, Any]:
-    compression = body.get("compression_algorithm", "none")
-    return {
-        "compression": {"gzip": 2}.get(compression, 1),
-        "message_expiry": field(body, "message_expiry", int, 0),
-        "max_size": field(body, "max_topic_size", int, 0),
-        "replication": body.get("replication_factor") or 1,
-    }
+def _settings(body: dict[str, Any]) -> bytes:
+    """A topic's settings as options: fields of their own, of which null is none, and what `options` adds."""
+    names = "compression_algorithm", "message_expiry", "max_topic_size", "replication_factor"
+    given = {name: value for name in names if (value := body.get(name)) is not None}
+    return of_json(given | field(body, "options", dict, {}), 1)
 
 
 def _create_topic(request: Request, body: dict[str, Any]) -> Command:
     count, number = field(body, "partitions_count", int, 1), body.get("topic_id") or 0
-    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), count, number, **_settings(body))
+    return c.CreateTopic(_of(request, "stream"), field(body, "name", str), count, number, options=_settings(body))
 
 
 def _update_topic(request: Request, body: dict[str, Any]) -> Command:
-    return c.UpdateTopic(*_topic(request), field(body, "name", str), **_settings(body))
+    return c.UpdateTopic(*_topic(request), field(body, "name", str), options=_settings(body))
 
 
 def _create_partitions(request: Request, body: dict[str, Any]) -> Command:

@@ -22,8 +22,9 @@ from headwater.iggy.commands import Message, Permissions
 from headwater.iggy.error_numbers import refusal
 from headwater.iggy.identifiers import Identifier, Partitioning, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy.layout import U32
-from headwater.iggy.reply_codec import StatsView, StreamView, TopicView, UserView
+from headwater.iggy.reply_codec import GroupView, OptionView, StatsView, StreamView, TopicView, UserView
 from headwater.iggy.seed_codec import PAYLOAD_LIMIT, string_keys
+from headwater.model.typed_header import HeaderKind
 from headwater.model.typed_headers import HeaderForm, TypedHeaders, check_total
 
 _KINDS = {
@@ -190,9 +191,34 @@ def topic(view: TopicView) -> dict[str, Any]:
             }
             for part in view.parts
         ],
-        "options": {},
+        "options": _options(view.options),
         "derived_options": {},
     }
+
+
+def _options(block: bytes) -> dict[str, Any]:
+    """What was chosen, each as the text in which it may be sent back."""
+    chosen = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
+    texts = {str(key): str(value.python).lower() for key, value in chosen.items()}
+    return {name: {"value": text, "explicit": True} for name, text in texts.items()}
+
+
+def group(view: GroupView) -> dict[str, Any]:
+    return {
+        "id": view.id,
+        "name": view.name,
+        "partitions_count": view.partitions,
+        "members_count": view.members,
+        "members": [
+            {"id": member.id, "partitions_count": len(member.partitions), "partitions": member.partitions}
+            for member in view.details
+        ],
+    }
+
+
+def option(view: OptionView) -> dict[str, Any]:
+    kind = HeaderKind(view.kind).json_name
+    return {"key": view.key, "kind": kind, "default_value": list(view.default), "description": view.description}
 
 
 def user(view: UserView) -> dict[str, Any]:

@@ -4,8 +4,9 @@ A block of options is written as typed headers with string keys are. A key that 
 does: an option that a server silently ignores is a promise that it does not keep.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from headwater.errors import HeaderError
 from headwater.iggy.error_numbers import refusal
@@ -21,20 +22,35 @@ _UINT32, _UINT64 = HeaderKind.UINT32, HeaderKind.UINT64
 _COMPRESSIONS: Final = {"none": 1, "gzip": 2}
 _DURABILITIES: Final = ("replicated", "persisted")
 
+
+_MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
+    _STRING: (str, HeaderValue.from_str),
+    _BOOL: (bool, HeaderValue.from_bool),
+    _UINT8: (int, HeaderValue.from_uint8),
+    _UINT32: (int, HeaderValue.from_uint32),
+    _UINT64: (int, HeaderValue.from_uint64),
+}
+
+
+def _option(key: str, kind: HeaderKind, default: int | bool | str, description: str) -> OptionView:
+    return OptionView(key, kind, _MAKERS[kind][1](default).raw, description)
+
+
 OPTIONS: Final = {
     1: [
-        OptionView("message_expiry", _UINT64, "0", "microseconds that a message is kept; 0: for ever"),
-        OptionView("max_topic_size", _UINT64, "0", "bytes of the topic; 0: no limit"),
-        OptionView("segment_size", _UINT64, str(64 << 20), "bytes of a segment, the unit in which old messages go"),
-        OptionView("messages_required_to_save", _UINT32, "1", "taken and surpassed: an answer means on disk"),
-        OptionView("size_of_messages_required_to_save", _UINT64, "1", "taken and surpassed: an answer means on disk"),
-        OptionView("preallocate_segments", _BOOL, "false", "taken, and left to the log"),
-        OptionView("compression_algorithm", _STRING, "none", "a label for clients: none, gzip"),
-        OptionView("durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
-        OptionView("consumer_offset_durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
-        OptionView("replication_factor", _UINT8, "1", "there is one node"),
+        _option("message_expiry", _UINT64, 0, "microseconds that a message is kept; 0: for ever"),
+        _option("max_topic_size", _UINT64, 0, "bytes of the topic; 0: no limit"),
+        _option("segment_size", _UINT64, 64 << 20, "bytes of a segment, the unit in which old messages go"),
+        _option("messages_required_to_save", _UINT32, 1, "taken and surpassed: an answer means on disk"),
+        _option("size_of_messages_required_to_save", _UINT64, 1, "taken and surpassed: an answer means on disk"),
+        _option("preallocate_segments", _BOOL, False, "taken, and left to the log"),
+        _option("compression_algorithm", _STRING, "none", "a label for clients: none, gzip"),
+        _option("durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
+        _option("consumer_offset_durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
+        _option("replication_factor", _UINT8, 1, "there is one node"),
     ],
 }
+SCOPES: Final = {"topic": 1, "stream": 2, "user": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +101,37 @@ def _with(chosen: TopicOptions, name: str, value: HeaderValue) -> TopicOptions:
             return chosen
         case _:
             raise refusal("invalid_option_value", f"option {name} cannot be {python!r}", name)
+
+
+def merged(before: bytes, update: bytes) -> bytes:
+    """The block that is shown after an update: what it names anew, the rest as it was."""
+    options = TypedHeaders.decode(before, HeaderForm.TYPED)
+    for key, value in TypedHeaders.decode(update, HeaderForm.TYPED).items():
+        options[key] = value
+    return options.encode(HeaderForm.TYPED)
+
+
+def of_json(given: dict[str, Any], scope: int) -> bytes:
+    """The block for options as HTTP has them: texts, or numbers and booleans as JSON has them. Raises IggyError."""
+    kinds = {option.key: HeaderKind(option.kind) for option in OPTIONS.get(scope, [])}
+    block = TypedHeaders()
+    for name, value in given.items():
+        if name not in kinds:
+            raise refusal("unsupported_option_key", f"option {name!r} is not known", name)
+        block[name] = _of_json(name, kinds[name], value)
+    return block.encode(HeaderForm.TYPED)
+
+
+def _of_json(name: str, kind: HeaderKind, value: Any) -> HeaderValue:
+    wanted, make = _MAKERS[kind]
+    python = value
+    if wanted is bool and value in ("true", "false"):
+        python = value == "true"
+    elif wanted is int and isinstance(value, str) and value.isascii() and value.isdigit():
+        python = int(value)
+    try:
+        if type(python) is wanted:
+            return make(python)
+    except HeaderError:
+        pass
+    raise refusal("invalid_option_value", f"option {name} cannot be {value!r}", name)

@@ -189,9 +189,11 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class OptionView:
+    """`default` in the encoding of `kind`."""
+
     key: str
     kind: int
-    default: str
+    default: bytes
     description: str
 
 
@@ -371,7 +373,9 @@ def _from_a(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
 REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     Code.GET_STATS: tuple(STATS.items()),
     Code.GET_CLUSTER_METADATA: ((Era.C2, Record(ClusterView, name=TEXT32, nodes=Many(NODE))),),
-    Code.DESCRIBE_OPTIONS: ((Era.V, Many(Record(OptionView, key=TEXT8, kind=U8, default=TEXT32, description=TEXT32))),),
+    Code.DESCRIBE_OPTIONS: (
+        (Era.V, Many(Record(OptionView, key=TEXT8, kind=U8, default=BYTES32, description=TEXT32))),
+    ),
     Code.GET_ME: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENT: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENTS: ((Era.S, Many(CLIENT, counted=False)),),

@@ -16,7 +16,7 @@ from headwater.iggy.catalog import StreamEntry, TopicEntry
 from headwater.iggy.commands import Command
 from headwater.iggy.eras import Era
 from headwater.iggy.error_numbers import refusal
-from headwater.iggy.options import OPTIONS, TopicOptions, read_options
+from headwater.iggy.options import OPTIONS, TopicOptions, merged, read_options
 from headwater.iggy.partition import Partition
 from headwater.iggy.topics import Topic
 from headwater.iggy.upkeep import drop
@@ -195,6 +195,7 @@ async def update_topic(service: "Service", client: "Client", command: c.UpdateTo
                 entry.message_expiry, entry.max_size, entry.compression, entry.replication, entry.segment_bytes
             )
             _choose(entry, read_options(command.options, 1, known))
+            entry.options = merged(entry.options, command.options)
 
 
 async def delete_topic(service: "Service", client: "Client", command: c.DeleteTopic) -> None:
