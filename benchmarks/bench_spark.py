@@ -1,162 +1,182 @@
-"""Rows a second from a JetStream stream on the real nats-server into Spark, and back: `./hw bench spark`.
+"""Spark and streams, against what one has without us: `./hw bench spark`.
 
-Our `format("nats")` against a per-row data source over nats-py (`row_source.py`), same stream, same two partitions, same
-Spark session, headers as a map, noop sink; and our sink against one that awaits each publish with nats-py, the same rows
-with message ids into file-stored streams (the peer gets a tenth of them). Repetitions alternate A B A B. Seconds on the
-wall, for that is what a job takes; on a machine that does other work trust the ratio, taken within each repetition.
+    read        our source on the real nats-server against a data source that yields a row per nats-py message, into noop and
+                into Parquet; against our decoder without Spark; from our own broker and from its Iggy topics
+    micro       what a small micro-batch costs, against Spark's own rate source
+    publish     how long a publisher on the stream waits while it is replayed: by us, and by batches of direct gets
+    sink        our JetStream sink against one that awaits each publish with nats-py
+
+128 bytes and two headers a message, `local[2]`, two input partitions. The row peers get a tenth of the messages. Repetitions
+alternate A B A B; a goal is judged by the median of the ratios within the repetitions, since rates swing with the machine.
 """
 
 import argparse
 import os
-import socket
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from socket import create_server
+from typing import TYPE_CHECKING, NamedTuple
 
-from contestants import describe_machine, start_nats_server
+import spark_contestants as work
+from contestants import describe_machine, refuse_interpreted, start_headwater, start_nats_server
 
 import headwater
-from headwater.client.blocking import BlockingClient
-from headwater.client.options import ClientOptions
-from headwater.spark.options import parse_options
-from headwater.spark.range_reader import read_range, stream_state
-from headwater.spark.ranges import Range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-STREAM = "HDR"
-SUBJECTS = 1000
-PAYLOAD = b"x" * 128
-PARTITIONS = 2
-WINDOW = 5000  # messages published before the stream is asked whether it has them
-GOAL = 8.0  # times the peer
-SINK_GOAL = 10.0
-SINK_SHARE = 10  # the peer writes one row in so many
 MESSAGES, SMOKE_MESSAGES = 300_000, 2_000
 REPETITIONS = 3
+SHARE = 10  # the row peers get one message in so many
+BATCHES, SMOKE_BATCHES = 20, 2
+PARTS = ("read", "micro", "publish", "sink")
 
 
-def fill(url: str, count: int) -> None:
-    """A file-stored stream of `count` messages, each with two headers."""
-    client = BlockingClient.connect(ClientOptions(servers=[url]))
-    client.api(f"STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": ["bench.>"], "storage": "file"})
-    host, port = url.removeprefix("nats://").split(":")
-    with socket.create_connection((host, int(port))) as publisher:
-        publisher.recv(4096)
-        publisher.sendall(b'CONNECT {"verbose":false,"headers":true}\r\n')
-        for start in range(0, count, WINDOW):
-            end = min(start + WINDOW, count)
-            publisher.sendall(b"".join(publication(number) for number in range(start, end)))
-            while stream_state(client, STREAM).end <= end:
-                time.sleep(0.001)
-    client.close()
+class Goal(NamedTuple):
+    """`ours` over `peer` is to be at least (or, for times, at most) `limit`."""
+
+    what: str
+    ours: str
+    peer: str
+    limit: float
+    at_most: bool = False
 
 
-def publication(number: int) -> bytes:
-    block = b"NATS/1.0\r\nNats-Msg-Id: %d\r\nce-type: dev.headwater.bench\r\n\r\n" % number
-    head = b"HPUB bench.%d %d %d\r\n" % (number % SUBJECTS, len(block), len(block) + len(PAYLOAD))
-    return head + block + PAYLOAD + b"\r\n"
+GOALS = (
+    Goal("map headers against nats-py rows", "nats-server, map", "nats-py rows", 12),
+    Goal("map headers against our decoder alone", "nats-server, map", "decoder alone", 0.6),
+    Goal("into Parquet against nats-py rows", "nats-server, to Parquet", "nats-py rows, to Parquet", 8),
+    Goal("from our broker against from nats-server", "our broker, map", "nats-server, map", 1),
+    Goal("from Iggy against from nats-server", "Iggy, map", "nats-server, map", 1),
+    Goal("a micro-batch against Spark's rate source", "micro-batch, ours", "micro-batch, rate source", 1.25, True),
+    Goal(
+        "publish p50 beside us against direct gets",
+        "publish beside our replay",
+        "publish beside direct gets",
+        0.05,
+        True,
+    ),
+    Goal("JetStream sink against awaited publishes", "our sink", "nats-py sink", 10),
+)
+
+Figures = dict[str, list[float]]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+class Bench(NamedTuple):
+    """What is there to measure with."""
+
+    spark: "SparkSession"
+    nats: str
+    broker: str
+    iggy: int
+    messages: int
+    batches: int
+
+    @property
+    def share(self) -> int:
+        return max(1, self.messages // SHARE)
 
 
-def drain(frame: "DataFrame") -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
-def our_frame(spark: "SparkSession", url: str, headers: str) -> "DataFrame":
-    reader = spark.read.format("nats").option("servers", url).option("stream", STREAM)
-    return reader.option("includeHeaders", headers).option("minPartitions", PARTITIONS).load()
-
-
-def peer_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
-    reader = spark.read.format("nats_py_rows").option("servers", url).option("stream", STREAM)
-    return reader.option("count", count).option("partitions", PARTITIONS).load()
-
-
-def reader_alone(url: str) -> Callable[[], object]:
-    """Our range reader in this process: no Spark, one range, Arrow arrays not even wrapped."""
-    options = parse_options({"servers": url, "stream": STREAM})
-    client = BlockingClient.connect(ClientOptions(servers=[url]))
-    state = stream_state(client, STREAM)
-    client.close()
-    wanted = Range(state.stream, state.created, state.first, state.end)
-    return lambda: sum(columns.rows for columns in read_range(wanted, options))
-
-
-def measure(spark: "SparkSession", url: str, count: int, repetitions: int) -> dict[str, list[float]]:
-    """Rows a second of each contestant, one figure per repetition. A first round warms both up and is not counted."""
-    contestants: dict[str, Callable[[], object]] = {
-        "headwater, headers as map": lambda: drain(our_frame(spark, url, "map")),
-        "nats-py rows, headers as map": lambda: drain(peer_frame(spark, url, count)),
-        "headwater, headers raw": lambda: drain(our_frame(spark, url, "raw")),
-        "headwater, no headers": lambda: drain(our_frame(spark, url, "none")),
-        "headwater, reader alone": reader_alone(url),
+def measure_reads(bench: Bench) -> Iterator[tuple[str, float]]:
+    """Rows a second of each way to read."""
+    ways: dict[str, tuple[int, Callable[[], object]]] = {
+        "nats-server, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.nats))),
+        "nats-py rows": (bench.share, lambda: work.drain(work.peer_frame(bench.spark, bench.nats, bench.share))),
+        "decoder alone": (bench.messages, work.reader_alone(bench.nats)),
+        "our broker, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.broker))),
+        "Iggy, map": (bench.messages, lambda: work.drain(work.iggy_frame(bench.spark, bench.iggy))),
+        "nats-server, raw": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.nats, "raw"))),
+        "nats-server, no headers": (
+            bench.messages,
+            lambda: work.drain(work.our_frame(bench.spark, bench.nats, "none")),
+        ),
+        "nats-server, to Parquet": (bench.messages, lambda: work.to_parquet(work.our_frame(bench.spark, bench.nats))),
+        "nats-py rows, to Parquet": (
+            bench.share,
+            lambda: work.to_parquet(work.peer_frame(bench.spark, bench.nats, bench.share)),
+        ),
     }
-    for frame in (our_frame(spark, url, "map"), peer_frame(spark, url, count)):
-        found = frame.selectExpr("count(distinct seq) as n", "sum(size(headers)) as h").first()
-        if found is None or (found["n"], found["h"]) != (count, 2 * count):
-            raise SystemExit(f"a contestant read {found} instead of {count} messages with two headers each")
-    rates: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(repetitions):
-        for name, work in contestants.items():
-            rates[name].append(count / seconds(work))
-    return rates
+    for name, (rows, way) in ways.items():
+        yield name, rows / work.seconds(way)
 
 
-def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame":
-    """`count` rows in two partitions, with ids that no earlier run has used."""
-    return spark.range(0, count, 1, PARTITIONS).selectExpr(
-        f"concat('{prefix}.', id % {SUBJECTS}) AS subject",
-        "cast(repeat('x', 128) AS binary) AS data",
-        "map('ce-type', 'dev.headwater.bench') AS headers",
-        f"concat('{prefix}-', uuid()) AS msg_id",
-    )
+def measure_micro_batches(bench: Bench) -> Iterator[tuple[str, float]]:
+    """Seconds of a micro-batch."""
+    ours = work.our_micro_batches(bench.spark, bench.nats)
+    yield "micro-batch, ours", work.micro_batch_seconds(ours, bench.batches)
+    yield "micro-batch, rate source", work.micro_batch_seconds(work.rate_micro_batches(bench.spark), bench.batches)
 
 
-def measure_sinks(spark: "SparkSession", url: str, count: int, repetitions: int) -> dict[str, list[float]]:
-    """Rows a second into a stream; that all are in it is checked. The first round warms up and is not counted."""
-    client = BlockingClient.connect(ClientOptions(servers=[url]))
-    counts = {"nats": count, "nats_py_rows": max(1, count // SINK_SHARE)}
-    rates: dict[str, list[float]] = {"nats": [], "nats_py_rows": []}
-    for repetition in range(repetitions + 1):
-        for name, rows in counts.items():
-            stream = f"SINK{repetition}{name}"
-            client.api(f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [f"{stream}.>"], "storage": "file"})
-            frame = rows_to_write(spark, rows, stream)
-            writer = frame.write.format(name).mode("append").option("servers", url)
-            taken = seconds(writer.save)
-            held = stream_state(client, stream).messages
-            if held != rows:
-                raise SystemExit(f"{name} wrote {rows} rows, and the stream holds {held}")
-            client.api(f"STREAM.DELETE.{stream}")
-            if repetition:
-                rates[name].append(rows / taken)
-    client.close()
-    return {"headwater, sink": rates["nats"], "nats-py rows, sink": rates["nats_py_rows"]}
+def measure_publishing(bench: Bench) -> Iterator[tuple[str, float]]:
+    """Median seconds of a publish to the stream that is being read."""
+    with work.publisher_beside(bench.nats) as median:
+        work.seconds(lambda: work.drain(work.our_frame(bench.spark, bench.nats)))
+        yield "publish beside our replay", median()
+    with work.publisher_beside(bench.nats) as median:
+        for process in work.start_direct_gets(bench.nats, bench.messages):
+            process.wait()
+        yield "publish beside direct gets", median()
 
 
-def report(rates: dict[str, list[float]], goal: float, *, smoke: bool) -> None:
-    for name, values in rates.items():
-        low, middle, high = min(values) / 1000, statistics.median(values) / 1000, max(values) / 1000
-        print(f"{name:<30} {middle:8.1f} k rows/s  ({low:.1f}-{high:.1f})")
-    ours, peer, *_ = rates.values()
-    pairs = [a / b for a, b in zip(ours, peer, strict=True)]
-    ratio = statistics.median(pairs)
-    print(f"\nratio to nats-py rows: {ratio:.1f}x ({min(pairs):.1f}-{max(pairs):.1f})")
+def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
+    """Rows a second into a stream."""
+    for name, sink, rows in (("our sink", "nats", bench.messages), ("nats-py sink", "nats_py_rows", bench.share)):
+        yield name, work.write_rows(bench.spark, bench.nats, sink, rows, f"SINK{number}{sink}")
+
+
+def measure(bench: Bench, parts: list[str], repetitions: int) -> Figures:
+    """One figure per repetition; a first round warms up and is not counted."""
+    figures: Figures = {}
+    if "read" in parts:
+        frames: list[tuple[DataFrame, int]] = [
+            (work.our_frame(bench.spark, bench.nats), bench.messages),
+            (work.our_frame(bench.spark, bench.broker), bench.messages),
+            (work.iggy_frame(bench.spark, bench.iggy), bench.messages),
+            (work.peer_frame(bench.spark, bench.nats, bench.share), bench.share),
+        ]
+        for frame, count in frames:
+            work.check_frame(frame, count)
+    for number in range(repetitions):
+        ways: dict[str, Iterator[tuple[str, float]]] = {
+            "read": measure_reads(bench),
+            "micro": measure_micro_batches(bench),
+            "publish": measure_publishing(bench),
+            "sink": measure_sinks(bench, number),
+        }
+        for part in parts:
+            for name, figure in ways[part]:
+                figures.setdefault(name, []).append(figure)
+    return figures
+
+
+def report(figures: Figures, *, smoke: bool) -> None:
+    for name, values in figures.items():
+        is_time = name.startswith(("micro-batch", "publish"))
+        scale, unit = (1000, "ms") if is_time else (0.001, "k rows/s")
+        low, middle, high = (value * scale for value in (min(values), statistics.median(values), max(values)))
+        print(f"{name:<28} {middle:9.2f} {unit}  ({low:.2f}-{high:.2f})")
+    print()
+    for goal in GOALS:
+        if goal.ours not in figures or goal.peer not in figures:
+            continue
+        pairs = [ours / peer for ours, peer in zip(figures[goal.ours], figures[goal.peer], strict=True)]
+        ratio = statistics.median(pairs)
+        met = ratio <= goal.limit if goal.at_most else ratio >= goal.limit
+        word = "at most" if goal.at_most else "at least"
+        verdict = "" if smoke else f": {'met' if met else 'MISSED'}"
+        print(f"{goal.what:<44} {ratio:7.3g}x ({min(pairs):.3g}-{max(pairs):.3g}), {word} {goal.limit:g}{verdict}")
     if smoke:
-        print("Smoke run: it proves that the benchmark runs; its figures mean nothing.")
-    else:
-        print(f"Goal, at least {goal:g}x: {'met' if ratio >= goal else 'MISSED'}.\n")
+        print("\nSmoke run: it proves that the benchmark runs; its figures mean nothing.")
+
+
+def free_port() -> int:
+    with closing(create_server(("127.0.0.1", 0))) as listener:
+        port: int = listener.getsockname()[1]
+        return port
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -164,20 +184,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--smoke", action="store_true", help="few rows, one repetition: only proves that it runs")
     parser.add_argument("--messages", type=int, default=MESSAGES, help=f"in the stream (default: {MESSAGES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help=f"(default: {REPETITIONS})")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts with commas between (default: all)")
     parser.add_argument("--allow-interpreted", action="store_true", help="measure even where we are not compiled")
     arguments = parser.parse_args(argv)
-    compiled = bool(headwater.__compiled__)
-    if not compiled and not (arguments.smoke or arguments.allow_interpreted):
-        raise SystemExit(
-            "headwater runs interpreted here: its figures would mean nothing. Build it first (`./hw setup`)."
-        )
+    mode = refuse_interpreted(allow=arguments.smoke or arguments.allow_interpreted)
+    parts = [part for part in PARTS if part in arguments.only.split(",")]
     count = SMOKE_MESSAGES if arguments.smoke else arguments.messages
     repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
-    mode = "compiled" if compiled else "INTERPRETED"
     load = os.getloadavg()[0]
-    print(
-        f"{describe_machine()}; load average {load:.1f}; headwater {mode}; {count} messages, {repetitions} repetitions\n"
-    )
+    print(f"{describe_machine()}; load average {load:.1f}; headwater {headwater.__version__} {mode}")
+    print(f"{count} messages, {repetitions} repetitions\n")
     # Spark's planner and workers must find the peer, as they find us.
     here = str(Path(__file__).resolve().parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -185,18 +201,22 @@ def main(argv: list[str] | None = None) -> int:
 
     from headwater.spark import session
 
-    with tempfile.TemporaryDirectory() as directory, start_nats_server("-js", "-sd", directory) as server:
-        url = f"nats://127.0.0.1:{server.port}"
-        fill(url, count)
-        spark = session("hw bench spark", master=f"local[{PARTITIONS}]")
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2))
+        iggy = free_port()
+        nats = stack.enter_context(start_nats_server("-js", "-sd", first))
+        broker = stack.enter_context(start_headwater("-js", "-sd", second, "--iggy", f"127.0.0.1:{iggy}"))
+        theirs, ours = (f"nats://127.0.0.1:{server.port}" for server in (nats, broker))
+        for url in (theirs, ours):
+            work.fill(url, count)
+        work.fill_iggy(iggy, count)
+        settings = {"spark.sql.streaming.numRecentProgressUpdates": "200"}
+        spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings)
+        stack.callback(spark.stop)
         spark.dataSource.register(RowSource)
-        try:
-            rates = measure(spark, url, count, repetitions)
-            sinks = measure_sinks(spark, url, count, repetitions)
-        finally:
-            spark.stop()
-    report(rates, GOAL, smoke=arguments.smoke)
-    report(sinks, SINK_GOAL, smoke=arguments.smoke)
+        bench = Bench(spark, theirs, ours, iggy, count, SMOKE_BATCHES if arguments.smoke else BATCHES)
+        figures = measure(bench, parts, repetitions)
+    report(figures, smoke=arguments.smoke)
     return 0
 
 

@@ -1,0 +1,247 @@
+"""What `bench_spark.py` measures: each function does one kind of work once, or gives figures of one repetition.
+
+Peers are what one has without us: a data source that yields a row per nats-py message (`row_source.py`), Spark's own rate
+source, reading a stream by batches of direct gets, awaiting each publish. Seconds on the wall, for that is what a job takes.
+"""
+
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
+from headwater.net.blocking import deadline_after
+from headwater.spark.options import parse_options
+from headwater.spark.range_reader import read_range, stream_state
+from headwater.spark.ranges import Range
+from headwater.wire.columns import ColumnDecoder
+from headwater.wire.server_ops import ServerOpParser
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STREAM = "HDR"
+SUBJECTS = 1000
+PAYLOAD = b"x" * 128
+PARTITIONS = 2
+WINDOW = 5000  # messages published before the stream is asked whether it has them
+DIRECT_BATCH = 50_000
+MICRO_ROWS = 100  # of a micro-batch whose overhead is measured
+WARM_BATCHES = 4  # that are not counted
+
+
+def fill(url: str, count: int) -> None:
+    """A file-stored stream of `count` messages, each with two headers."""
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file", "allow_direct": True}
+    client.api(f"STREAM.CREATE.{STREAM}", config)
+    host, port = url.removeprefix("nats://").split(":")
+    with socket.create_connection((host, int(port))) as publisher:
+        publisher.recv(4096)
+        publisher.sendall(b'CONNECT {"verbose":false,"headers":true}\r\n')
+        for start in range(0, count, WINDOW):
+            end = min(start + WINDOW, count)
+            publisher.sendall(b"".join(publication(number) for number in range(start, end)))
+            while stream_state(client, STREAM).end <= end:
+                time.sleep(0.001)
+    client.close()
+
+
+def publication(number: int) -> bytes:
+    block = b"NATS/1.0\r\nNats-Msg-Id: %d\r\nce-type: dev.headwater.bench\r\n\r\n" % number
+    head = b"HPUB bench.%d %d %d\r\n" % (number % SUBJECTS, len(block), len(block) + len(PAYLOAD))
+    return head + block + PAYLOAD + b"\r\n"
+
+
+def fill_iggy(port: int, count: int) -> None:
+    """A topic of as many partitions as the stream is read in, with the same payloads and two headers each."""
+    from headwater.iggy import commands as c
+    from headwater.iggy.blocking import BlockingIggy, login_of
+    from headwater.iggy.commands import Message
+    from headwater.iggy.identifiers import Identifier
+    from headwater.model.typed_headers import TypedHeaders
+
+    client = BlockingIggy.connect("127.0.0.1", port, login_of("iggy", "iggy", ""), 30.0)
+    client.execute(c.CreateStream("bench"))
+    client.execute(c.CreateTopic(Identifier("bench"), STREAM, PARTITIONS))
+    for start in range(0, count, WINDOW):
+        numbers = range(start, min(start + WINDOW, count))
+        headers = ({"Nats-Msg-Id": str(number), "ce-type": "dev.headwater.bench"} for number in numbers)
+        batch = [Message(PAYLOAD, TypedHeaders(each)) for each in headers]
+        client.send("bench", STREAM, start // WINDOW % PARTITIONS, batch)
+    client.close()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def drain(frame: "DataFrame") -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def to_parquet(frame: "DataFrame") -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        frame.write.mode("overwrite").parquet(f"{directory}/table")
+
+
+def our_frame(spark: "SparkSession", url: str, headers: str = "map") -> "DataFrame":
+    reader = spark.read.format("nats").option("servers", url).option("stream", STREAM)
+    return reader.option("includeHeaders", headers).option("minPartitions", PARTITIONS).load()
+
+
+def iggy_frame(spark: "SparkSession", port: int) -> "DataFrame":
+    reader = spark.read.format("iggy").option("servers", f"iggy://127.0.0.1:{port}").option("stream", "bench")
+    return reader.option("topic", STREAM).load()
+
+
+def peer_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
+    reader = spark.read.format("nats_py_rows").option("servers", url).option("stream", STREAM)
+    return reader.option("count", count).option("partitions", PARTITIONS).load()
+
+
+def check_frame(frame: "DataFrame", count: int) -> None:
+    """Ends the benchmark when a contestant does not read everything, headers included."""
+    found = frame.selectExpr("count(*) as n", "sum(size(headers)) as h").first()
+    if found is None or (found["n"], found["h"]) != (count, 2 * count):
+        raise SystemExit(f"a contestant read {found} instead of {count} messages with two headers each")
+
+
+def reader_alone(url: str) -> Callable[[], object]:
+    """Our range reader in this process: no Spark, one range, Arrow arrays not even wrapped."""
+    options = parse_options({"servers": url, "stream": STREAM})
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    state = stream_state(client, STREAM)
+    client.close()
+    wanted = Range(state.stream, state.created, state.first, state.end)
+    return lambda: sum(columns.rows for columns in read_range(wanted, options))
+
+
+def micro_batch_seconds(source: "DataFrame", batches: int) -> float:
+    """The median duration of a micro-batch of a query that has always something to do."""
+    with tempfile.TemporaryDirectory() as directory:
+        query = source.writeStream.format("noop").option("checkpointLocation", directory).start()
+        try:
+            while len(query.recentProgress) < batches + WARM_BATCHES:
+                if query.exception() is not None:
+                    raise SystemExit(f"a streaming query failed: {query.exception()}")
+                time.sleep(0.1)
+            reports = [json.loads(progress.json) for progress in query.recentProgress]
+        finally:
+            query.stop()
+    busy = [report["batchDuration"] / 1000 for report in reports if report["numInputRows"] > 0]
+    median: float = statistics.median(busy[WARM_BATCHES : batches + WARM_BATCHES])
+    return median
+
+
+def our_micro_batches(spark: "SparkSession", url: str) -> "DataFrame":
+    reader = spark.readStream.format("nats").option("servers", url).option("stream", STREAM)
+    return reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", MICRO_ROWS).load()
+
+
+def rate_micro_batches(spark: "SparkSession") -> "DataFrame":
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_ROWS).load()
+
+
+@contextmanager
+def publisher_beside(url: str) -> Iterator[Callable[[], float]]:
+    """A process that publishes to the stream one after the other; call what is given to end it and have its median."""
+    command = [sys.executable, __file__, "probe", url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it has published once
+
+        def median() -> float:
+            return float(process.communicate("\n", timeout=60)[0])
+
+        try:
+            yield median
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def probe(url: str) -> None:
+    """Publish and wait for the acknowledgement, until a line comes in; print the median seconds."""
+    import select
+
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    times: list[float] = []
+    while not select.select([sys.stdin], [], [], 0.002)[0]:
+        times.append(seconds(lambda: client.request("bench.probe", b"x", timeout=60)))
+        if len(times) == 1:
+            print("ready", flush=True)
+            times.append(0.0)
+    client.close()
+    print(statistics.median(times[2:] or [0.0]), flush=True)
+
+
+def direct_gets(url: str, first: int, last: int) -> None:
+    """Read `[first, last)` by batches of direct gets, as fast as they come."""
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    while first < last:
+        sid, inbox = client.subscribe()
+        decoder = ColumnDecoder(sid, 1, 1 << 62, with_map=False, with_raw=False)
+        parser = ServerOpParser(decoder)
+        batch = min(DIRECT_BATCH, last - first)
+        client.publish(f"$JS.API.DIRECT.GET.{STREAM}", b'{"seq":%d,"batch":%d}' % (first, batch), inbox)
+        ended = False
+        while not ended:
+            if not client.feed(parser, deadline_after(30)):
+                raise SystemExit("a batch of direct gets did not end")
+            # No delivery here has an acknowledgement subject, so the decoder keeps all of them; the last one has a status.
+            blocks, decoder.statuses = decoder.statuses, []
+            ended = any(block.startswith(b"NATS/1.0 ") for block in blocks)
+            client.pong(decoder.answered_pings())
+        client.unsubscribe(sid)
+        first += batch
+    client.close()
+
+
+def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame":
+    """`count` rows in two partitions, with ids that no earlier run has used."""
+    return spark.range(0, count, 1, PARTITIONS).selectExpr(
+        f"concat('{prefix}.', id % {SUBJECTS}) AS subject",
+        "cast(repeat('x', 128) AS binary) AS data",
+        "map('ce-type', 'dev.headwater.bench') AS headers",
+        f"concat('{prefix}-', uuid()) AS msg_id",
+    )
+
+
+def write_rows(spark: "SparkSession", url: str, name: str, rows: int, stream: str) -> float:
+    """Rows a second through a sink of format `name` into a fresh stream; that all are in it is checked."""
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    client.api(f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [f"{stream}.>"], "storage": "file"})
+    writer = rows_to_write(spark, rows, stream).write.format(name).mode("append").option("servers", url)
+    taken = seconds(writer.save)
+    held = stream_state(client, stream).messages
+    if held != rows:
+        raise SystemExit(f"{name} wrote {rows} rows, and the stream holds {held}")
+    client.api(f"STREAM.DELETE.{stream}")
+    client.close()
+    return rows / taken
+
+
+def start_direct_gets(url: str, count: int) -> list[subprocess.Popen[bytes]]:
+    """As many processes as partitions, each reading its share."""
+    edges = [1 + count * piece // PARTITIONS for piece in range(PARTITIONS + 1)]
+    here = str(Path(__file__))
+    return [subprocess.Popen([sys.executable, here, "direct", url, str(a), str(b)]) for a, b in pairwise(edges)]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "probe":
+        probe(sys.argv[2])
+    else:
+        direct_gets(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
