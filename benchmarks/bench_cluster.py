@@ -1,8 +1,10 @@
 """Three brokers in a cluster against three nats-servers: `./hw bench cluster`.
 
-    routed    one publisher at the first node, one subscriber at the second: CPU of both nodes for each message, and the rate
+    routed    one publisher at the first node, one subscriber at the second: CPU of both nodes a message, and the rate. With
+              one control line all the time; with 100 subjects in turn, so that no line repeats; for a queue group
     mesh      three processes started one after the other, each but the first knowing the first: until every node's INFO
               names three, counted from the start of the last process' life as a server
+    start     three processes started together: from then until every node's INFO names three
     interest  a SUB at the second node, answered by PONG, until the first message that the first node is given arrives
     failover  kill -9 of a node: until another node's clients are told, and, once it is back, until they are told again
 
@@ -19,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -90,14 +93,34 @@ def await_names(nodes: list[Contestant], count: int) -> float:
     return time.perf_counter() - started
 
 
-def measure_routed(cluster: Cluster, messages: int) -> tuple[float, float]:
+class Traffic(NamedTuple):
+    """What a publisher sends and a subscriber asks for."""
+
+    name: str
+    subjects: list[bytes]
+    wanted: bytes
+    queue: bytes = b""
+
+
+TRAFFIC = [
+    Traffic("routed", [b"bench.routed"], b"bench.routed"),
+    Traffic("routed, 100 subjects", [b"bench.many.%d" % number for number in range(100)], b"bench.many.*"),
+    Traffic("routed, queue group", [b"bench.work"], b"bench.work", b" workers"),
+]
+
+
+def measure_routed(cluster: Cluster, traffic: Traffic, messages: int) -> tuple[float, float]:
     """CPU microseconds of both nodes for each message, and messages per second."""
     publisher, subscriber = open_link(cluster.nodes[0].port), open_link(cluster.nodes[1].port)
-    subscriber.sendall(b"SUB bench.routed 1\r\nPING\r\n")
+    subscriber.sendall(b"SUB %b%b 1\r\nPING\r\n" % (traffic.wanted, traffic.queue))
     read_until(subscriber, b"PONG\r\n")
-    await_interest(publisher, subscriber, b"bench.routed")
-    op = b"PUB bench.routed %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD)
-    expected = messages * len(b"MSG bench.routed 1 %d\r\n%b\r\n" % (PAYLOAD, b"x" * PAYLOAD))
+    await_interest(publisher, subscriber, traffic.subjects[0])
+    payload = b"x" * PAYLOAD
+    ops = [b"PUB %b %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
+    heard = [b"MSG %b 1 %d\r\n%b\r\n" % (subject, PAYLOAD, payload) for subject in traffic.subjects]
+    chunk = b"".join(ops) * (500 // len(ops))
+    messages -= messages % 500
+    expected = messages // 500 * (500 // len(ops)) * sum(map(len, heard))
     done = threading.Event()
 
     def read() -> None:
@@ -114,10 +137,8 @@ def measure_routed(cluster: Cluster, messages: int) -> tuple[float, float]:
     before = [read_cpu_time(node.pid) for node in cluster.nodes[:2]]
     started = time.perf_counter()
     reader.start()
-    chunk = op * 500
     for _ in range(messages // 500):
         publisher.sendall(chunk)
-    publisher.sendall(op * (messages % 500))
     if not done.wait(120):
         raise Failure(f"{cluster.name}: not every message arrived")
     seconds = time.perf_counter() - started
@@ -173,6 +194,17 @@ def measure_mesh(start: Start, name: str) -> float:
         return await_names(nodes, 3)
 
 
+def measure_start(start: Start, name: str) -> float:
+    """Seconds from the start of three processes at once until all three know three."""
+    with ExitStack() as stack, ThreadPoolExecutor(3) as threads:
+        ports = [free_port() for _ in range(3)]
+        started = time.perf_counter()
+        starting = [threads.submit(start_node, start, name, port, ports[0]) for port in ports]
+        nodes = [stack.enter_context(future.result()) for future in starting]
+        await_names(nodes, 3)
+        return time.perf_counter() - started
+
+
 def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float]:
     """Milliseconds until the loss of the last node is told, and until its return is, counted from when it accepts."""
     victim = cluster.nodes.pop()
@@ -209,9 +241,10 @@ def main() -> int:
         for _ in range(repetitions):
             for cluster in clusters:
                 row = results.setdefault(cluster.name, {})
-                cpu, rate = measure_routed(cluster, messages)
-                row.setdefault("routed: CPU us of both nodes a message", []).append(cpu)
-                row.setdefault("routed: messages/s", []).append(rate)
+                for traffic in TRAFFIC:
+                    cpu, rate = measure_routed(cluster, traffic, messages)
+                    row.setdefault(f"{traffic.name}: CPU us, both nodes", []).append(cpu)
+                    row.setdefault(f"{traffic.name}: messages/s", []).append(rate)
                 row.setdefault("interest visible, p50 ms", []).append(
                     statistics.median(measure_interest(cluster, rounds))
                 )
@@ -219,6 +252,7 @@ def main() -> int:
                 row.setdefault("killed node noticed, ms", []).append(noticed)
                 row.setdefault("rejoined, ms", []).append(rejoined)
                 row.setdefault("mesh of three, ms", []).append(1e3 * measure_mesh(cluster.start, cluster.name))
+                row.setdefault("start of three, ms", []).append(1e3 * measure_start(cluster.start, cluster.name))
     if arguments.json:
         print(json.dumps({"machine": heading, "results": results}, indent=1))
         return 0

@@ -41,7 +41,8 @@ def cluster_of(broker: Broker) -> Cluster:
 
 async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (), **fields: Any) -> Broker:
     """One broker of a cluster called "hw"."""
-    broker_fields = {key: fields.pop(key) for key in list(fields) if key in ("authorization", "accounts", "jetstream")}
+    of_the_broker = ("authorization", "accounts", "jetstream", "max_pending")
+    broker_fields = {key: fields.pop(key) for key in list(fields) if key in of_the_broker}
     cluster_name = fields.pop("cluster_name", "hw")
     options = ClusterOptions(**{"name": cluster_name, "host": "127.0.0.1", "routes": tuple(routes), **fields})
     broker = Broker(server_name=name, cluster=options, **broker_fields)

@@ -1,28 +1,37 @@
 """A proxy in front of a broker's route port, which the broker advertises, so that every route to it goes through here.
 
-It can cut its connections, refuse new ones, and swallow what goes one way or both while the connections stand.
+It can cut its connections, refuse new ones, swallow what goes one way or both while the connections stand, and let little
+through at a time.
 """
 
 import asyncio
+import socket
 from contextlib import suppress
 
 INTO, OUT_OF = "into", "out of"
 
 
 class RouteProxy:
-    """`target` may be set later; `swallow` names the directions whose bytes vanish."""
+    """`target` may be set later; `swallow` names the directions whose bytes vanish. `pace`: bytes let through a
+    millisecond, each way; 0 for as many as come.
+    """
 
     def __init__(self) -> None:
         self.target = 0
         self.port = 0
         self.closed = False
         self.swallow: set[str] = set()
+        self.pace = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "RouteProxy":
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16
+        )  # what a slow one is sent soon waits at the sender
+        self._server = await asyncio.start_server(self._accept, sock=listening)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -54,7 +63,9 @@ class RouteProxy:
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, way: str) -> None:
         with suppress(OSError):
-            while data := await source.read(65536):
+            while data := await source.read(self.pace or 65536):
+                if self.pace:
+                    await asyncio.sleep(0.001)
                 if way not in self.swallow:
                     sink.write(data)
                     await sink.drain()

@@ -6,14 +6,17 @@ is over: a full mesh, equal interest tables, and nothing lost from then on.
 
 import asyncio
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 
 import nats
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from support.clusters import agreed, cluster_of, meshed, start_node, until
+from support.clusters import agreed, cluster_of, free_port, meshed, start_node, until
+from support.raw_wire import RawLink
 from support.route_proxy import INTO, OUT_OF, RouteProxy
 
 from headwater import Broker
@@ -81,39 +84,68 @@ async def publish_until(nodes: list[Node], condition: Callable[[], bool]) -> Non
             await asyncio.sleep(0.005)
 
 
-def black_hole(nodes: list[Node], ways: set[str]) -> None:
+Noticed = Callable[[], bool]
+
+
+def black_hole(nodes: list[Node], ways: set[str]) -> Noticed:
     for node in nodes:
         node.proxy.swallow = ways
+    return lambda: len(cluster_of(nodes[1].broker).peers) == 0
 
 
-def cut(nodes: list[Node]) -> None:
+def cut_all(nodes: list[Node]) -> Noticed:
     for node in nodes:
         node.proxy.closed = True
         node.proxy.cut()
+    return lambda: len(cluster_of(nodes[1].broker).peers) == 0
+
+
+def cut_one(nodes: list[Node]) -> Noticed:
+    """The route between the last two, which each learned of from the first."""
+    (route,) = [route for peer, route in cluster_of(nodes[1].broker).routes() if peer.name == nodes[2].name]
+    assert route.link is not None
+    route.link.abort()
+
+    def told() -> bool:
+        return all(
+            peer.link != route.number for node in nodes[1:] for peer in cluster_of(node.broker).peers
+        )  # neither has that route any more
+
+    return told
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "busy"),
     [
-        pytest.param(cut, id="all routes are cut"),
-        pytest.param(lambda nodes: black_hole(nodes, {INTO, OUT_OF}), id="a black hole"),
-        pytest.param(lambda nodes: black_hole(nodes, {INTO}), id="one direction is lost"),
-        pytest.param(lambda nodes: black_hole(nodes, {OUT_OF}), id="the other is"),
+        pytest.param(cut_all, True, id="all routes are cut"),
+        pytest.param(cut_one, True, id="one route is cut"),
+        # A busy route that swallows everything has to be noticed too, and one on which nothing goes.
+        pytest.param(lambda nodes: black_hole(nodes, {INTO, OUT_OF}), True, id="a black hole"),
+        pytest.param(lambda nodes: black_hole(nodes, {INTO, OUT_OF}), False, id="a black hole without traffic"),
+        pytest.param(lambda nodes: black_hole(nodes, {INTO}), True, id="one direction is lost"),
+        pytest.param(lambda nodes: black_hole(nodes, {OUT_OF}), True, id="the other is"),
     ],
 )
-def test_cluster_heals_and_nothing_is_lost_where_it_was_published(fault: Callable[[list[Node]], None]) -> None:
+def test_cluster_heals_and_nothing_is_lost_where_it_was_published(
+    fault: Callable[[list[Node]], Noticed], busy: bool
+) -> None:
     async def test(stack: AsyncExitStack) -> None:
         nodes = await start(stack, 3)
         brokers = [node.broker for node in nodes]
         await publish_until(nodes, lambda: all(len(node.got) > 30 for node in nodes))
-        fault(nodes)
-        # A busy route that swallows everything has to be noticed too: all of them go on publishing.
-        await publish_until(nodes, lambda: len(cluster_of(brokers[1]).peers) == 0)
+        good = {node.name: node.sent for node in nodes}
+        await arrived(nodes)
+        noticed = fault(nodes)
+        if busy:
+            await publish_until(nodes, noticed)
+        else:
+            await until(noticed, "the fault to be noticed")
         for node in nodes:
             node.proxy.swallow = set()
             node.proxy.closed = False
-            node.proxy.cut()
+            if fault is not cut_one:
+                node.proxy.cut()
         await meshed(brokers, 2)
         await agreed(brokers)
         for node in nodes:
@@ -122,18 +154,127 @@ def test_cluster_heals_and_nothing_is_lost_where_it_was_published(fault: Callabl
         for _ in range(50):
             for node in nodes:
                 await node.publish()
-        await until(
-            lambda: all(node.numbers(other.name)[-1:] == [other.sent] for node in nodes for other in nodes),
-            "the last message of everybody everywhere",
-        )
+        await arrived(nodes)
         assert_invariants(nodes)
         for node in nodes:
             assert node.numbers(node.name) == list(range(1, node.sent + 1)), "lost on its own broker"
             for other in nodes:
-                after = [number for number in node.numbers(other.name) if number > healed[other.name]]
-                assert after == list(range(healed[other.name] + 1, other.sent + 1)), "lost after the mesh had healed"
+                lost = set(range(1, other.sent + 1)) - set(node.numbers(other.name))
+                assert all(good[other.name] < number <= healed[other.name] for number in lost), (
+                    "lost outside the outage"
+                )
 
     run(test)
+
+
+async def arrived(nodes: list[Node]) -> None:
+    await until(
+        lambda: all(node.numbers(other.name)[-1:] == [other.sent] for node in nodes for other in nodes),
+        "the last message of everybody everywhere",
+    )
+
+
+Intruder = Callable[[AsyncExitStack, list[Node]], Awaitable[None]]
+
+
+async def says_it_is_another(stack: AsyncExitStack, nodes: list[Node]) -> None:
+    """A second server with the id of one that is in."""
+    stolen = nodes[1].broker.server_id
+    await talk(
+        nodes[0], b'CONNECT {"name":"%b","cluster":"hw"}\r\nINFO {"server_id":"%b","server_name":"x"}\r\n', stolen
+    )
+
+
+async def says_it_is_us(stack: AsyncExitStack, nodes: list[Node]) -> None:
+    own = nodes[0].broker.server_id
+    await talk(nodes[0], b'CONNECT {"name":"%b","cluster":"hw"}\r\nINFO {"server_id":"%b","server_name":"x"}\r\n', own)
+
+
+async def comes_from_another_cluster(stack: AsyncExitStack, nodes: list[Node]) -> None:
+    await start_node(stack, "stranger", [f"nats-route://127.0.0.1:{nodes[0].proxy.port}"], cluster_name="other")
+    await talk(nodes[0], b'CONNECT {"name":"X","cluster":"other"}\r\nINFO {"server_id":"X"}\r\n', "")
+
+
+async def has_its_own_address_among_its_routes(stack: AsyncExitStack, nodes: list[Node]) -> None:
+    port = free_port()
+    routes = [f"nats-route://localhost:{port}", f"nats-route://127.0.0.1:{nodes[0].proxy.port}"]
+    async with AsyncExitStack() as visit:
+        broker = await start_node(visit, "n9", routes, port=port)
+        await meshed([broker], len(nodes))
+        assert {peer.name for peer in cluster_of(broker).peers} == {node.name for node in nodes}
+    await meshed([node.broker for node in nodes], len(nodes) - 1)
+
+
+async def talk(node: Node, said: bytes, server_id: str) -> None:
+    """Say it at the route port, and hear the end."""
+
+    def converse() -> None:
+        with RawLink(cluster_of(node.broker).port) as link:
+            link.say(said.replace(b"%b", server_id.encode()))
+            link.hear_end()
+
+    await asyncio.to_thread(converse)
+
+
+@pytest.mark.parametrize(
+    "intrude",
+    [says_it_is_another, says_it_is_us, comes_from_another_cluster, has_its_own_address_among_its_routes],
+)
+def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Intruder) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        nodes = await start(stack, 2)
+        routes = {peer.link for node in nodes for peer in cluster_of(node.broker).peers}
+        intruding = asyncio.ensure_future(intrude(stack, nodes))
+        await publish_until(nodes, intruding.done)
+        await intruding
+        await arrived(nodes)
+        assert_invariants(nodes)
+        for node in nodes:
+            for other in nodes:
+                assert node.numbers(other.name) == list(range(1, other.sent + 1))
+        assert {peer.link for node in nodes for peer in cluster_of(node.broker).peers} == routes
+
+    run(test)
+
+
+@pytest.mark.slow
+def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_in() -> None:
+    """kill -9 while everybody publishes; then another process on the same ports, with an id of its own."""
+
+    async def test(stack: AsyncExitStack) -> None:
+        nodes = await start(stack, 2)
+        brokers = [node.broker for node in nodes]
+        ports = [free_port(), free_port()]
+        flags = ["-p", str(ports[0]), "--cluster", f"nats://127.0.0.1:{ports[1]}", "--cluster_name", "hw"]
+        command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", *flags, "--routes"]
+        command.append(f"nats-route://127.0.0.1:{nodes[0].proxy.port}")
+        ids = set()
+        for _ in range(2):
+            process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+            try:
+                await publish_until(nodes, lambda: all(len(cluster_of(broker).peers) == 2 for broker in brokers))
+                client = await nats.connect(f"nats://127.0.0.1:{ports[0]}", allow_reconnect=False)
+                ids.add(client._server_info["server_id"])
+                heard = asyncio.Event()
+                await client.subscribe("accounted", cb=partial(set_event, heard))
+                await client.flush()
+                await publish_until(nodes, heard.is_set)
+                await client.close()
+            finally:
+                process.kill()
+                await process.wait()
+            await publish_until(nodes, lambda: all(len(cluster_of(broker).peers) == 1 for broker in brokers))
+        assert len(ids) == 2
+        await arrived(nodes)
+        for node in nodes:
+            for other in nodes:
+                assert node.numbers(other.name) == list(range(1, other.sent + 1)), "the others lost nothing"
+
+    run(test)
+
+
+async def set_event(event: asyncio.Event, message: Msg) -> None:
+    event.set()
 
 
 def test_killed_broker_takes_only_itself_away_and_its_successor_on_the_same_port_is_taken_in() -> None:
@@ -190,6 +331,63 @@ def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it(
         await until(lambda: got == sent, "every message at the peer that reads")
 
     run(test)
+
+
+FLOOD_BYTES = 16 << 20  # more than the broker may keep, and the kernel's buffers on the way together
+FLOOD_PAYLOAD = 32 << 10
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_flood_over_a_slow_route_loses_nothing_and_the_broker_keeps_little_of_it(protocol: str) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        proxy = await stack.enter_async_context(RouteProxy())
+        proxy.pace = 1 << 15
+        first = await start_node(stack, "n0", protocol=protocol, max_pending=3 << 20)
+        proxy.target = cluster_of(first).port
+        listener = cluster_of(first)._listener
+        assert listener is not None
+        listener.sockets[0].setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16
+        )  # the kernel keeps little of it, too
+        second = await start_node(stack, "n1", [f"nats-route://127.0.0.1:{proxy.port}"], protocol=protocol)
+        await meshed([first, second], 1)
+        publisher, subscriber = await open_raw(stack, first), await open_raw(stack, second)
+        subscriber[1].write(b"SUB flood 1\r\nPING\r\n")
+        await subscriber[0].readuntil(b"PONG\r\n")
+        await agreed_on(first, b"flood", 1)
+        (_, route), count = cluster_of(first).routes()[0], FLOOD_BYTES // FLOOD_PAYLOAD
+        most = 0
+
+        async def publish() -> None:
+            nonlocal most
+            for number in range(count):
+                head = b"PUB flood %d\r\n%08d" % (FLOOD_PAYLOAD, number)
+                publisher[1].write(head + b"x" * (FLOOD_PAYLOAD - 8) + b"\r\n")
+                await publisher[1].drain()
+                assert route.link is not None
+                most = max(most, route.link.pending)
+
+        publishing = asyncio.ensure_future(publish())
+        for number in range(count):
+            while (head := await subscriber[0].readuntil(b"\r\n")) == b"PING\r\n":
+                subscriber[1].write(b"PONG\r\n")
+            assert head == b"MSG flood 1 %d\r\n" % FLOOD_PAYLOAD
+            payload = await subscriber[0].readexactly(FLOOD_PAYLOAD + 2)
+            assert int(payload[:8]) == number
+        await publishing
+        assert 1 << 18 < most < 3 << 20
+        assert [peer.server_id for peer in cluster_of(first).peers] == [second.server_id]
+
+    run(test)
+
+
+async def open_raw(stack: AsyncExitStack, broker: Broker) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.port, limit=1 << 20)
+    stack.push_async_callback(writer.wait_closed)
+    stack.callback(writer.close)
+    await reader.readuntil(b"\r\n")
+    writer.write(b'CONNECT {"verbose":false,"pedantic":false}\r\n')
+    return reader, writer
 
 
 async def agreed_on(broker: Broker, subject: bytes, peers: int) -> None:

@@ -10,7 +10,9 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
 
 * A peer counts once both documents have been read; its interest counts from then on, and is gone with its link.
 * Registering a peer tells every other peer of it (gossip), and that is how one seed address makes a full mesh.
-* Configured routes are dialled for ever; those learned by gossip `connect_retries` times more, and not again when lost.
+* Configured routes are dialled for ever; those learned by gossip `connect_retries` times more.
+* A lost peer that gossip brought is looked for by who had dialled it, ever more seldom, for some ten minutes. Real servers do
+  not: when only the route between two of them fails, they stay apart until something else makes a third one gossip.
 * A second link to the same server id is closed in silence. When two brokers of ours dial each other at once, both keep
   the link that the smaller id dialled; real servers just try again, which takes a second.
 * A peer that is ourselves, bears our name or another cluster's name, is closed; a name that was made up gives way.
@@ -38,6 +40,9 @@ Dialect = Literal["v1", "v2"]
 
 RETRY_SECONDS = 1.0  # between two tries of one address; gnatsd and nats-server alike
 LONGEST_RETRY = 30.0  # where back-off is wanted, it doubles up to here
+LOST_TRIES = (
+    24  # 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone
+)
 JITTER = 0.1  # seconds, at most
 AUTHORIZATION = "Authorization Violation"
 NOT_A_ROUTE = "attempted to connect to route port"
@@ -130,6 +135,7 @@ class _Target:
     tries_left: int | None
     wait: float = RETRY_SECONDS
     busy: bool = False  # being dialled, or waiting to be
+    lost: bool = False  # it was a peer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,6 +400,7 @@ class Mesh:
         if state.dialled in self._targets:
             self._targets[state.dialled].busy = False
             self._targets[state.dialled].wait = RETRY_SECONDS
+            self._targets[state.dialled].lost = False
         actions.append(Registered(peer))
         actions += self._gossip(peer, info, others)
         if peer.connect_urls and not peer.leaving:
@@ -464,19 +471,21 @@ class Mesh:
         return any(url in (peer.configured, peer.url) for peer in self.peers.values())
 
     def _dial_again(self, url: str, lost: bool = False) -> list[Action]:
-        """The next try, if there is one. A lost peer that gossip brought is not ours to look for."""
+        """The next try, if there is one."""
         target = self._targets.get(url)
         if target is None or self._reached(url):
             if target is not None:
                 target.busy = False
             return []
         if target.tries_left is not None:
-            if lost or target.tries_left <= 0:
+            if lost:
+                target.lost, target.tries_left = True, LOST_TRIES
+            if target.tries_left <= 0:
                 del self._targets[url]
                 return []
             target.tries_left -= 1
         wait = target.wait
-        if self.options.connect_backoff:
+        if self.options.connect_backoff or target.lost:
             target.wait = min(target.wait * 2, LONGEST_RETRY)
         target.busy = True
         return [Dial(url, wait + self._jitter() * JITTER)]

@@ -16,6 +16,8 @@ cdef class Route(RouteOpHandler):
     cdef public Py_ssize_t pings_out
     cdef public double round_trip
     cdef public double pinged_at
+    cdef readonly double opened
+    cdef readonly double last_read
     cdef public Py_ssize_t in_messages
     cdef public Py_ssize_t in_bytes
     cdef public bint registered

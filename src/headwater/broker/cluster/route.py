@@ -66,6 +66,8 @@ class Route(RouteOpHandler):
         self.pings_out = 0
         self.round_trip = 0.0
         self.pinged_at = 0.0
+        self.opened = cluster.clock()
+        self.last_read = self.opened
         self.in_messages = 0
         self.in_bytes = 0
         self.registered = False
@@ -86,6 +88,7 @@ class Route(RouteOpHandler):
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Parse what came, and write what it led to; then wait a moment when a client here is about to be cut off."""
+        self.last_read = self.cluster.clock()
         router: Router | None = self._router
         if router is None:
             return self.parser.parse(buffer, 0, filled)
@@ -128,6 +131,7 @@ class Route(RouteOpHandler):
         """End it, after what was sent."""
         self.parser.stopped = True
         if self.link is not None:
+            self.link.resume_reading()  # it may wait for a verdict; the end of a link is read
             self.link.close()
 
     def go_on(self) -> None:

@@ -47,6 +47,7 @@ from headwater.net.layer import Layer
 from headwater.net.link import Link, LinkOwner
 from headwater.net.tcp import dial, listen
 from headwater.net.tls import Beginning, ServerTls, TlsLayer, client_context, secure_link, server_context
+from headwater.wire.error_texts import AUTHENTICATION_TIMEOUT, encode_error
 from headwater.wire.route_lines import RouteConnect, RouteInfo
 from headwater.wire.route_ops import V1, V2, RouteMessage
 
@@ -99,6 +100,8 @@ class Cluster:
         self.options = options
         self.mesh: Mesh | None = None
         self.port = options.port
+        self.slow = 0  # routes that took nothing for too long
+        self.stale = 0  # and those that did not answer
         self._info = info
         self._tell_clients = tell_clients
         self._ping_interval = min(options.ping_interval or ping_interval, LONGEST_PING_INTERVAL)
@@ -457,16 +460,20 @@ class Cluster:
             deadline = self._deadlines.get(number)
             if deadline is not None and now > deadline:
                 self._deadlines.pop(number)
+                if not route.dialled:
+                    route.send(encode_error(AUTHENTICATION_TIMEOUT))
                 self._do([Close(number, "it did not become a route in time")])
             elif now >= self._next_ping.get(number, now + 1):
                 self._next_ping[number] = now + self._ping_interval
-                route.ping(self._ping_max, now)
+                if not route.ping(self._ping_max, now):
+                    self.stale += 1
             self._check_write_deadline(route, now)
 
     def _check_write_deadline(self, route: Route, now: float) -> None:
         link = route.link
         if link is not None and self._backpressure.progress.stuck_seconds(link, now) > self._write_deadline:
             logger.warning("slow_route peer=%s deadline=%g", _peer_of(route), self._write_deadline)
+            self.slow += 1
             link.abort()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from headwater.broker.jetstream.timestamps import format_duration, format_time
 from headwater.broker.monitoring.ledger import Document
 from headwater.broker.monitoring.parameters import Parameters, switch
-from headwater.broker.monitoring.view import View
+from headwater.broker.monitoring.view import View, uptime
 
 if TYPE_CHECKING:
     from headwater.broker.cluster.mesh import Peer
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from headwater.wire.route_lines import RouteInfo
 
 OMITTED = {
-    "routes.start": "when a route began is in the log",
-    "routes.last_activity": "each route is pinged all the time; rtt says how it is",
-    "routes.uptime": "when a route began is in the log",
-    "routes.idle": "as above",
     "routes.account": "one route carries all accounts",
     "routes.compression": "routes are not compressed",
 }
@@ -52,15 +48,20 @@ def _permissions(who: "RouteInfo | Peer") -> Document:
 def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Document:
     link, outlet = route.link, route.outlet
     wanted = cluster.wants_of(route)
-    host, _, port = (link.peer if link is not None else "").rpartition(":")
+    port = (link.peer if link is not None else "").rpartition(":")[2]
+    now, now_ns = cluster.clock(), time.time_ns()
     document: Document = {
         "rid": route.number,
         "remote_id": peer.server_id,
         "remote_name": peer.name,
         "did_solicit": bool(route.dialled),
         "is_configured": bool(peer.configured),
-        "ip": host.strip("[]"),
+        "ip": link.host if link is not None else "",
         "port": int(port or 0),
+        "start": format_time(now_ns - int((now - route.opened) * _NS)),
+        "last_activity": format_time(now_ns - int((now - route.last_read) * _NS)),
+        "uptime": uptime(int((now - route.opened) * _NS)),
+        "idle": uptime(int((now - route.last_read) * _NS)),
         "pending_size": link.pending if link is not None else 0,
         "in_msgs": route.in_messages,
         "in_bytes": route.in_bytes,

@@ -155,6 +155,8 @@ def counters(view: View) -> Document:
     register = broker.sessions
     slow = (broker.accounts.slow_consumers if broker.accounts else 0) + (register.slow_consumers if register else 0)
     stale = register.stale if register else 0
+    slow_routes = broker.cluster.slow if broker.cluster else 0
+    stale_routes = broker.cluster.stale if broker.cluster else 0
     return {
         "connections": len(sessions),
         "total_connections": register.total if register else 0,
@@ -168,10 +170,10 @@ def counters(view: View) -> Document:
         "out_bytes": totals.out_bytes,
         "out_client_msgs": totals.out_messages,
         "out_client_bytes": totals.out_bytes,
-        "slow_consumers": slow,
-        "stale_connections": stale,
+        "slow_consumers": slow + slow_routes,
+        "stale_connections": stale + stale_routes,
         "stalled_clients": 0,
         "subscriptions": view.subscriptions(),
-        "slow_consumer_stats": {"clients": slow, "routes": 0, "gateways": 0, "leafs": 0},
-        "stale_connection_stats": {"clients": stale, "routes": 0, "gateways": 0, "leafs": 0},
+        "slow_consumer_stats": {"clients": slow, "routes": slow_routes, "gateways": 0, "leafs": 0},
+        "stale_connection_stats": {"clients": stale, "routes": stale_routes, "gateways": 0, "leafs": 0},
     }
