@@ -12,12 +12,14 @@ from headwater.broker.jetstream.api_types import (
     decode_request,
     encode,
     error_document,
+    is_empty_request,
 )
 from headwater.errors import JetStreamError
 
 
-def test_an_empty_request_asks_for_the_defaults() -> None:
-    config = decode_request(b"  ", StreamConfig)
+@pytest.mark.parametrize("payload", [b"", b"  ", b"null", b"{}"])
+def test_an_empty_request_asks_for_the_defaults(payload: bytes) -> None:
+    config = decode_request(payload, StreamConfig)
     assert (config.retention, config.storage, config.discard) == ("limits", "file", "old")
 
 
@@ -57,3 +59,19 @@ def test_an_error_becomes_the_document_that_clients_read() -> None:
         "err_code": 10059,
         "description": "stream not found",
     }
+
+
+@pytest.mark.parametrize(
+    ("payload", "empty"),
+    [
+        (b"", True),
+        (b" \n", True),
+        (b"{}", True),
+        (b" { } ", True),
+        (b"null", False),
+        (b"[]", False),
+        (b'{"a": 1}', False),
+    ],
+)
+def test_a_request_is_empty_also_as_an_object_without_fields(payload: bytes, empty: bool) -> None:
+    assert is_empty_request(payload) is empty

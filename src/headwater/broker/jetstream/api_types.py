@@ -429,7 +429,7 @@ def encode(document: Struct) -> bytes:
 def decode_request(payload: bytes, kind: type[D]) -> D:
     """The request in `payload`. Raises JetStreamError 10025 with a reason in nats-server's words where they are
     known."""
-    if not payload.strip():
+    if payload.strip() in (b"", b"null"):
         return kind()
     decoder = _decoders.get(kind)
     if decoder is None:
@@ -440,6 +440,16 @@ def decode_request(payload: bytes, kind: type[D]) -> D:
         return decoder.decode(payload)  # type: ignore[return-value]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid_json(str(error)) from error
+
+
+def is_empty_request(payload: bytes) -> bool:
+    """Whether a request that takes no document has none: nothing, or an object without fields, as async-nats sends."""
+    if not payload.strip():
+        return True
+    try:
+        return bool(msgspec.json.decode(payload) == {})
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _without_nulls(value: object) -> object:

@@ -26,6 +26,7 @@ from headwater.broker.jetstream.api_types import (
     ResetRequest,
     SuccessAnswer,
     decode_request,
+    is_empty_request,
 )
 from headwater.broker.jetstream.consumer import Consumer
 from headwater.broker.jetstream.consumer_config import check_beside, check_name, checked, filters_of, updated
@@ -87,12 +88,12 @@ class ConsumerApi:
         return await self._create(names[0], names[1], request)
 
     def info(self, names: list[str], payload: bytes) -> ConsumerAnswer:
-        if payload.strip():
+        if not is_empty_request(payload):
             raise api_error("not_empty_request")
         return _answer(self._consumer(names).info(), "consumer_info_response")
 
     async def delete(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        if payload.strip():
+        if not is_empty_request(payload):
             raise api_error("not_empty_request")
         await self._service.delete_consumer(self._service.stream(names[0]), self._consumer(names))
         return SuccessAnswer(type=_TYPE + "consumer_delete_response", success=True)

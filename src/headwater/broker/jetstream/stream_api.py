@@ -28,6 +28,7 @@ from headwater.broker.jetstream.api_types import (
     StreamPurgeAnswer,
     SuccessAnswer,
     decode_request,
+    is_empty_request,
 )
 from headwater.broker.jetstream.sequence import sequence_of
 from headwater.broker.jetstream.stream import Stream
@@ -142,7 +143,7 @@ class StreamApi:
         )
 
     async def delete(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        if payload.strip():
+        if not is_empty_request(payload):
             raise api_error("not_empty_request")
         await self._service.delete_stream(self._service.stream(names[0]))
         return SuccessAnswer(type=_TYPE + "stream_delete_response", success=True)
