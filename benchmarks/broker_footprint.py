@@ -1,0 +1,186 @@
+"""What a broker costs beside its traffic: the time until it accepts, memory of idle connections, memory over a long run.
+
+    start   from the start of the process until a client that keeps trying has got INFO; and the CPU time of the process
+    idle    resident memory that connections with one subscription each add
+    flat    resident memory after each of several rounds of floods, connects, subscribes and unsubscribes
+
+Both servers, in turn. Rows of `./hw bench broker`; its smoke form, which CI runs, shows that they work and judges nothing.
+"""
+
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contestants import Contestant, nats_server_command, read_cpu_time, start_headwater, start_nats_server
+from load_generator import Spec, run_flood
+
+START_GOAL = 150.0  # ms
+IDLE_GOAL = 16.0  # KiB for each connection
+FLAT_GOAL = 1.05  # memory after the last round by memory after the first
+GIVE_UP = 30.0  # seconds
+PAGE = resource.getpagesize()
+
+
+def resident(pid: int) -> int:
+    """Bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def greeted(port: int) -> socket.socket:
+    """A connection that has got INFO; tries again while nobody listens."""
+    end = time.monotonic() + GIVE_UP
+    while True:
+        try:
+            link = socket.create_connection(("127.0.0.1", port), GIVE_UP)
+            break
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise SystemExit(f"nobody listens on {port}") from None
+            time.sleep(0.001)
+    said = link.recv(4096)
+    if not said.startswith(b"INFO "):
+        raise SystemExit(f"greeted with {said[:80]!r}")
+    return link
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def time_start(command: list[str]) -> tuple[float, float]:
+    """Milliseconds on the wall and of CPU, from the start of the process to INFO."""
+    port = free_port()
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        [*command, "-a", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            with greeted(port):
+                wall = time.perf_counter() - begin
+                return 1e3 * wall, 1e3 * read_cpu_time(server.pid).scheduled
+        finally:
+            server.terminate()
+
+
+def measure_start(repetitions: int) -> list[str]:
+    """The row `start`."""
+    commands = {
+        "nats-server": nats_server_command(),
+        "headwater": [sys.executable, "-m", "headwater", "serve"],
+        "python alone": [sys.executable, "-c", "pass"],
+    }
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(repetitions):
+        for name, command in commands.items():
+            if name == "python alone":
+                begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run(command, check=True)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                found[name].append((1e3 * (time.perf_counter() - begin), 1e3 * used))
+            else:
+                found[name].append(time_start(command))
+    lines = []
+    for name, times in found.items():
+        wall, cpu = (sorted(column) for column in zip(*times, strict=True))
+        lines.append(
+            f"start: {name}: {statistics.median(wall):.0f} ms ({wall[0]:.0f}-{wall[-1]:.0f}),"
+            f" of CPU {statistics.median(cpu):.0f} ({cpu[0]:.0f}-{cpu[-1]:.0f})"
+        )
+    return [*lines, f"start: the goal is {START_GOAL:.0f} ms."]
+
+
+@contextmanager
+def many_files(count: int) -> Iterator[None]:
+    """Room for `count` descriptors, here and in the servers that are started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise SystemExit(f"{count} descriptors are needed, and the system allows {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def join(port: int, number: int) -> socket.socket:
+    """A client with one subscription of its own."""
+    link = greeted(port)
+    link.sendall(b'CONNECT {"verbose":false}\r\nSUB idle.%d 1\r\nPING\r\n' % number)
+    while not link.recv(4096).endswith(b"PONG\r\n"):
+        pass
+    return link
+
+
+def measure_idle(count: int) -> list[str]:
+    """The row `idle`."""
+    lines = []
+    with many_files(count + 200):
+        for start in (start_nats_server, start_headwater):
+            with start() as server:
+                join(server.port, 0).close()
+                before = resident(server.pid)
+                links = [join(server.port, number) for number in range(count)]
+                each = (resident(server.pid) - before) / count / 1024
+                lines.append(f"idle: {server.name}: {each:.1f} KiB for each of {count} connections")
+                for link in links:
+                    link.close()
+    return [*lines, f"idle: the goal is {IDLE_GOAL:.0f} KiB."]
+
+
+def churn(server: Contestant, messages: int, connections: int) -> int:
+    """One round: floods over few and over many subjects, clients that come, subscribe, unsubscribe and go."""
+    sent = 0
+    for shape in ({"varied": True}, {"subjects": 20_000}, {"publishers": 4, "subscribers": 4, "own_subjects": True}):
+        outcome = run_flood(Spec(port=server.port, pid=server.pid, payload=128, messages=messages, **shape))
+        sent += outcome.published
+    for number in range(connections):
+        with join(server.port, number) as link:
+            subs = b"".join(b"SUB churn.%d.%d %d\r\n" % (number, each, each + 2) for each in range(10))
+            link.sendall(subs + b"PUB churn.%d.3 2\r\nhi\r\nUNSUB 3\r\nUNSUB 5 1\r\nPING\r\n" % number)
+            while not link.recv(4096).endswith(b"PONG\r\n"):
+                pass
+    return sent
+
+
+def measure_flat(rounds: int, messages: int, connections: int, *, judge: bool) -> list[str]:
+    """The row `flat`. `judge`: end with an error when memory has grown."""
+    lines = []
+    starts: tuple[Callable[[], Contestant], ...] = (start_nats_server, start_headwater)
+    for start in starts:
+        with start() as server:
+            sent, sizes = 0, []
+            for _ in range(rounds):
+                sent += churn(server, messages, connections)
+                sizes.append(resident(server.pid) / (1 << 20))
+            grown = sizes[-1] / sizes[0]
+            told = ", ".join(f"{size:.1f}" for size in sizes)
+            lines.append(
+                f"flat: {server.name}: MiB after each of {rounds} rounds, {sent:,} messages and"
+                f" {rounds * connections:,} connections in all: {told} ({grown:.3f} times the first)"
+            )
+            if judge and server.name == "headwater" and grown > FLAT_GOAL:
+                raise SystemExit(f"memory grows: {lines[-1]}")
+    return lines
+
+
+def measure(name: str, *, smoke: bool, repetitions: int) -> list[str]:
+    """The lines of one row, of `start`, `idle` and `flat`."""
+    if name == "start":
+        return measure_start(1 if smoke else 2 * repetitions + 1)
+    if name == "idle":
+        return measure_idle(100 if smoke else 10_000)
+    if smoke:
+        return measure_flat(3, 3_000, 30, judge=False)
+    return measure_flat(8, 300_000, 500, judge=True)
+
+
+ROWS = ("start", "idle", "flat")
