@@ -66,6 +66,7 @@ def test_a_websocket_opens_with_info_in_its_first_frame(server: Running) -> None
         assert b"permessage-deflate" not in link.response
         info = read_info(link.greeting)
         assert info["headers"] is True
+        assert info["port"] == server.websocket_port
         assert "tls_required" not in info
 
 
@@ -344,6 +345,29 @@ def test_nats_py_connects_through_it(kind: str, shelf: ServerShelf, config: str)
 
     pytest.importorskip("aiohttp")
     asyncio.run(main())
+
+
+def test_npms_client_for_browsers_connects_through_it(server: Running) -> None:
+    """Skips, with the reason, where node or npm is missing, too old, or the package cannot be had."""
+
+    async def main() -> None:
+        async with (
+            asyncio.timeout(60),
+            connected("transport-node", f"ws://127.0.0.1:{server.websocket_port}") as web,
+            connected("nats-py", f"nats://127.0.0.1:{server.port}") as plain,
+        ):
+            ear = await plain.subscribe("web.>")
+            await web.publish("web.1", bytes(range(256)), headers=[("A", "1"), ("A", "2")])
+            await web.flush()
+            (message,) = await ear.hear(1)
+            assert (message.subject, message.data) == ("web.1", bytes(range(256)))
+            ear = await web.subscribe("back")
+            await plain.publish("back", b"x" * 100_000)
+            await plain.flush()
+            assert [len(one.data) for one in await ear.hear(1)] == [100_000]
+
+    asyncio.run(main())
+    prove_both(server)
 
 
 def test_natsrpy_connects_through_it(server: Running) -> None:

@@ -306,8 +306,11 @@ def describe_node(message: dict[str, Any]) -> Heard:
 async def connect_node(url: str) -> Peer:
     """Skips the test, with the reason, where node or npm is missing or the package cannot be had."""
     packages = await asyncio.to_thread(install_node_package)
+    # node 20 has a WebSocket, and wants to be asked for it; 22 takes the flag and has it anyway.
+    flags = ["--experimental-websocket"] if url.startswith("ws") else []
     process = await asyncio.create_subprocess_exec(
         "node",
+        *flags,
         str(NODE_SCRIPT),
         str(packages),
         url,

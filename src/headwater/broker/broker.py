@@ -139,6 +139,7 @@ class Broker:
                 )
                 self._listeners.append(server)
                 self.websocket_port = _port_of(server)
+                sessions.websocket_address = (host, self.websocket_port)
             if options.cluster is not None:
                 await self._start_cluster(options.cluster, accounts, sessions)
         except BaseException:

@@ -76,6 +76,7 @@ class Sessions:
         self.total = 0
         self.stale = 0
         self.observers: list[Observer] = []
+        self.websocket_address = ("", 0)
         self.slow_consumers = 0  # those that took no bytes for too long; the others are the routers'
         self._wall_clock = wall_clock
         self._gate = gate
@@ -284,7 +285,13 @@ class Sessions:
     def _info_for(self, session: Session) -> ServerInfo:
         websocket = session.connection_type == WEBSOCKET
         tls = self.options.websocket.tls if websocket and self.options.websocket else self.options.tls
+        where = {}
+        if websocket and self.options.websocket is not None:  # other servers' WebSocket listeners are not known here
+            address = self.websocket_address
+            told = (self.options.websocket.advertise or f"{address[0]}:{address[1]}",) if self.info.connect_urls else ()
+            where = {"host": address[0], "port": address[1], "connect_urls": told}
         return self.info.replace(
+            **where,
             client_id=session.client_id,
             client_ip=_host_of(session),
             auth_required=session.gate.announced,

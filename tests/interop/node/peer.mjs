@@ -7,13 +7,16 @@
 //   {"do": "request", "subject": "svc", "data": "", "headers": []}      {"ok": true, "messages": [...]}
 //   {"do": "unsubscribe", "as": "a", "max": 3}, {"do": "flush"}, {"do": "close"}
 //
-// Usage: node peer.mjs PACKAGES URL, where PACKAGES is the folder that holds node_modules. Payloads are base64.
+// Usage: node peer.mjs PACKAGES URL (nats:// or ws://), where PACKAGES is the folder that holds node_modules. Payloads are base64.
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const [packages, servers] = process.argv.slice(2);
-const { connect, headers: newHeaders } = createRequire(`${packages}/`)("@nats-io/transport-node");
+const require = createRequire(`${packages}/`);
+const { connect: connectTcp, headers: newHeaders } = require("@nats-io/transport-node");
+// Over WebSocket the client is that of browsers, with the WebSocket that node brings along.
+const connect = servers.startsWith("ws") ? require("@nats-io/nats-core").wsconnect : connectTcp;
 
 const TIMEOUT = 10_000; // milliseconds; the test's own time-out is longer
 const subscriptions = new Map();
