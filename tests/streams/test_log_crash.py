@@ -145,7 +145,7 @@ def test_every_acknowledged_record_survives_a_power_loss_at_every_call(seed: int
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(max(1, CRASH_POINTS // SLICE)))
 def test_ten_thousand_torn_power_losses(part: int) -> None:
-    """Ten thousand in CI. A million: `HEADWATER_CRASH_POINTS=1_000_000 ./hw test tests/streams/test_log_crash.py -k torn`."""
+    """Ten thousand in CI; a million: HEADWATER_CRASH_POINTS=1_000_000 ./hw test tests/streams/test_log_crash.py -k torn"""
     checked = 0
     for seed in range(100 + 1000 * part, 1000 + 1000 * part):
         files, log = start(seed=seed)
