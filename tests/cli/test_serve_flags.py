@@ -1,8 +1,11 @@
 """Flags change what the configuration file has said."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from support.nats_server import nats_server_binary
 
 from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.config.draft import Draft, LoggingOptions, MonitoringOptions, ServerConfig
@@ -133,3 +136,12 @@ def test_every_flag_of_nats_servers_help_is_known() -> None:
         "help_tls"
     )
     assert set(theirs.split()) - {name for flag in FLAGS for name in flag.names} == set()
+
+
+@pytest.mark.interop
+def test_every_flag_that_the_real_server_lists_is_known() -> None:
+    """`nats-server --help`, read now: a newer binary with a new flag fails here."""
+    done = subprocess.run([nats_server_binary(), "--help"], capture_output=True, text=True, timeout=30, check=False)
+    listed = set(re.findall(r"(?:^|[ ,])--?([A-Za-z]\w*)", done.stdout + done.stderr, re.MULTILINE))
+    assert len(listed) > 50
+    assert listed - {name for flag in FLAGS for name in flag.names} == set()
