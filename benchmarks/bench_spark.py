@@ -149,6 +149,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int) -> Figures:
         }
         for part in parts:
             for name, figure in ways[part]:
+                print(f"  {name}: {figure:.6g}", file=sys.stderr, flush=True)
                 figures.setdefault(name, []).append(figure)
     return figures
 

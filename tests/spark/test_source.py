@@ -1,12 +1,13 @@
 """`format("nats")` in a real Spark, over the real nats-server and over our broker."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer
-from support.stream_filling import delete_stream, fill, numbered
+from support.stream_filling import delete_stream, fill, numbered, purge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +68,47 @@ def test_a_stream_made_anew_fails_the_query(spark: "SparkSession", nats_server: 
     fill(nats_server.url, "RENEWED", ["renewed.*"], numbered("renewed", 9))
     with pytest.raises(StreamingQueryException, match="DataLossError"):
         run_available_now(spark, nats_server, "RENEWED", tmp_path, startingOffsets="earliest")
+
+
+def test_a_stream_purged_and_made_anew_under_running_queries(
+    spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
+) -> None:
+    """Purging what was read is no loss; a new stream is one, or is read from its beginning where that was asked for."""
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    def start(fail: str) -> StreamingQuery:
+        source = spark.readStream.format("nats").options(
+            servers=nats_server.url, stream="UNDER", startingOffsets="earliest", failOnDataLoss=fail
+        )
+        writer = source.load().writeStream.format("noop").option("checkpointLocation", str(tmp_path / fail))
+        return writer.start()
+
+    def wait_for(query: StreamingQuery, rows: int) -> None:
+        deadline = time.monotonic() + 120
+        while sum(progress.numInputRows for progress in query.recentProgress) < rows:
+            if failure := query.exception():
+                raise failure
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    fill(nats_server.url, "UNDER", ["under.*"], numbered("under", 5))
+    strict, lenient = start("true"), start("false")
+    try:
+        for query in (strict, lenient):
+            wait_for(query, 5)
+        purge(nats_server.url, "UNDER", below=6)
+        fill(nats_server.url, "UNDER", ["under.*"], numbered("under", 3, 10))
+        for query in (strict, lenient):
+            wait_for(query, 8)
+        delete_stream(nats_server.url, "UNDER")
+        fill(nats_server.url, "UNDER", ["under.*"], numbered("under", 4, 20))
+        with pytest.raises(StreamingQueryException, match="made anew"):
+            strict.awaitTermination(120)
+        wait_for(lenient, 12)
+    finally:
+        strict.stop()
+        lenient.stop()
 
 
 def test_events_are_decoded_in_the_source(spark: "SparkSession", nats_server: NatsServer) -> None:
