@@ -19,7 +19,8 @@ PAYLOAD = 512
 WORDS = [
     b"PUB a.b 5\r\nhello\r\n", b"PUB a reply 0\r\n\r\n", b"pub\ta 3\r\nxyz\r\n", b"HPUB a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
     b"HPUB a r 0 2\r\nhi\r\n", b"SUB a.* 1\r\n", b"SUB > q 22\r\n", b"UNSUB 1\r\n", b"UNSUB 1 5\r\n", b"PING\r\n",
-    b"PONG\r\n",     b"+OK\r\n", b"-ERR 'x'\r\n", b'CONNECT {"verbose":false}\r\n', b"INFO {}\r\n", b"MSG a 1 2\r\nhi\r\n", b"RS+ $G a\r\n",
+    b"PONG\r\n", b"+OK\r\n", b"-ERR 'x'\r\n", b'CONNECT {"verbose":false}\r\n', b"INFO {}\r\n", b"MSG a 1 2\r\nhi\r\n",
+    b"RS+ $G a\r\n",
     b"PUB a 512\r\n" + b"x" * 512 + b"\r\n", b"PUB a 513\r\n", b"PUB " + b"a" * 140 + b" 1\r\n",
 ]  # fmt: skip
 BYTES = [
