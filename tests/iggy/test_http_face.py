@@ -37,8 +37,8 @@ def caller(port: int, token: str = "") -> Call:
     return lambda *arguments: asyncio.to_thread(request, *arguments)
 
 
-def with_http(tmp_path: Path, work: Callable[[Iggy], Awaitable[None]], seed: bool = False) -> None:
-    options = IggyOptions(tcp=("127.0.0.1", 0), http=("127.0.0.1", 0), http_seed=seed)
+def with_http(tmp_path: Path, work: Callable[[Iggy], Awaitable[None]]) -> None:
+    options = IggyOptions(tcp=("127.0.0.1", 0), http=("127.0.0.1", 0), seed_http=("127.0.0.1", 0))
 
     async def main() -> None:
         async with asyncio.timeout(30), Iggy(options, tmp_path) as iggy:
@@ -79,7 +79,7 @@ def test_the_conversation_of_the_released_client(tmp_path: Path) -> None:
 
 def test_the_seeds_json_wants_no_login_and_has_its_shapes(tmp_path: Path) -> None:
     async def work(iggy: Iggy) -> None:
-        call = caller(iggy.http_port)
+        call = caller(iggy.seed_http_port)
         assert (await call("POST", "/streams", {"stream_id": 1, "name": "Sample stream"}))[0] == 201
         await call("POST", "/streams/1/topics", {"topic_id": 1, "name": "sample", "partitions_count": 1})
         assert (await call("GET", "/streams/1"))[1]["name"] == "sample.stream"
@@ -102,7 +102,7 @@ def test_the_seeds_json_wants_no_login_and_has_its_shapes(tmp_path: Path) -> Non
         assert (await call("PUT", offsets, {"consumer_id": 1, "partition_id": 1, "offset": 1}))[0] == 204
         assert (await call("GET", offsets + "?consumer_id=1&partition_id=1"))[1] == {"consumer_id": 1, "offset": 1}
 
-    with_http(tmp_path, work, seed=True)
+    with_http(tmp_path, work)
 
 
 def test_tokens_are_wanted_and_end(tmp_path: Path) -> None:

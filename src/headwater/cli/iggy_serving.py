@@ -1,6 +1,7 @@
 """The Iggy face beside a broker, for `headwater serve`: its flags become options, its listeners a log line each.
 
-    --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-seed HOST:PORT
+    --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT
+    --iggy-seed HOST:PORT  --iggy-seed-http HOST:PORT
     --iggy-unique-ids SECONDS  --iggy-verify
 
 It keeps its data in the folder `iggy` of the store directory, shows the streams of the broker's global account as topics,
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headwater")
 
-LISTENERS = {"iggy": "tcp", "iggy_seed": "seed", "iggy_http": "http", "iggy_quic": "quic"}  # flag -> option
+LISTENERS = {
+    "iggy": "tcp",
+    "iggy_http": "http",
+    "iggy_quic": "quic",
+    "iggy_seed": "seed",
+    "iggy_seed_http": "seed_http",
+}  # flag -> option
+WITHOUT_LOGIN = "seed", "seed_http"
 ANY_PORT = -1
 
 
@@ -70,6 +78,7 @@ def make_options(flags: IggyFlags, broker: "Broker", environment: Mapping[str, s
     return IggyOptions(
         tcp=addresses.get("tcp"),
         seed=addresses.get("seed"),
+        seed_http=addresses.get("seed_http"),
         http=addresses.get("http"),
         quic=addresses.get("quic"),
         cert_file=tls.cert_file if tls is not None else None,
@@ -96,10 +105,10 @@ async def beside(broker: "Broker", flags: IggyFlags, environment: Mapping[str, s
         jetstream = broker.jetstreams.get(GLOBAL_ACCOUNT)
         if jetstream is not None:
             await running.enter_async_context(TopicStreams(iggy.service, jetstream))
-        ports = {"tcp": iggy.tcp_port, "seed": iggy.seed_port, "http": iggy.http_port, "quic": iggy.quic_port}
+        ports = {option: getattr(iggy, f"{option}_port") for option in LISTENERS.values()}
         for option, (host, _) in flags.listeners.items():
             logger.info("Listening for Iggy clients (%s) on %s:%d", option, host, ports[option])
-            if not _is_loopback(host) and (option == "seed" or options.service.root_password == "iggy"):
+            if not _is_loopback(host) and (option in WITHOUT_LOGIN or options.service.root_password == "iggy"):
                 logger.warning("Iggy (%s) on %s is open to whoever reaches it", option, host)
         yield
 

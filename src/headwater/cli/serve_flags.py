@@ -62,10 +62,11 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _text("sync", "sync", "policy", "always, interval or never: when a stream is made durable; not in nats-server"),
     ),
     "Iggy": (
-        _text("iggy", "iggy", "host:port", "Iggy clients of every generation; not in nats-server, nor the next three"),
+        _text("iggy", "iggy", "host:port", "Iggy clients of every generation; not in nats-server, nor the next"),
         _text("iggy-http iggy_http", "iggy_http", "host:port", "Iggy's HTTP JSON interface"),
         _text("iggy-quic iggy_quic", "iggy_quic", "host:port", "Iggy over QUIC"),
         _text("iggy-seed iggy_seed", "iggy_seed", "host:port", "Iggy clients of crate 0.0.30, which know no login"),
+        _text("iggy-seed-http iggy_seed_http", "iggy_seed_http", "host:port", "the HTTP interface of that time, no login"),
         _number("iggy-unique-ids iggy_unique_ids", "iggy_unique_ids", "seconds", "how long a message id is stored once (0)"),
         _switch("iggy-verify iggy_verify", "iggy_verify", "check the checksum of every message that Iggy clients send"),
     ),

@@ -27,14 +27,14 @@ Address = tuple[str, int]
 class IggyOptions:
     """Where to listen (host and port, port 0 for any free one), and what the service is to do.
 
-    With `http_seed` the HTTP listener is the seed's: no login, the seed's answers.
+    `seed_http` is the HTTP listener of the seed: no login, the seed's answers.
     `cert_file` and `key_file` put TLS on TCP and HTTP; QUIC always has it, and makes itself a certificate without them.
     """
 
     tcp: Address | None = ("127.0.0.1", 8090)
     seed: Address | None = None
     http: Address | None = None
-    http_seed: bool = False
+    seed_http: Address | None = None
     quic: Address | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
@@ -50,7 +50,7 @@ class Iggy:
     def __init__(self, options: IggyOptions, directory: Path, foreign: ForeignStreams | None = None) -> None:
         self.options = options
         self.service = Service(directory, options.service, foreign=foreign)
-        self.tcp_port = self.seed_port = self.http_port = self.quic_port = 0
+        self.tcp_port = self.seed_port = self.http_port = self.seed_http_port = self.quic_port = 0
         self._servers: list[asyncio.Server] = []
         self._others: list[Any] = []
         self._links: set[Link] = set()
@@ -68,6 +68,8 @@ class Iggy:
                 self.seed_port = await self._listen(options.seed, context, seed=True)
             if options.http is not None:
                 self.http_port = await self._serve_http(options.http)
+            if options.seed_http is not None:
+                self.seed_http_port = await self._serve_http(options.seed_http, seed=True)
             if options.quic is not None:
                 self.quic_port = await self._serve_quic(options.quic)
         except BaseException:
@@ -97,10 +99,10 @@ class Iggy:
         port: int = server.sockets[0].getsockname()[1]
         return port
 
-    async def _serve_http(self, address: Address) -> int:
+    async def _serve_http(self, address: Address, seed: bool = False) -> int:
         from headwater.iggy.http_face import HttpFace
 
-        http = HttpFace(self.service, self.options.http_seed)
+        http = HttpFace(self.service, seed)
         files = self.options.cert_file, self.options.key_file
         self._others.append(http)
         return await http.start(*address, *(str(name) if name is not None else None for name in files))

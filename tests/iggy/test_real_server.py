@@ -1,0 +1,97 @@
+"""Our client against Apache's own server of 0.9, where HEADWATER_IGGY_SERVER names one: what holds here holds there."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from headwater import HeaderValue, TypedHeaders
+from headwater.errors import HeadwaterError, IggyError
+from headwater.iggy import commands as c
+from headwater.iggy.client import Client, connect
+from headwater.iggy.commands import Message
+from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+
+SERVER = os.environ.get("HEADWATER_IGGY_SERVER", "")
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.skipif(
+        not SERVER, reason="HEADWATER_IGGY_SERVER names no iggy-server: our client was not run against it"
+    ),
+]
+HEADERS = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), ("blob", b"\0\xff")])
+
+
+@asynccontextmanager
+async def real_server(directory: Path) -> AsyncIterator[str]:
+    """A server process and its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {
+        "IGGY_SYSTEM_PATH": str(directory),
+        "IGGY_TCP_ADDRESS": f"127.0.0.1:{port}",
+        "IGGY_HTTP_ENABLED": "false",
+        "IGGY_QUIC_ENABLED": "false",
+        "IGGY_WEBSOCKET_ENABLED": "false",
+        "IGGY_ROOT_USERNAME": "iggy",
+        "IGGY_ROOT_PASSWORD": "iggy",
+        "IGGY_SYSTEM_SHARDING_CPU_ALLOCATION": "1",
+    }
+    with (directory / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            SERVER, env=os.environ | settings, cwd=directory, stdout=log, stderr=asyncio.subprocess.STDOUT
+        )
+    try:
+        yield f"iggy://iggy:iggy@127.0.0.1:{port}"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+async def connected(url: str) -> Client:
+    while True:
+        try:
+            return await connect(url)
+        except HeadwaterError as error:
+            if isinstance(error, IggyError):
+                raise
+            await asyncio.sleep(0.05)
+
+
+def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), real_server(tmp_path) as url, await connected(url) as client:
+            await client.ping()
+            await client.create_stream("s")
+            assert await client.stream("nothing") is None
+            made = await client.create_topic("s", "t", 2)
+            assert made.partitions == 2
+            sent = [Message(b"one", HEADERS, id=7), Message(b"two")]
+            assert (await client.send("s", "t", sent, 0)).base_offset == 0
+            await client.send("s", "t", [Message(b"three")], 0)
+            await client.send("s", "t", [Message(b"keyed")], Partitioning.key("k"))
+            found = await client.poll("s", "t", 0, strategy=PollingStrategy.first(), count=2)
+            first, second = found
+            assert (first.offset, first.payload, first.id, first.headers) == (0, b"one", 7, HEADERS)
+            assert second.payload == b"two"
+            who = Consumer.single("me")
+            await client.store_offset("s", "t", 0, 1, who)
+            stored = await client.offset("s", "t", 0, who)
+            assert stored is not None and stored.stored_offset == 1
+            (following,) = await client.poll("s", "t", 0, consumer=who, count=1)
+            assert following.payload == b"three"
+            await client.create_group("s", "t", "g")
+            assert sorted((await client.join_group("s", "t", "g")).partitions) == [0, 1]
+            await client.leave_group("s", "t", "g")
+            with pytest.raises(IggyError) as refused:
+                await client.poll("s", "t", 9, strategy=PollingStrategy.first())
+            assert refused.value.number == 3007
+            await client.execute(c.PurgeTopic(Identifier("s"), Identifier("t")))
+            await client.delete_stream("s")
+
+    asyncio.run(main())
