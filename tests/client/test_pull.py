@@ -81,6 +81,11 @@ def test_heartbeats_are_passed_over() -> None:
     assert len(finish(fetched(b"100 Idle Heartbeat", b"404 No Messages", messages=1))) == 1
 
 
+def test_a_200_is_a_message_like_any_other() -> None:
+    (message,) = finish(fetched(b"200 OK", b"404 No Messages"))
+    assert message.message.status == (200, "OK")
+
+
 def test_a_batch_that_is_full_needs_no_status() -> None:
     assert len(finish(fetched(messages=10))) == 10
 

@@ -134,3 +134,22 @@ def test_only_a_status_line_without_data_says_no_responders(block: bytes, data: 
 
 def test_inboxes_differ() -> None:
     assert len({new_inbox("_INBOX") for _ in range(1000)}) == 1000
+
+
+@pytest.mark.parametrize(
+    "status", [b"100 Idle Heartbeat", b"200 OK", b"404 Not Found", b"408 Timeout", b"409 Conflict"]
+)
+def test_any_status_but_503_is_an_answer_and_tells_itself(status: bytes) -> None:
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            asking = asyncio.create_task(client.request("q"))
+            await peer.hear_line()
+            reply, _ = await hear_request(peer)
+            block = b"NATS/1.0 " + status + b"\r\n\r\n"
+            peer.say(b"HMSG %s 1 %d %d\r\n%s\r\n" % (reply, len(block), len(block), block))
+            answer = await asking
+            code, _, description = status.decode().partition(" ")
+            assert answer.status == (int(code), description)
+            assert not answer.headers
+
+    finish(main())

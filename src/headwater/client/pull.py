@@ -8,6 +8,7 @@ A pull request ends with its last message, or with a status in place of one:
     409 Consumer Deleted, Leadership Change, …                                 JetStreamError, unless something came
     503                        nobody listens: no such consumer                NoResponders
     100                        a heartbeat                                     passed over
+    200                        OK: no status that says anything                a message like any other
 
 What came is never thrown away for an error behind it: the next fetch meets that error again.
 
@@ -28,7 +29,7 @@ from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE
 from headwater.errors import HeaderError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers
 from headwater.model.message import Message
-from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQUEST_TIMEOUT, Status
+from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, OK, REQUEST_TIMEOUT, Status
 
 if TYPE_CHECKING:
     from headwater.client.client import Client
@@ -204,9 +205,10 @@ def status_of(message: Message, *, pushed: bool = False) -> Status | None:
     if message.reply.startswith("$JS.ACK."):
         return None
     try:
-        return message.status
+        status = message.status
     except HeaderError:
         return None
+    return None if status is not None and status.code == OK else status
 
 
 install(StreamMessage, STREAM_MESSAGE, STREAM_MESSAGE_ADVICE)

@@ -19,6 +19,7 @@ class Status(NamedTuple):
 
 
 IDLE_HEARTBEAT = 100  # also flow control: the description tells them apart
+OK = 200
 NO_CONTENT = 204  # also the end of a batch (`204 EOB`)
 NOT_FOUND = 404
 REQUEST_TIMEOUT = 408
