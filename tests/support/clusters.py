@@ -41,8 +41,16 @@ def cluster_of(broker: Broker) -> Cluster:
 
 async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (), **fields: Any) -> Broker:
     """One broker of a cluster called "hw"."""
-    of_the_broker = ("authorization", "accounts", "jetstream", "max_pending")
+    of_the_broker = (
+        "authorization",
+        "accounts",
+        "jetstream",
+        "max_pending",
+        "lame_duck_grace_period",
+        "lame_duck_duration",
+    )
     broker_fields = {key: fields.pop(key) for key in list(fields) if key in of_the_broker}
+    broker_fields["port"] = fields.pop("client_port", 0)
     cluster_name = fields.pop("cluster_name", "hw")
     options = ClusterOptions(**{"name": cluster_name, "host": "127.0.0.1", "routes": tuple(routes), **fields})
     broker = Broker(server_name=name, cluster=options, **broker_fields)

@@ -15,3 +15,4 @@ cdef class MessageLine:
     cdef readonly bint in_v1
 
     cpdef bint read(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) noexcept
+    cdef bint _read_sizes(self, bytearray buffer, Py_ssize_t at, Py_ssize_t filled) noexcept

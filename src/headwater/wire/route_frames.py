@@ -46,11 +46,6 @@ class MessageLine:
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             at: cython.Py_ssize_t = start
-            word: cython.Py_ssize_t
-            words: cython.int = 0
-            digit: cython.uint
-            value: cython.Py_ssize_t = 0
-            numbers: cython.int = 0  # how many of the last words are numbers, one after the other
             if filled - start < 12:
                 return False
             self.in_v1 = base[at] == 77  # M
@@ -75,6 +70,18 @@ class MessageLine:
             if at == filled or at == self.second or base[at] != 32:
                 return False
             self.second_end = at
+            return self._read_sizes(buffer, at, filled)
+        return self._read_spans(buffer, start, filled)
+
+    def _read_sizes(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """What follows the two words, up to the end of the line; compiled only."""
+        if cython.compiled:
+            base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+            word: cython.Py_ssize_t
+            words: cython.int = 0
+            digit: cython.uint
+            value: cython.Py_ssize_t = 0
+            numbers: cython.int = 0  # how many of the last words are numbers, one after the other
             self.reply_end = at
             while at < filled and base[at] == 32 and words < 3:
                 at += 1
@@ -107,7 +114,7 @@ class MessageLine:
             if not self.with_headers:
                 self.header_size = 0
             return (words == 0 or words == 1) and numbers >= (2 if self.with_headers else 1)
-        return self._read_spans(buffer, start, filled)
+        return False
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:
         self.with_headers = buffer.startswith(b"H", start, filled)

@@ -273,6 +273,64 @@ def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_i
     run(test)
 
 
+@pytest.mark.slow
+def test_rolling_restart_under_lame_duck_moves_the_clients_and_ends_with_a_whole_cluster() -> None:
+    """Each broker in turn sends its clients away, stops, and comes back on its ports."""
+
+    async def test(stack: AsyncExitStack) -> None:
+        route_ports, client_ports = [free_port() for _ in range(3)], [free_port() for _ in range(3)]
+        routes = [f"nats-route://127.0.0.1:{port}" for port in route_ports]
+
+        async def launch(at: int) -> tuple[Broker, AsyncExitStack]:
+            life = await stack.enter_async_context(AsyncExitStack())
+            times = {"lame_duck_grace_period": 0.01, "lame_duck_duration": 0.02}
+            broker = await start_node(
+                life, f"n{at}", routes, port=route_ports[at], client_port=client_ports[at], **times
+            )
+            return broker, life
+
+        brokers = [await launch(at) for at in range(3)]
+        await meshed([broker for broker, _ in brokers], 2)
+        got: list[list[int]] = [[], []]
+        clients = []
+        for inbox in got:  # both begin at the first broker, and know the others from it alone
+            client = await nats.connect(brokers[0][0].url, reconnect_time_wait=0.01, max_reconnect_attempts=-1)
+            stack.push_async_callback(client.close)
+            await client.subscribe("rolled", cb=partial(take_number, inbox))
+            await client.flush()
+            clients.append(client)
+        sent = 0
+        for at in range(3):
+            broker, life = brokers[at]
+            old = broker.server_id
+            await broker.lame_duck()
+            await life.aclose()
+            brokers[at] = await launch(at)
+            assert brokers[at][0].server_id != old
+            await meshed([broker for broker, _ in brokers], 2)
+            await until(lambda: all(client.is_connected for client in clients), "the clients at another broker")
+            for client in clients:
+                await client.flush()
+            await agreed([broker for broker, _ in brokers])
+            for client in clients:
+                for _ in range(20):
+                    sent += 1
+                    await client.publish("rolled", b"%d" % sent)
+                await client.flush()
+                await all_have(got, sent)
+        assert got == [list(range(1, sent + 1))] * 2
+
+    run(test)
+
+
+async def all_have(inboxes: list[list[int]], last: int) -> None:
+    await until(lambda: all(inbox[-1:] == [last] for inbox in inboxes), "the last message at all")
+
+
+async def take_number(inbox: list[int], message: Msg) -> None:
+    inbox.append(int(message.data))
+
+
 async def set_event(event: asyncio.Event, message: Msg) -> None:
     event.set()
 

@@ -317,3 +317,20 @@ def test_mesh_heals_after_links_and_brokers_are_lost(seed: int) -> None:
         for peer in node.peers():  # told of each in turn: registered, lost, registered ...
             seen = [event for event, who in node.events if who == peer]
             assert seen == ["registered", "lost"] * (len(seen) // 2) + ["registered"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_route_lost_between_two_that_gossip_brought_together_is_made_again(seed: int) -> None:
+    """Everybody knows the first broker only; no broker dies, and the first one's routes may well stand all the time."""
+    random = Random(seed)
+    network = Network(seed)
+    for at in range(random.randint(3, 6)):
+        network.add(f"n{at}", 6000 + at, [6000])
+    network.run(5)
+    assert_full_mesh(network)
+    for _ in range(random.randint(1, 6)):
+        for link in random.sample(sorted(network.ends), k=random.randint(1, max(1, len(network.ends) - 1))):
+            network.close(link)
+        network.run(random.uniform(0, 3))
+    network.run(120)  # a peer that gossip brought is dialled at most 30 seconds after the last try
+    assert_full_mesh(network)
