@@ -8,6 +8,8 @@ every publish was acknowledged with a sequence of its own, and that the stream t
 Then the way back: a stream of `--messages` (with `--subjects` of them) is filled, its server's memory is read, and a pull
 consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into
 a second stream, one at a time, and its median delay is set against the one without a replay.
+
+At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what the server then has resident.
 """
 
 import argparse
@@ -229,6 +231,25 @@ def replay(server: Contestant, messages: int, subjects: int) -> Replay:
     return Replay(messages / elapsed, 1e6 * cpu / messages, size, 1e6 * idle, 1e6 * statistics.median(delays))
 
 
+def store(server: Contestant, messages: int, subjects: int) -> float:
+    """MiB that a server has resident once it holds so many messages on so many subjects in a file stream."""
+    control, link = open_link(server.port), open_link(server.port)
+    with control, link:
+        control.sendall(b"SUB _INBOX.ask 1\r\n")
+        config = {"name": "FULL", "subjects": ["full.*"], "storage": "file"}
+        ask(control, "$JS.API.STREAM.CREATE.FULL", config)
+        fill(link, messages, subjects)
+        info = ask(control, "$JS.API.STREAM.INFO.FULL", None)["state"]
+        if not isinstance(info, dict) or (info["messages"], info["num_subjects"]) != (
+            messages,
+            min(messages, subjects),
+        ):
+            raise Failure(f"{messages} messages were acknowledged, the stream says {info}")
+        size = resident(server.pid)
+        ask(control, "$JS.API.STREAM.DELETE.FULL", None)
+    return size
+
+
 def publish_more(link: socket.socket, op: bytes) -> list[float]:
     """One publish, and how long its ack took."""
     start = time.perf_counter()
@@ -263,6 +284,9 @@ def main() -> int:
     parser.add_argument("--allow-interpreted", action="store_true")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of the replay")
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
+    parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
+    parser.add_argument("--stored-subjects", type=int, default=100_000)
+    parser.add_argument("--cases", default="acks,replay,memory", help="some of acks, replay, memory")
     parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
@@ -271,35 +295,63 @@ def main() -> int:
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
     )
     rows: dict[str, dict[str, list[Outcome]]] = {}
+    replays: dict[str, list[Replay]] = {}
+    memory: dict[str, float] = {}
+    messages = 2000 if arguments.smoke else arguments.messages
+    stored = 2000 if arguments.smoke else arguments.stored
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
         servers = start_servers(Path(directory), stack)
-        for in_flight in IN_FLIGHT:
+        ours_and_default = (servers[0], servers[2])
+        if "memory" in arguments.cases:  # first: memory that other cases left is not theirs
+            memory = {server.name: store(server, stored, arguments.stored_subjects) for server in ours_and_default}
+        for in_flight in IN_FLIGHT if "acks" in arguments.cases else []:
             row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
             for _ in range(repetitions):
                 for server in servers:
                     row[server.name].append(run(server, in_flight, seconds))
             rows[f"{in_flight} in flight"] = row
-        messages = 2000 if arguments.smoke else arguments.messages
-        replays = {
-            server.name: [replay(server, messages, arguments.subjects) for _ in range(repetitions)]
-            for server in (servers[0], servers[2])
-        }
+        if "replay" in arguments.cases:
+            replays = {server.name: [] for server in ours_and_default}
+            for _ in range(repetitions):
+                for server in ours_and_default:
+                    replays[server.name].append(replay(server, messages, arguments.subjects))
     if arguments.json:
-        print(json.dumps({"machine": heading, "rows": rows, "replay": replays}, indent=1))
+        print(json.dumps({"machine": heading, "rows": rows, "replay": replays, "memory": memory}, indent=1))
         return 0
     print(heading)
+    show(rows, replays, messages)
+    if memory:
+        print(f"\n{stored} messages on {arguments.stored_subjects} subjects, MiB resident")
+        for name, size in memory.items():
+            print(f"  {name:<22}{size:.0f}")
+    print("\nSmoke run: its figures mean nothing." if arguments.smoke else "")
+    return 0
+
+
+def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Replay]], messages: int) -> None:
+    """The tables, with the ratios that are promised."""
     for title, row in rows.items():
         print(f"\n{title:<24}{'acks/s':<26}{'p50 us':<24}{'p99 us':<26}server CPU us/ack")
         for name, outcomes in row.items():
             rate, p50, p99, cpu = (list(column) for column in zip(*outcomes, strict=True))
             print(f"  {name:<22}{spell(rate):<26}{spell(p50):<24}{spell(p99):<26}{spell(cpu, 1)}")
+        own, *others = row.items()
+        for name, outcomes in others:
+            rates = [mine.rate / theirs.rate for mine, theirs in zip(own[1], outcomes, strict=True)]
+            costs = [theirs.cpu / mine.cpu for mine, theirs in zip(own[1], outcomes, strict=True)]
+            print(f"    against {name}: rate {spell(rates, 2)}x, CPU efficiency {spell(costs, 2)}x")
+    if not replays:
+        return
     columns = f"{'messages/s':<28}{'server CPU us':<20}{'RSS MiB':<22}{'publish p50 us':<22}during it"
     print(f"\n{f'replay of {messages}':<24}{columns}")
     for name, done in replays.items():
         rate, cpu, size, idle, busy = (list(column) for column in zip(*done, strict=True))
         print(f"  {name:<22}{spell(rate):<28}{spell(cpu, 2):<20}{spell(size):<22}{spell(idle):<22}{spell(busy)}")
-    print("\nSmoke run: its figures mean nothing." if arguments.smoke else "")
-    return 0
+    mine, theirs = replays.values()
+    rates = [ours.rate / peer.rate for ours, peer in zip(mine, theirs, strict=True)]
+    print(
+        f"    rate {spell(rates, 2)}x; publish p50 during it {spell([one.busy_p50 / one.idle_p50 for one in mine], 2)}x"
+    )
 
 
 if __name__ == "__main__":
