@@ -1,14 +1,22 @@
 """The client on the real nats-server and on our broker, which must not differ for it."""
 
 import asyncio
+import os
 import secrets
+import signal
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from support.both_servers import Serve
+from support.headwater_server import start_headwater
+from support.nats_server import start_nats_server
 from support.scripted_server import finish
 
 import headwater
+from headwater.client.client import Client
+from headwater.client.events import AttemptFailed, Disconnected, LameDuck, Reconnected
+from headwater.client.subscription import Subscription
 from headwater.errors import NoResponders, PayloadTooLarge, RequestTimeout
 
 
@@ -57,6 +65,75 @@ def test_twenty_thousand_messages_come_whole_and_in_order(serve: Serve) -> None:
             assert (number, subscription.received, subscription.dropped) == (count, count, 0)
 
     finish(main(), 60)
+
+
+WAYS = ["iterate", "next", "batches", "record_batches", "callback", "coroutine", "queue"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_read_gives_the_same_messages_in_order(serve: Serve, way: str) -> None:
+    wanted = [(b"%d" % number, b"NATS/1.0\r\nN: %d\r\n\r\n" % number if number % 3 else b"") for number in range(300)]
+
+    async def read(client: Client, subject: str, read: list[tuple[bytes, bytes]]) -> Subscription:
+        def take(message: headwater.Message) -> None:
+            read.append((message.data, message.header_block))
+
+        async def take_later(message: headwater.Message) -> None:
+            await asyncio.sleep(0)
+            take(message)
+
+        callback = {"callback": take, "coroutine": take_later, "queue": take}.get(way)
+        group = "workers" if way == "queue" else ""
+        return await client.subscribe(subject, queue=group, callback=callback, max_messages=len(wanted))
+
+    async def main() -> None:
+        subject, came = own_subject(), list[tuple[bytes, bytes]]()
+        async with serve() as url, await headwater.connect(url) as client, await headwater.connect(url) as other:
+            subscription = await read(client, subject, came)
+            await client.flush()
+            for data, block in wanted:
+                await other.publish(subject, data, headers={"N": data.decode()} if block else None)
+            await other.flush()
+            if subscription.task is not None:
+                await subscription.task
+            elif way == "iterate":
+                came += [(message.data, message.header_block) async for message in subscription]
+            elif way == "next":
+                came += [((message := await subscription.next(5)).data, message.header_block) for _ in wanted]
+            elif way == "batches":
+                async for batch in subscription.batches(7):
+                    came += [(message.data, message.header_block) for message in batch]
+            else:
+                async for rows in subscription.record_batches(50):
+                    columns = (rows.column("data").to_pylist(), rows.column("header_block").to_pylist())
+                    came += [(data, block or b"") for data, block in zip(*columns, strict=True)]
+            assert came == wanted
+            assert (subscription.received, subscription.dropped, subscription.pending) == (len(wanted), 0, 0)
+
+    finish(main(), 30)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("nats-server", marks=pytest.mark.interop), "headwater"])
+def test_a_server_that_is_about_to_go_says_so_and_another_takes_over(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        start = start_nats_server if kind == "nats-server" else start_headwater
+        (tmp_path / "duck.conf").write_text('lame_duck_duration: "30s"\nlame_duck_grace_period: "1ms"\n')
+        with start(tmp_path / "1", "-c", str(tmp_path / "duck.conf")) as going, start(tmp_path / "2") as staying:
+            async with await headwater.connect(
+                [going.url, staying.url], error_callback=lambda _: None, reconnect_wait=0.0, reconnect_jitter=0.0
+            ) as client:
+                events = client.events()
+                os.kill(going.pid, signal.SIGUSR2)
+                assert isinstance(await anext(events), LameDuck)
+                assert client.is_connected
+                going.kill()
+                async with asyncio.timeout(20):
+                    while not isinstance(event := await anext(events), Reconnected):
+                        assert isinstance(event, Disconnected | AttemptFailed | LameDuck)
+                assert client.server == staying.url
+                await client.flush()
+
+    finish(main(), 40)
 
 
 def test_a_queue_group_shares_and_a_plain_subscription_has_all(serve: Serve) -> None:
