@@ -274,6 +274,12 @@ class Sublist:
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         """The same for the subject `buffer[start:end]`."""
+        if not cython.compiled and self._passing == 0:
+            seen = self._cache[hash(subject := bytes(buffer[start:end])) & self._mask]  # the look below, without calls
+            if seen is not None and seen.subject == subject and seen.match.generation == self.generation:
+                if self._missed:
+                    self._missed -= 1
+                return seen.match
         known: Known | None = self._last
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):

@@ -25,6 +25,7 @@ of a control line (never at the end of a payload), anything behind PING and PONG
 
 import cython
 
+from headwater.wire.scan import PLAIN_PUBLISH
 from headwater.wire.verbs import Phase, Sender, Verb, verbs_of
 
 if cython.compiled:
@@ -170,11 +171,45 @@ class ClientOpParser:
         position: cython.Py_ssize_t = start
         used: cython.Py_ssize_t
         while position < filled and not self.stopped:
+            if not cython.compiled and not self.awaiting_connect:
+                position = self._parse_plain(buffer, position, filled)
+                if position >= filled or self.stopped:
+                    break
             used = self._parse_op(buffer, position, filled)
             if used < 0:
                 return position
             position += used
         return filled if self.stopped and not self.suspended else position
+
+    def _parse_plain(self, buffer: bytearray, position: int, filled: int) -> int:
+        """Interpreted only: as many PUB in the common form as follow each other, each unlike the one before.
+
+        It does what `_publish_exact` would, without the calls that only a compiler makes cheap, and leaves everything that
+        is otherwise to it: twice the speed where no two control lines are alike.
+        """
+        on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
+        while position < filled:
+            found = read(buffer, position, filled)
+            if found is None:
+                return position
+            subject, subject_end = found.span(1)
+            body, size = found.end(), int(found[3])
+            tail, end = subject_end + 1, body + size
+            following = end + 2
+            if (
+                following > filled
+                or size > self.max_payload
+                or body - 2 - subject > self.max_control_line
+                or buffer[end:following] != b"\r\n"
+                or buffer.startswith(found[0], following)
+            ):
+                return position
+            position = following
+            if self._stop_if(
+                on_publish(buffer, subject, subject_end, tail, max(tail, found.end(2)), tail, body, body, end)
+            ):
+                break
+        return position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """One op; returns its length, or -1 when it is incomplete."""

@@ -190,8 +190,12 @@ class OutputBuffer:
             memcpy(target + head, PyByteArray_AS_STRING(source) + start, length)
             self.size += head + length
             return 0
-        self.append(piece)
-        return self.append_slice(source, start, end)
+        length = len(piece) + end - start
+        if self.size + length > len(self.data):
+            self.reserve(length)
+        self.data[self.size : self.size + length] = piece + source[start:end]
+        self.size += length
+        return 0
 
     def append_framed(self, line: bytes, payload: bytes) -> cython.int:
         """Append `line`, `payload` and CR LF."""

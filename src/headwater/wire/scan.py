@@ -16,7 +16,7 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
 
 _BLANK = re.compile(rb"[ \t]")
-_PUB = re.compile(rb"PUB ([^\0- ]+) (?:([^\0- ]+) )?([0-9]{1,9})\r\n")
+PLAIN_PUBLISH = re.compile(rb"PUB ([^\0- ]+) (?:([^\0- ]+) )?([0-9]{1,9})\r\n")
 _HPUB = re.compile(rb"HPUB ([^\0- ]+) (?:([^\0- ]+) )?([0-9]{1,9}) ([0-9]{1,9})\r\n")
 MAX_DIGITS: int = 9  # nats-server's bound on sizes and counts: 999,999,999
 
@@ -138,7 +138,7 @@ class PublishLine:
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:
         with_headers = buffer.startswith(b"H", start, filled)
-        found = (_HPUB if with_headers else _PUB).match(buffer, start, filled)
+        found = (_HPUB if with_headers else PLAIN_PUBLISH).match(buffer, start, filled)
         if found is None:
             return False
         self.with_headers = with_headers
