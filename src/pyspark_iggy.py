@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Topics of Iggy streams; `headwater.spark.iggy_options` lists the options."""
+    """Topics of Iggy streams; `headwater.spark.iggy.options` lists the options."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         from headwater.spark.session import require_pyspark
 
         require_pyspark()  # before anything of ours asks an older pyspark for what it has not
-        from headwater.spark.iggy_source import IggySource
+        from headwater.spark.iggy.source import IggySource
 
         self._source = IggySource(options)
 

@@ -50,9 +50,10 @@ def events(count: int) -> list[Message]:
 @pytest.mark.slow
 @pytest.mark.interop
 @pytest.mark.timeout(900)
-def test_spark_pipelines_runs_it(nats_server: NatsServer, tmp_path: Path) -> None:
+def test_spark_pipelines_runs_it(nats_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if lacking := declarative.missing():
         pytest.skip(f"pyspark needs {', '.join(lacking)} for declarative pipelines")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # a JVM for a minute
     fill(nats_server.url, "DP", ["dp"], events(20))
     project = tmp_path / "orders"
     declarative.write_project(project)

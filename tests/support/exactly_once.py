@@ -144,7 +144,7 @@ class Run:
                 return
             if not self.moving.is_set() or (kills is not None and sum(self.done.kills.values()) >= kills):
                 continue
-            (victim,) = self.chance.choices(("broker", "executor", "driver"), (3, 2, 1))  # a driver's start takes long
+            (victim,) = self.chance.choices(("broker", "executor", "driver"), (6, 4, 1))  # a driver's start takes long
             if kills is not None:  # few kills: each kind in turn
                 victim = ("broker", "executor", "driver")[sum(self.done.kills.values()) % 3]
             if self.kill(victim, driver, jvm):

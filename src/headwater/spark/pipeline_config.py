@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError
-from headwater.spark.iggy_options import parse_source_options
+from headwater.spark.iggy.options import parse_source_options
 from headwater.spark.metrics import parse_address
 from headwater.spark.options import parse_options
 

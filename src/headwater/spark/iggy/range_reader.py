@@ -17,11 +17,11 @@ from headwater.iggy.blocking import BlockingIggy
 from headwater.iggy.classic_codec import PREFIX
 from headwater.iggy.identifiers import PollingStrategy
 from headwater.net.blocking import deadline_after
-from headwater.spark import iggy_links
-from headwater.spark.iggy_columns import IggyColumns, IggyDecoder
-from headwater.spark.iggy_offsets import IggyRange, PartitionOffset, Place, loss
-from headwater.spark.iggy_options import IggySourceOptions
-from headwater.spark.iggy_planner import IggyPlanner, poll_command
+from headwater.spark.iggy import links
+from headwater.spark.iggy.columns import IggyColumns, IggyDecoder
+from headwater.spark.iggy.offsets import IggyRange, PartitionOffset, Place, loss
+from headwater.spark.iggy.options import IggySourceOptions
+from headwater.spark.iggy.planner import IggyPlanner, poll_command
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
         with_typed=options.wants_raw or options.wants_typed,
     )
     place = Place(wanted.topic, wanted.partition)
-    persistence = iggy_links.Persistence(options.read_timeout, f"partition={place}")
+    persistence = links.Persistence(options.read_timeout, f"partition={place}")
     if not decoder.complete:
         _refuse_loss(wanted, decoder.position + 1, options)
     while not decoder.complete:
         before = decoder.position
         client: BlockingIggy | None = None
         try:
-            client = iggy_links.take(options.server, options.read_timeout, fresh=persistence.failures > 0)
+            client = links.take(options.server, options.read_timeout, fresh=persistence.failures > 0)
             yield from _polled(client, decoder, wanted, options)
         except (TransportError, RequestTimeout) as error:
             if client is not None:
@@ -63,7 +63,7 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
                 client.close()
             raise
         else:
-            iggy_links.give_back(options.server, client)
+            links.give_back(options.server, client)
     if decoder.first_gap >= 0:
         _check_gap(wanted, decoder.first_gap, options)
     if decoder.rows:

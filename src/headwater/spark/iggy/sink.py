@@ -29,8 +29,8 @@ from headwater.iggy.commands import Message
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import TypedHeaders
-from headwater.spark.iggy_links import persistently
-from headwater.spark.iggy_options import IggySinkOptions, parse_sink_options
+from headwater.spark.iggy.links import persistently
+from headwater.spark.iggy.options import IggySinkOptions, parse_sink_options
 from headwater.spark.sink import SPARKS_OWN
 from headwater.spark.sink_rows import event_of
 

@@ -39,9 +39,7 @@ def test_events_written_are_events_read(spark: "SparkSession", iggy: IggyServer,
 
     stored, checkpoint = tmp_path / "stored", tmp_path / "checkpoint"
     for expected in (200, 250):  # twice: the second query goes on where the first one ended
-        source = spark.readStream.format("iggy").options(
-            startingOffsets="earliest", **common
-        )
+        source = spark.readStream.format("iggy").options(startingOffsets="earliest", **common)
         query = (
             source.load()
             .writeStream.format("parquet")

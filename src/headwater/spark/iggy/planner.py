@@ -16,9 +16,9 @@ from headwater.iggy.blocking import BlockingIggy
 from headwater.iggy.classic_codec import PREFIX
 from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.net.blocking import deadline_after
-from headwater.spark import iggy_links
-from headwater.spark.iggy_offsets import PartitionState, Place
-from headwater.spark.iggy_options import IggySourceOptions
+from headwater.spark.iggy import links
+from headwater.spark.iggy.offsets import PartitionState, Place
+from headwater.spark.iggy.options import IggySourceOptions
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class IggyPlanner:
 
     def _ask(self, what: str, ask: Callable[[BlockingIggy], T]) -> T:
         self.requests += 1
-        return iggy_links.persistently(self._options.server, self._options.read_timeout, what, ask)
+        return links.persistently(self._options.server, self._options.read_timeout, what, ask)
 
 
 def poll_one(client: BlockingIggy, stream: str, place: Place, strategy: PollingStrategy) -> int | None:

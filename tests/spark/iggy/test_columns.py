@@ -10,7 +10,7 @@ from headwater.model.header_mapping import MARKER, typed_to_nats
 from headwater.model.headers import Headers
 from headwater.model.typed_header import HeaderKey, HeaderKind, HeaderValue
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
-from headwater.spark.iggy_columns import IggyColumns, IggyDecoder, typed_headers
+from headwater.spark.iggy.columns import IggyColumns, IggyDecoder, typed_headers
 from headwater.streams.iggy_batch import stamp
 from headwater.wire.columns import Text
 

@@ -5,10 +5,10 @@ from functools import cached_property
 
 from pyspark.sql.types import StructType
 
-from headwater.spark.iggy_options import IggySourceOptions, parse_source_options
-from headwater.spark.iggy_reader import IggyBatchReader, IggyStreamReader
-from headwater.spark.iggy_schema import iggy_schema
-from headwater.spark.iggy_sink import IggyBatchSink, IggyStreamSink, prepared
+from headwater.spark.iggy.options import IggySourceOptions, parse_source_options
+from headwater.spark.iggy.reader import IggyBatchReader, IggyStreamReader
+from headwater.spark.iggy.schema import iggy_schema
+from headwater.spark.iggy.sink import IggyBatchSink, IggyStreamSink, prepared
 
 
 class IggySource:

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, text_array
-from headwater.spark.iggy_offsets import (
+from headwater.spark.iggy.offsets import (
     IggyRange,
     PartitionOffset,
     PartitionState,
@@ -33,10 +33,10 @@ from headwater.spark.iggy_offsets import (
     split,
     to_json,
 )
-from headwater.spark.iggy_options import Edge, IggySourceOptions, Position
-from headwater.spark.iggy_planner import IggyPlanner
-from headwater.spark.iggy_range import logger, read_range
-from headwater.spark.iggy_schema import iggy_array
+from headwater.spark.iggy.options import Edge, IggySourceOptions, Position
+from headwater.spark.iggy.planner import IggyPlanner
+from headwater.spark.iggy.range_reader import logger, read_range
+from headwater.spark.iggy.schema import iggy_array
 from headwater.spark.ranges import shares
 from headwater.spark.record_batches import without_large
 
@@ -250,6 +250,6 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing to do: progress lives in the checkpoint, not on the server."""
 
     def stop(self) -> None:
-        from headwater.spark.iggy_links import close_idle
+        from headwater.spark.iggy.links import close_idle
 
         close_idle()

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from headwater.errors import RequestTimeout, TransportError
 from headwater.iggy.blocking import BlockingIggy
-from headwater.spark.iggy_options import IggyServer
+from headwater.spark.iggy.options import IggyServer
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from headwater.iggy import commands as c
 from headwater.iggy.commands import Message
 from headwater.iggy.identifiers import Identifier
 from headwater.model.typed_headers import TypedHeaders
-from headwater.spark.iggy_options import parse_source_options
-from headwater.spark.iggy_reader import IggyBatchReader, IggyStreamReader
-from headwater.spark.iggy_schema import iggy_schema
+from headwater.spark.iggy.options import parse_source_options
+from headwater.spark.iggy.reader import IggyBatchReader, IggyStreamReader
+from headwater.spark.iggy.schema import iggy_schema
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(iggy: IggyServer) 
 
 def test_an_idle_query_asks_four_times_a_second_at_most(iggy: IggyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("headwater.spark.iggy_planner.time.sleep", pauses.append)
+    monkeypatch.setattr("headwater.spark.iggy.planner.time.sleep", pauses.append)
     iggy.fill("s", "other", [numbered(1)])
     reader = stream_reader(iggy, "read,other")
     start = reader.initialOffset()

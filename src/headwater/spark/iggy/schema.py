@@ -23,13 +23,13 @@ from pyspark.sql.types import (
 )
 
 from headwater.spark.arrow import map_array, sparse_array, text_array
-from headwater.spark.iggy_columns import IggyColumns, typed_headers
-from headwater.spark.iggy_offsets import IggyRange
+from headwater.spark.iggy.columns import IggyColumns, typed_headers
+from headwater.spark.iggy.offsets import IggyRange
 from headwater.spark.schema import EVENT_FIELDS, HEADERS_TYPE
 from headwater.wire.columns import Text
 
 if TYPE_CHECKING:
-    from headwater.spark.iggy_options import IggySourceOptions
+    from headwater.spark.iggy.options import IggySourceOptions
 
 TYPED = StructType(
     [
