@@ -57,6 +57,7 @@ cdef class Router:
     cdef readonly PeerForwarding forwarding
     cdef object _observer
     cdef readonly set between
+    cdef set _unannounced
     cdef public object imports
     cdef public Outlet publisher
     cdef bint _scheduled

@@ -117,6 +117,7 @@ class Router:
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and nothing of it costs anything
         self._observer: RouterObserver | None = None
         self.between: set[Subscription] = set()  # what leads from here to other accounts
+        self._unannounced: set[Subscription] = set()  # and of that what other brokers have themselves
         self.imports: RouterObserver | None = None  # streams of other accounts that our subscriptions may want
         self.publisher: Outlet | None = None  # who sent what a callback is being called with; None: the broker itself
         self._scheduled = False
@@ -129,7 +130,8 @@ class Router:
         self.forwarding = forwarding
         self._observer = observer
         for subscription in self.sublist.all():
-            observer.subscribed(subscription)
+            if subscription not in self._unannounced:
+                observer.subscribed(subscription)
 
     def subscribe(self, subscription: Subscription) -> None:
         """Add interest; the subject was checked by the caller."""
@@ -155,7 +157,9 @@ class Router:
         subscription = Subscription(subject, queue, b"", None, callback)
         self.sublist.insert(subscription)
         self.between.add(subscription)
-        if announce and self._observer is not None:
+        if not announce:
+            self._unannounced.add(subscription)
+        elif self._observer is not None:
             self._observer.subscribed(subscription)
         return subscription
 
@@ -171,6 +175,7 @@ class Router:
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
         self.between.discard(subscription)
+        self._unannounced.discard(subscription)
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether a message on `subject` would reach anybody now, in the whole cluster."""

@@ -561,6 +561,18 @@ def test_accounts_stay_apart_across_routes() -> None:
     run(test)
 
 
+def test_peers_are_not_asked_for_what_every_broker_has_itself() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(stack, "n0")
+        assert (
+            cluster_of(broker).space("$G").wanted.wanted() == []
+        )  # though requests to $SYS.REQ.> lead to its own $SYS
+        assert broker.router is not None
+        assert broker.router.has_interest(b"$SYS.REQ.USER.INFO")
+
+    run(test)
+
+
 def test_client_users_do_not_open_the_route_port() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(
