@@ -9,7 +9,7 @@ Then the way back: a stream of `--messages` (with `--subjects` of them) is fille
 consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into
 a second stream, one at a time, and its median delay is set against the one without a replay.
 
-At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what the server then has resident.
+At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what is resident then.
 """
 
 import argparse

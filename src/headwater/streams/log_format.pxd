@@ -40,4 +40,5 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
+cdef bytes _slice(bytes buffer, Py_ssize_t start, Py_ssize_t end)
 cdef unsigned long long _u32(bytes buffer, Py_ssize_t at) noexcept

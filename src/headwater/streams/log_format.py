@@ -38,6 +38,9 @@ from typing import NamedTuple
 import cython
 from google_crc32c import value as crc32c
 
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
 from headwater.errors import CorruptLog, StorageError
 
 VERSION: int = 1
@@ -298,16 +301,24 @@ class RecordCursor:
         return True
 
     def subject(self) -> bytes:
-        return self.buffer[self.subject_at : self.header_block_at]
+        return _slice(self.buffer, self.subject_at, self.header_block_at)
 
     def header_block(self) -> bytes:
-        return self.buffer[self.header_block_at : self.payload_at]
+        return _slice(self.buffer, self.header_block_at, self.payload_at)
 
     def payload(self) -> bytes:
-        return self.buffer[self.payload_at : self.end]
+        return _slice(self.buffer, self.payload_at, self.end)
 
     def record(self) -> StoredRecord:
         """The record under the cursor, copied out."""
+        if cython.compiled:  # without arguments: as Python objects they would cost more than the copies
+            made: StoredRecord = StoredRecord.__new__(StoredRecord)
+            made.offset = self.offset
+            made.timestamp_ns = self.timestamp_ns
+            made.subject = self.subject()
+            made.header_block = self.header_block()
+            made.payload = self.payload()
+            return made
         return StoredRecord(self.offset, self.timestamp_ns, self.subject(), self.header_block(), self.payload())
 
     def _broken(self, what: str) -> CorruptLog:
@@ -342,6 +353,14 @@ def read_records(
         count += 1
         taken += size
     return taken
+
+
+def _slice(buffer: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
+    """`buffer[start:end]`, compiled without a slice object. Bounds are the caller's duty."""
+    if cython.compiled:
+        made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(buffer) + start, end - start)
+        return made
+    return buffer[start:end]
 
 
 def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
