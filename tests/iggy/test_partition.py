@@ -1,0 +1,140 @@
+"""A partition: what a send leaves there, and what a poll finds, in either dialect of the log."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater import TypedHeaders
+from headwater.errors import IggyError, StorageError
+from headwater.iggy import partition as partitions
+from headwater.iggy.batches import admit, messages, of_messages
+from headwater.iggy.commands import Message
+from headwater.iggy.identifiers import PollingStrategy
+from headwater.iggy.partition import LARGE_BATCH, Partition, part_of
+from headwater.model.headers import Headers
+from headwater.model.typed_headers import HeaderForm
+from headwater.streams.log import Log, StoredRecord
+from headwater.streams.options import LogOptions
+
+MICROSECONDS = 1000
+
+
+def with_partition(work: Callable[[Partition], Awaitable[None]]) -> None:
+    async def main() -> None:
+        log = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0, cache_bytes=1 << 20), 1)
+        with ThreadPoolExecutor(1) as threads:
+            async with asyncio.timeout(20):
+                await work(Partition(1, 0, 1, log, threads))
+
+    asyncio.run(main())
+
+
+async def send(partition: Partition, *payloads: bytes, now: int = 5) -> int:
+    batch, count = of_messages([Message(payload) for payload in payloads], 1)
+    done: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
+    checksums = admit(batch, 0, len(batch), count)
+    base = partition.append(batch, 0, len(batch), count, checksums, now, 0, done.set_result)
+    assert await done is None
+    return base
+
+
+def polled(partition: Partition, offset: int, count: int) -> list[tuple[int, bytes]]:
+    found = partition.poll(offset, count, 0)
+    shown = [(message.offset, message.payload) for message in messages(b"".join(found.batches))]
+    assert len(shown) == found.messages and (not shown or shown[-1][0] == found.last_offset)
+    return shown
+
+
+def test_a_poll_begins_and_ends_in_the_middle_of_batches() -> None:
+    async def work(partition: Partition) -> None:
+        assert (partition.current_offset, polled(partition, 0, 9)) == (0, [])
+        for start in (0, 3, 6):
+            assert await send(partition, *[b"%d" % number for number in range(start, start + 3)]) == start
+        everything = [(number, b"%d" % number) for number in range(9)]
+        for start in range(10):
+            for count in (0, 1, 2, 4, 100):
+                assert polled(partition, start, count) == everything[start : start + count]
+        assert partition.current_offset == 8
+
+    with_partition(work)
+
+
+def test_large_batches_are_read_at_their_size_from_memory_and_from_the_disk() -> None:
+    async def work(partition: Partition) -> None:
+        for number in range(40):
+            await send(partition, bytes([number]) * LARGE_BATCH * 2)
+        for _ in range(2):
+            for number in range(40):
+                ((offset, payload),) = polled(partition, number, 1)
+                assert (offset, payload) == (number, bytes([number]) * LARGE_BATCH * 2)
+        assert len(polled(partition, 0, 100)) == 40
+
+    with_partition(work)
+
+
+def test_an_answer_has_its_bound_and_one_batch_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "MAX_POLL_BYTES", 1000)
+
+    async def work(partition: Partition) -> None:
+        for size in (2000, 10, 10, 10):
+            await send(partition, bytes(size))
+        assert [offset for offset, _ in polled(partition, 0, 100)] == [0]
+        assert [offset for offset, _ in polled(partition, 1, 100)] == [1, 2, 3]
+
+    with_partition(work)
+
+
+def test_each_strategy_has_its_beginning() -> None:
+    async def work(partition: Partition) -> None:
+        for now in (10, 20, 30):
+            await send(partition, b"a", b"b", now=now)
+        assert partition.start_of(PollingStrategy.offset(4), 1, None) == 4
+        assert [partition.start_of(PollingStrategy.timestamp(at), 1, None) for at in (0, 20, 21, 31)] == [0, 2, 4, 6]
+        assert partition.start_of(PollingStrategy.first(), 1, 3) == 0
+        assert partition.start_of(PollingStrategy.last(), 2, None) == 4
+        assert partition.start_of(PollingStrategy.last(), 100, None) == 0
+        assert partition.start_of(PollingStrategy.next(), 1, None) == 0
+        assert partition.start_of(PollingStrategy.next(), 1, 3) == 4
+
+    with_partition(work)
+
+
+def test_a_disk_that_is_far_behind_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(partition: Partition) -> None:
+        monkeypatch.setattr("headwater.iggy.committer.MAX_STAGED_BYTES", -1)
+        with pytest.raises(IggyError) as caught:
+            await send(partition, b"x")
+        assert caught.value.name == "cannot_append_message"
+
+    with_partition(work)
+
+
+def test_records_from_nats_are_translated_and_deleted_ones_left_out() -> None:
+    async def work(partition: Partition) -> None:
+        log = partition.log
+        for number in range(6):
+            log.stage(b"orders.%d" % number, b"NATS/1.0\r\nA: %d\r\n\r\n" % number, b"p%d" % number, 7000 + number)
+        staged = log.seal()
+        assert staged is not None
+        log.write(staged)
+        log.publish(staged)
+        log.discard(2)
+        assert polled(partition, 1, 3) == [(1, b"p1"), (3, b"p3"), (4, b"p4")]
+        await send(partition, b"iggy")
+        assert polled(partition, 4, 9) == [(4, b"p4"), (5, b"p5"), (6, b"iggy")]
+
+    with_partition(work)
+
+
+def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
+    block = bytes(Headers([("A", "1"), ("Iggy-Message-Id", "7")]))
+    part = part_of(StoredRecord(3, 9 * MICROSECONDS, b"orders.eu", block, b"x"), 5)
+    assert (int.from_bytes(part.id, "little"), part.payload, part.origin) == (7, b"x", 9)
+    assert TypedHeaders.decode(part.headers, HeaderForm.TYPED).to_python() == {"A": "1", "Nats-Subject": "orders.eu"}
+    broken = part_of(StoredRecord(3, 0, b"s", b"no headers at all", b"x"), 5)
+    assert "Nats-Header-Error" in TypedHeaders.decode(broken.headers, HeaderForm.TYPED).to_python()
+    huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * 60)])), b"x"), 5)
+    assert int.from_bytes(huge.id, "little") == 0
