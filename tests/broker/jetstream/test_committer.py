@@ -1,16 +1,19 @@
 """Group commit: one write for all who wait, in order; deletions and upkeep in between; errors to everybody concerned."""
 
 import asyncio
+import threading
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from support.recording_files import RecordingFiles
 
+from headwater.broker.jetstream import committer
 from headwater.broker.jetstream.committer import Committer
 from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
-from headwater.streams.log import Log, LogOptions
+from headwater.streams.log import Log, LogOptions, StagedBatch
 
 
 class Bench:
@@ -57,6 +60,62 @@ def test_what_comes_in_one_turn_of_the_loop_shares_one_sync(in_threads: bool) ->
         assert bench.log.end_offset == 51
         if bench.writers is not None:
             bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+class SlowLog:
+    """A log that notes in which thread it is written to, and takes what time it is told to, by a clock of its own."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.delay = 0.0
+        self.now = 0.0
+        self.in_loop: list[bool] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.log, name)
+
+    def write(self, batch: StagedBatch) -> None:
+        self.in_loop.append(threading.current_thread() is threading.main_thread())
+        self.now += self.delay
+        self.log.write(batch)
+
+
+def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True)
+        slow = SlowLog(bench.log)
+        monkeypatch.setattr(committer, "perf_counter", lambda: slow.now)
+        bench.committer = Committer(cast("Log", slow), bench.writers, lambda items: None, lambda items, error: None)
+
+        async def write(delay: float) -> bool:
+            slow.delay = delay
+            bench.publish()
+            await bench.committer.flush()
+            return slow.in_loop[-1]
+
+        assert await write(0.0001)
+        assert await write(0.02)  # nobody could know
+        assert not await write(0.0001)
+        assert await write(0.0001)
+        waited = [await write(0.003) for _ in range(40)]  # none is very slow, and none is quick
+        assert waited[0]
+        assert not waited[-1]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_what_is_unwritten_is_weighed_until_it_is_durable() -> None:
+    async def main() -> None:
+        bench = Bench()
+        for _ in range(3):
+            bench.publish()
+        assert bench.committer.unwritten_bytes == 24
+        await bench.committer.flush()
+        assert bench.committer.unwritten_bytes == 0
 
     asyncio.run(main())
 
