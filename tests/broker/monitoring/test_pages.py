@@ -187,7 +187,7 @@ def test_accounts_and_their_statistics() -> None:
         ("/connz?subs=maybe", 400, "Error decoding boolean for 'subs'"),
         ("/connz?sort=stop", 400, "sort by stop only valid on closed connections"),
         ("/subsz?test=a.*", 400, "invalid test subject"),
-        ("/accountz?acc=X", 400, 'Account "X" does not exist'),
+        ("/accountz?acc=X", 400, "Account X does not exist"),
         ("/healthz?stream=S", 400, '"account\\" must not be empty when checking stream health'),
         ("/healthz?account=$G&consumer=S", 400, '"stream\\" must not be empty when checking consumer health'),
         ("/nope", 404, "404 page not found"),

@@ -46,11 +46,12 @@ def subsz(view: View, parameters: Parameters) -> Document:
     }
     wanted = parameters.get("test", "").encode()
     if wanted and not (is_valid_subject(wanted) and is_literal(wanted)):
-        raise ConfigError(f'invalid test subject, must be valid publish subject: "{parameters["test"]}"')
+        raise ConfigError(f"invalid test subject, must be valid publish subject: {parameters['test']}")
     if switch(parameters, "subs"):
         found = _subscriptions(view, parameters.get("acc", ""), wanted)
         document["total"] = len(found)
-        document["subscriptions_list"] = found[offset : offset + limit]
+        if found:
+            document["subscriptions_list"] = found[offset : offset + limit]
     return document
 
 
@@ -88,7 +89,7 @@ def accountz(view: View, parameters: Parameters) -> Document:
         return document
     account = next((one for one in accounts if one.name == name), None)
     if account is None:
-        raise ConfigError(f'Account "{name}" does not exist')
+        raise ConfigError(f"Account {name} does not exist")
     document["account_detail"] = account_detail(view, account)
     return document
 

@@ -53,11 +53,12 @@ def jsz(view: View, parameters: Parameters) -> Document:
     }
     offset, limit = page(parameters, PAGE)
     wanted = parameters.get("acc", "")
-    if wanted or any(switch(parameters, name) for name in ("accounts", "streams", "consumers", "config")):
+    switch(parameters, "config")  # alone it asks for nothing
+    if wanted or any(switch(parameters, name) for name in ("accounts", "streams", "consumers")):
         names = [name for name in sorted(services) if not wanted or name == wanted]
-        document["account_details"] = [
-            _account(view, name, services[name], parameters) for name in names[offset : offset + limit]
-        ]
+        details = [_account(view, name, services[name], parameters) for name in names[offset : offset + limit]]
+        if details:
+            document["account_details"] = details
     return document
 
 
