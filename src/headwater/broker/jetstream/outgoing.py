@@ -100,6 +100,7 @@ def send_records(
     subjects. `given`: consumer sequence of the delivery before. `pending`: matching messages that are left, these
     included. Returns how many were taken, and their bytes; it stops where nobody takes one."""
     buffer = OutputBuffer()
+    head = head + b"1."  # the first time
     match: Match = router.sublist.match(inbox)
     record: StoredRecord
     at: cython.Py_ssize_t = first
@@ -117,7 +118,6 @@ def send_records(
         buffer.append(b" ")
         tail: cython.Py_ssize_t = buffer.size
         buffer.append(head)
-        buffer.append(b"1.")
         append_number(buffer, record.offset + 1)  # sequence_of, without the call
         buffer.append(b".")
         append_number(buffer, given)
