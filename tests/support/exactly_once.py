@@ -281,6 +281,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=86_400.0, help="end after so long, to be called again")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(UNFINISHED))  # leave nothing running behind
     run = Run(
         arguments.directory,
         arguments.server,
