@@ -98,6 +98,14 @@ PAGES = ["VARZ", "CONNZ", "SUBSZ", "ROUTEZ", "GATEWAYZ", "LEAFZ", "ACCOUNTZ", "J
         ("sys", "$SYS.REQ.SERVER.PING.CONNZ", {"state": 1}),
         ("sys", "$SYS.REQ.SERVER.PING.CONNZ", {"sort": "bogus"}),
         ("sys", "$SYS.REQ.SERVER.PING.CONNZ", "no json"),
+        *(
+            (user, f"$SYS.REQ.{subject}.CONNZ", {"limit": limit, "offset": offset})
+            for user, subject in (("sys", "SERVER.PING"), ("a", "ACCOUNT.PING"))
+            for limit, offset in ((2**63 - 1, 2**63 - 1), (-1, -1), (0, 2**63 - 1))
+        ),
+        ("sys", "$SYS.REQ.SERVER.PING.CONNZ", {"limit": "many"}),
+        ("sys", "$SYS.REQ.SERVER.PING.CONNZ", [1]),
+        ("sys", "$SYS.REQ.SERVER.PING.SUBSZ", {"test": "a.*"}),
         ("sys", "$SYS.REQ.SERVER.PING.JSZ", {"accounts": True, "streams": True}),
         ("sys", "$SYS.REQ.SERVER.PING.HEALTHZ", {"account": "A", "stream": "NOPE"}),
         ("sys", "$SYS.REQ.SERVER.PING.ACCOUNTZ", {"account": "A"}),

@@ -39,6 +39,7 @@ _NAMES = {
     "consumer": "consumers",
 }  # fmt: skip
 """Options of a request that have another name in a query."""
+_NUMBERS = {"limit", "offset", "cid"}
 _STATES = {0: "open", 1: "closed", 2: "all", "open": "open", "closed": "closed", "all": "all", "any": "all"}
 _FILTERS = ("server_name", "cluster", "host", "domain")
 
@@ -248,6 +249,8 @@ def _parameters(options: dict[str, Any]) -> Parameters:
     """The options of a page as its query would have them."""
     found: Parameters = {}
     for name, value in options.items():
+        if name in _NUMBERS and type(value) is not int:
+            raise Refused(400, f"{name} must be a number")
         if name == "state":
             found["state"] = _STATES.get(value, str(value))
         elif name == "subscriptions_detail":
