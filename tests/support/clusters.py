@@ -2,15 +2,25 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from headwater import Broker
 from headwater.broker.cluster.service import Cluster
 from headwater.broker.cluster_options import ClusterOptions
 
 PATIENCE = 15.0  # seconds; a mesh of three stands after some 15 ms, a machine under load has its own pace
+
+# What a peer says of itself first, in both dialects.
+HELLO = (
+    b'CONNECT {"name":"X","cluster":"hw","headers":true}\r\nINFO {"server_id":"X","server_name":"x","headers":true}\r\n'
+)
+HELLO_V1 = b'CONNECT {"name":"X"}\r\nINFO {"server_id":"X"}\r\n'
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
@@ -89,3 +99,39 @@ async def agreed(brokers: list[Broker], account: str = "$G") -> None:
         return {(subject, queue): members for subject, queue, members in forwarding.peers_want()}
 
     await until(lambda: all(heard(broker) == known(broker) for broker in brokers), "equal interest tables")
+
+
+def run(test: Callable[[AsyncExitStack], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60), AsyncExitStack() as stack:
+            await test(stack)
+
+    asyncio.run(bounded())
+
+
+async def connect(stack: AsyncExitStack, url: str, **options: Any) -> Client:
+    client = await nats.connect(url, allow_reconnect=False, **options)
+    stack.push_async_callback(client.close)
+    return client
+
+
+class Inbox:
+    """What one subscriber got, as (subject, data)."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, bytes]] = []
+        self.headers: list[dict[str, str] | None] = []
+
+    async def take(self, message: Msg) -> None:
+        self.got.append((message.subject, message.data))
+        self.headers.append(message.headers)
+
+
+async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> None:
+    """Each broker has heard that `count` other brokers want each of `subjects`."""
+
+    def heard(broker: Broker) -> bool:
+        known = {subject: n for subject, _, n in cluster_of(broker).space("$G").forwarding.peers_want()}
+        return all(known.get(subject, 0) >= count for subject in subjects)
+
+    await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")

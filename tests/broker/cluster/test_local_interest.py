@@ -57,3 +57,17 @@ def test_new_peer_is_told_what_the_news_added_up_to(changes: list[tuple[bool, by
     told = {words[2:4]: int(words[4]) if len(words) > 4 else 1 for words in lines}
     assert told == heard
     assert len(list(local.all_v1())) == len(here)
+
+
+def test_member_that_has_left_is_remembered_until_the_second_time_of_forgetting() -> None:
+    local = LocalInterest(b"$G")
+    member = Subscription(b"work", b"wkrs")
+    local.add(member)
+    assert not local.has_departed(b"wkrs")
+    local.remove(member)
+    for _ in range(2):
+        assert local.has_departed(b"wkrs")
+        assert local.queue_of(b"QRSID:1:1") == b"wkrs"
+        local.forget_departed()
+    assert not local.has_departed(b"wkrs")
+    assert local.queue_of(b"QRSID:1:1") is None
