@@ -265,6 +265,7 @@ class Sessions:
         return encode_info(
             self._info_for(session).replace(
                 connect_info=True,
+                auth_required=session.gate.required,  # nats-server hides it in the first INFO only
                 remote_account=account.name if account is not None else "",
                 acc_is_sys=account is not None and account.is_system,
             )

@@ -83,7 +83,7 @@ _encode = json_documents.JSONEncoder(ensure_ascii=False, separators=(",", ":")).
 def encode_info(info: ServerInfo) -> bytes:
     """The whole op, `INFO {json} \\r\\n`; nats-server writes the space before CRLF, and so do we."""
     defaults = ServerInfo._defaults
-    told = {name: value for name, value in info.__dict__.items() if value != defaults[name]}
+    told = {name: value for name, value in info.__dict__.items() if value != defaults[name] or name == "headers"}
     return b"INFO " + _encode(told).encode() + b" \r\n"
 
 
