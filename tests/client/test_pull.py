@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.scripted_server import Peer, conversation, finish
+from support.scripted_server import Peer, ScriptedServer, conversation, finish, until
 
+import headwater
 from headwater.client import pull
 from headwater.client.pull import Metadata, StreamMessage, parse_metadata
 from headwater.errors import HeadwaterError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
@@ -136,6 +138,39 @@ def test_what_a_fetch_asks_for(options: dict[str, float], asked: bytes) -> None:
             return body
 
     assert finish(main()) == asked
+
+
+def test_after_a_reconnect_the_rest_is_asked_for_again() -> None:
+    async def main() -> None:
+        async with ScriptedServer() as server:
+            connecting = asyncio.create_task(
+                headwater.connect(server.url, reconnect_wait=0.0, reconnect_jitter=0.0, error_callback=lambda _: None)
+            )
+            peer = await server.accept()
+            await peer.welcome()
+            client = await connecting
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(3, timeout=500.0))
+            await hear_fetch(peer)
+            say_message(peer, 1)
+            await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                await until(lambda: any(queue.received for queue in client._connection.queues.values()))
+            peer.cut()
+            peer = await server.accept()
+            await peer.welcome()
+            assert (await peer.hear_line()).startswith(b"SUB ")
+            size = int((await peer.hear_line()).split()[-1])
+            body = msgspec.json.decode(await peer.hear(size))
+            await peer.hear(2)
+            assert body["batch"] == 2
+            assert 400e9 < body["expires"] < 500e9
+            for number in (2, 3):
+                say_message(peer, number)
+            assert [message.metadata.stream_seq for message in await fetching] == [1, 2, 3]
+            peer.hang_up()
+            await client.close()
+
+    finish(main())
 
 
 def test_a_batch_of_nothing_is_refused() -> None:

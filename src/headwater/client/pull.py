@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.client.events import Event, Reconnected
 from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
 from headwater.errors import HeaderError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers
@@ -156,18 +157,28 @@ class PullConsumer:
         """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
 
         Raises JetStreamError when the consumer is gone, NoResponders when there is none of that name, RequestTimeout
-        when the server says nothing at all.
+        when the server says nothing at all. After a reconnect the rest is asked for again, for the time that is left.
         """
         if batch < 1:
             raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)
         inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
         subscription = await self._client.subscribe(inbox)
-        asked: dict[str, object] = {"batch": batch, "expires": int(timeout * 1e9)}
-        if no_wait or timeout <= 0:
-            asked = {"batch": batch, "no_wait": True}
         came: list[StreamMessage] = []
+        deadline = asyncio.get_running_loop().time() + timeout
+
+        def ask(left: float) -> None:
+            asked: dict[str, object] = {"batch": batch - len(came), "expires": int(left * 1e9)}
+            if no_wait or left <= 0:
+                asked = {"batch": batch - len(came), "no_wait": True}
+            self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
+
+        def ask_again(event: Event) -> None:
+            if isinstance(event, Reconnected):
+                ask(deadline - asyncio.get_running_loop().time())
+
+        forget = self._client.on_event(ask_again)
         try:
-            await self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
+            ask(timeout)
             async with asyncio.timeout(max(timeout, 0.0) + GRACE_SECONDS):
                 while len(came) < batch:
                     message = await subscription.next()
@@ -180,6 +191,7 @@ class PullConsumer:
             if not came:
                 raise RequestTimeout(f"consumer {self.stream}.{self.name} does not answer", limit=timeout) from error
         finally:
+            forget()
             subscription.unsubscribe()
         return came
 
