@@ -33,6 +33,7 @@ MESSAGES, SMOKE_MESSAGES = 300_000, 2_000
 REPETITIONS = 3
 SHARE = 10  # the row peers get one message in so many
 BATCHES, SMOKE_BATCHES = 20, 2
+SECONDS, SMOKE_SECONDS = 8.0, 0.5  # for which a publisher publishes beside readers
 PARTS = ("read", "micro", "publish", "sink")
 
 
@@ -75,6 +76,7 @@ class Bench(NamedTuple):
     iggy: int
     messages: int
     batches: int
+    seconds: float
 
     @property
     def share(self) -> int:
@@ -113,13 +115,8 @@ def measure_micro_batches(bench: Bench) -> Iterator[tuple[str, float]]:
 
 def measure_publishing(bench: Bench) -> Iterator[tuple[str, float]]:
     """Median seconds of a publish to the stream that is being read."""
-    with work.publisher_beside(bench.nats) as median:
-        work.seconds(lambda: work.drain(work.our_frame(bench.spark, bench.nats)))
-        yield "publish beside our replay", median()
-    with work.publisher_beside(bench.nats) as median:
-        for process in work.start_direct_gets(bench.nats, bench.messages):
-            process.wait()
-        yield "publish beside direct gets", median()
+    for name, way in (("publish beside our replay", "replay"), ("publish beside direct gets", "direct")):
+        yield name, work.publish_beside(bench.nats, way, bench.messages, bench.seconds)
 
 
 def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
@@ -215,7 +212,14 @@ def main(argv: list[str] | None = None) -> int:
         spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings)
         stack.callback(spark.stop)
         spark.dataSource.register(RowSource)
-        bench = Bench(spark, theirs, ours, iggy, count, SMOKE_BATCHES if arguments.smoke else BATCHES)
+        bench = Bench(
+            spark,
+            theirs,
+            ours,
+            iggy,
+            count,
+            *((SMOKE_BATCHES, SMOKE_SECONDS) if arguments.smoke else (BATCHES, SECONDS)),
+        )
         figures = measure(bench, parts, repetitions)
     report(figures, smoke=arguments.smoke)
     return 0

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.client.blocking import BlockingClient
@@ -154,37 +153,37 @@ def rate_micro_batches(spark: "SparkSession") -> "DataFrame":
     return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_ROWS).load()
 
 
-@contextmanager
-def publisher_beside(url: str) -> Iterator[Callable[[], float]]:
-    """A process that publishes to the stream one after the other; call what is given to end it and have its median."""
-    command = [sys.executable, __file__, "probe", url]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()  # it has published once
+def publish_beside(url: str, way: str, count: int, duration: float) -> float:
+    """Median seconds of a publish to the stream, while as many processes as there are partitions read it over and over.
 
-        def median() -> float:
-            return float(process.communicate("\n", timeout=60)[0])
+    `way` is `replay`, by our executors' reader, or `direct`, by batches of direct gets. All run when counting begins.
+    """
+    edges = [1 + count * piece // PARTITIONS for piece in range(PARTITIONS + 1)]
+    with ExitStack() as stack:
+        for a, b in pairwise(edges):
+            command = [sys.executable, __file__, way, url, str(a), str(b)]
+            reader = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            stack.callback(reader.kill)
+            assert reader.stdout is not None
+            reader.stdout.readline()  # it has read its share once
+        client = BlockingClient.connect(ClientOptions(servers=[url]))
+        times: list[float] = []
+        end = time.perf_counter() + duration
+        while time.perf_counter() < end:
+            times.append(seconds(lambda: client.request("bench.probe", b"x", timeout=60)))
+            time.sleep(0.002)
+        client.close()
+    return statistics.median(times)
 
-        try:
-            yield median
-        finally:
-            if process.poll() is None:
-                process.kill()
 
-
-def probe(url: str) -> None:
-    """Publish and wait for the acknowledgement, until a line comes in; print the median seconds."""
-    import select
-
+def replays(url: str, first: int, last: int) -> None:
+    """Read `[first, last)` once as an executor does."""
+    options = parse_options({"servers": url, "stream": STREAM})
     client = BlockingClient.connect(ClientOptions(servers=[url]))
-    times: list[float] = []
-    while not select.select([sys.stdin], [], [], 0.002)[0]:
-        times.append(seconds(lambda: client.request("bench.probe", b"x", timeout=60)))
-        if len(times) == 1:
-            print("ready", flush=True)
-            times.append(0.0)
+    state = stream_state(client, STREAM)
     client.close()
-    print(statistics.median(times[2:] or [0.0]), flush=True)
+    for _ in read_range(Range(state.stream, state.created, first, last), options):
+        pass
 
 
 def direct_gets(url: str, first: int, last: int) -> None:
@@ -233,15 +232,14 @@ def write_rows(spark: "SparkSession", url: str, name: str, rows: int, stream: st
     return rows / taken
 
 
-def start_direct_gets(url: str, count: int) -> list[subprocess.Popen[bytes]]:
-    """As many processes as partitions, each reading its share."""
-    edges = [1 + count * piece // PARTITIONS for piece in range(PARTITIONS + 1)]
-    here = str(Path(__file__))
-    return [subprocess.Popen([sys.executable, here, "direct", url, str(a), str(b)]) for a, b in pairwise(edges)]
+def read_for_ever(way: str, url: str, first: int, last: int) -> None:
+    """Says `ready` after the first time."""
+    once = replays if way == "replay" else direct_gets
+    once(url, first, last)
+    print("ready", flush=True)
+    while True:
+        once(url, first, last)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "probe":
-        probe(sys.argv[2])
-    else:
-        direct_gets(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    read_for_ever(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
