@@ -1,7 +1,6 @@
 """The client without an event loop: what it is answered, and what it says when it is refused or left alone."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.iggy_topics import IggyServer, start_iggy

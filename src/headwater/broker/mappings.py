@@ -23,7 +23,7 @@ class Mapping:
         draw = choose(100) if self._choices and self._choices[0][0] < 100 else 0
         for limit, transform in self._choices:
             if draw < limit:
-                return transform.apply(subject)
+                return transform.apply(subject, choose)
         return None
 
     def _weigh(self, options: MappingOptions, cluster: str) -> list[tuple[int, SubjectTransform]]:

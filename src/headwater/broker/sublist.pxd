@@ -90,4 +90,5 @@ cdef class Sublist:
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
     cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _empty_match(self)
     cdef Match _grown(self, Match match, Node node)

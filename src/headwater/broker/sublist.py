@@ -310,11 +310,7 @@ class Sublist:
         return bool(match.plain or match.groups)
 
     def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
-        found: Match = self._nobody
-        if found.generation != self.generation or self._made > self._mask:
-            self._nobody = found = Match(self.generation)
-            self._made = 0
-            self._prefix_node = None
+        found: Match = self._empty_match()
         # The trie positions that the tokens so far can lead to: `node`, and seldom `others`.
         node: Node | None = self._root
         others: list[Node] = _NO_NODES
@@ -370,6 +366,14 @@ class Sublist:
         for current in others:
             found = self._grown(found, current)
         return found
+
+    def _empty_match(self) -> Match:
+        """The one that all walks begin with, made anew with everything that was remembered when it has aged."""
+        if self._nobody.generation != self.generation or self._made > self._mask:
+            self._nobody = Match(self.generation)
+            self._made = 0
+            self._prefix_node = None
+        return self._nobody
 
     def _grown(self, match: Match, node: Node) -> Match:
         """`match` and those who end at `node`. Made once per generation, so that a subject never seen costs no new list."""

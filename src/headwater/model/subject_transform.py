@@ -9,12 +9,11 @@
                   {{split(1,-)}}              the wildcard as several tokens, split at the delimiter
                   {{splitFromLeft(1,3)}} {{splitFromRight(1,3)}} {{sliceFromLeft(1,2)}} {{sliceFromRight(1,2)}}
                   {{left(1,3)}} {{right(1,3)}}
-    `>` ends both, or neither.
+    `>` ends both, or neither. `choose(n)` gives a number from 0 to n - 1.
 
 Refused, with nats-server's words: places that cannot be filled, unknown functions, wildcards in a destination.
 """
 
-import random
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -78,7 +77,7 @@ class SubjectTransform:
         """The wildcards (1-based) that the destination makes something of."""
         return {place for part in self.parts for place in part.wildcards}
 
-    def apply(self, subject: bytes) -> bytes | None:
+    def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
         """Where a message on `subject` goes; None when it is not one of the source's."""
         if not matches(self._source, subject):
             return None
@@ -89,7 +88,7 @@ class SubjectTransform:
             if not part.function:
                 made += tokens[self._tail :] if part.text == ">" else [part.text]
             else:
-                made.append(_fill(part, stood_for, subject))
+                made.append(_fill(part, stood_for, subject, choose))
         return ".".join(made).encode("utf-8", "surrogateescape")
 
 
@@ -101,12 +100,12 @@ def partition(key: bytes, buckets: int) -> int:
     return digest % buckets if buckets > 0 else 0
 
 
-def _fill(part: Part, stood_for: list[str], subject: bytes) -> str:
+def _fill(part: Part, stood_for: list[str], subject: bytes, choose: Callable[[int], int]) -> str:
     if part.function == "partition":
         key = "".join(stood_for[place - 1] for place in part.wildcards)
         return str(partition(key.encode("utf-8", "surrogateescape") if part.wildcards else subject, part.number))
     if part.function == "random":
-        return str(random.randrange(part.number))
+        return str(choose(part.number))
     token = stood_for[part.wildcards[0] - 1]
     if part.function == "wildcard":
         return token

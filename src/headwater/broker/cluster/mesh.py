@@ -11,8 +11,8 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
 * A peer counts once both documents have been read; its interest counts from then on, and is gone with its link.
 * Registering a peer tells every other peer of it (gossip), and that is how one seed address makes a full mesh.
 * Configured routes are dialled for ever; those learned by gossip `connect_retries` times more.
-* A lost peer that gossip brought is looked for by who had dialled it, ever more seldom, for some ten minutes. Real servers do
-  not: when only the route between two of them fails, they stay apart until something else makes a third one gossip.
+* A lost peer that gossip brought is looked for by who had dialled it, ever more seldom, for some ten minutes. Real servers
+  do not: when only the route between two of them fails, they stay apart until something else makes a third one gossip.
 * A second link to the same server id is closed in silence. When two brokers of ours dial each other at once, both keep
   the link that the smaller id dialled; real servers just try again, which takes a second.
 * A peer that is ourselves, bears our name or another cluster's name, is closed; a name that was made up gives way.
