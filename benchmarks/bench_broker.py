@@ -238,8 +238,10 @@ def choose_rows(names: str) -> list[str]:
 def main() -> int:
     arguments = parse_arguments()
     cases = choose_cases(arguments.cases)
-    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
-    mode = "INTERPRETED on purpose" if arguments.interpreted else mode
+    if arguments.interpreted:
+        mode = "INTERPRETED on purpose"
+    else:
+        mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
     repetitions = 1 if arguments.smoke else max(1, arguments.repetitions)
     heading = (
         f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions"
