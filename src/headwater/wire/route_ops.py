@@ -95,6 +95,20 @@ class RouteMessage:
         return 0
 
 
+class Listed:
+    """The last control line with a list of queue groups and no reply, read: most that follow are the same."""
+
+    def __init__(self) -> None:
+        self.line = b""
+        self.account = b""
+        self.queues: list[bytes] = []
+        self.subject = 0  # from the beginning of the line, as `subject_end` and `tail`
+        self.subject_end = 0
+        self.tail = 0
+        self.header_size = 0
+        self.size = 0
+
+
 class RouteOpHandler:
     """What a broker does with each op; a result other than 0 stops the parser. SUSPEND (allowed for CONNECT): until
     `stopped` and `suspended` are reset, and what follows the op is kept."""
@@ -174,6 +188,7 @@ class RouteOpParser:
         self._max_line = MAX_CONTROL_LINE
         self._account = b""  # the last ones seen: most messages bear them again
         self._token = b""
+        self._listed = Listed()
         self._rewritten = bytearray()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -193,6 +208,8 @@ class RouteOpParser:
         used: cython.Py_ssize_t
         if first == 82 or first == 72 or first == 77:  # R, H, M
             used = self._message_exact(buffer, start, filled)
+            if used == 0:
+                used = self._message_listed(buffer, start, filled)
             if used > 0:
                 return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
@@ -265,6 +282,45 @@ class RouteOpParser:
         message.end = end
         return self._hand_over(buffer, start, line.body, filled)
 
+    def _message_listed(
+        self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """The same for a line with queue groups that was read before; 0 when it is another one."""
+        listed: Listed = self._listed
+        message: RouteMessage = self._message
+        body: cython.Py_ssize_t = start + len(listed.line)
+        end: cython.Py_ssize_t = body + listed.size
+        if not listed.line or end + 2 > filled or not equals(buffer, start, body, listed.line):
+            return 0
+        if not ends_line(buffer, end):
+            return 0
+        message.account = listed.account
+        message.token = b""
+        message.queues = listed.queues
+        message.subject = start + listed.subject
+        message.subject_end = start + listed.subject_end
+        message.tail = message.reply = message.reply_end = start + listed.tail
+        message.headers = body
+        message.payload = body + listed.header_size
+        message.end = end
+        return self._hand_over(buffer, start, body, filled)
+
+    def _keep_listed(
+        self, buffer: bytearray, start: cython.Py_ssize_t, body: cython.Py_ssize_t, tail: cython.Py_ssize_t
+    ) -> cython.int:
+        """The line that ends at `body` was read: what follows it may be the same. `tail`: where its sizes begin."""
+        listed: Listed = self._listed
+        message: RouteMessage = self._message
+        listed.line = slice_bytes(buffer, start, body)
+        listed.account = message.account
+        listed.queues = message.queues
+        listed.subject = message.subject - start
+        listed.subject_end = message.subject_end - start
+        listed.tail = tail - start
+        listed.header_size = message.payload - message.headers
+        listed.size = message.end - message.headers
+        return 0
+
     def _hand_over(
         self,
         buffer: bytearray,
@@ -324,18 +380,16 @@ class RouteOpParser:
                 reply = words[1]
                 first = 2
             message.queues = words[first : len(words) - sizes]
-        if (
-            not listed
-            and line_end == newline - 1
-            and _spaced_out(words) == line_end - at
-            and message.subject_end == at - 1
-        ):
-            message.reply = at
-            message.reply_end = at + len(reply)
-            message.tail = at
+        exact = line_end == newline - 1 and _spaced_out(words) == line_end - at and message.subject_end == at - 1
+        if exact and not (listed and reply):
+            message.tail = line_end - _spaced_out(words[len(words) - sizes :]) if listed else at
+            message.reply = message.tail
+            message.reply_end = message.tail + len(reply)
             message.headers = newline + 1
             message.payload = newline + 1 + header_size
             message.end = end
+            if listed:
+                self._keep_listed(buffer, start, newline + 1, message.tail)
             return self._hand_over(buffer, start, newline + 1, filled)
         self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
         return end + 2 - start
