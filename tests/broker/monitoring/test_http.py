@@ -85,7 +85,7 @@ def test_any_bytes_leave_the_server_in_service(sent: bytes) -> None:
 def test_a_page_that_fails_is_status_500_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from headwater.broker.monitoring import server as pages
+    from headwater.broker.monitoring import pages
 
     def fail(*_: object) -> tuple[int, object]:
         raise ZeroDivisionError
