@@ -218,6 +218,19 @@ def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled
     assert not us.peers
 
 
+def test_lost_peer_that_gossip_tells_of_again_is_dialled_at_once() -> None:
+    us = mesh()
+    us.dialled(1, THEM, "127.0.0.1")
+    us.on_info(1, info("PEER"))
+    other = "nats-route://127.0.0.1:6302/"
+    assert us.on_info(1, RouteInfo(server_id="OTHER", ip=other)) == [Dial(other, 0.0)]
+    us.dialled(2, other, "127.0.0.1")
+    us.on_info(2, info("OTHER", 6302))
+    assert us.lost(2)[-1] == Dial(other, 1.05)  # looked for, ever more seldom
+    assert us.dial_failed(other) == [Dial(other, 2.05)]
+    assert us.on_info(1, RouteInfo(server_id="OTHER2", ip=other)) == [Dial(other, 0.0)]
+
+
 def test_back_off_doubles_up_to_a_bound_and_starts_anew_after_success() -> None:
     us = mesh(connect_backoff=True)
     us.start()

@@ -461,7 +461,7 @@ class Mesh:
         if not address[0] or address[1] == 0 or address in self._configured:
             return []
         target = self._targets.get(url)
-        if target is not None and target.busy:
+        if target is not None and target.busy and not target.lost:  # one that was lost is back: no need to wait
             return []
         self._targets[url] = _Target(tries_left=self.options.connect_retries, busy=True)
         return [Dial(url, 0.0)]
