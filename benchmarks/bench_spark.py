@@ -125,8 +125,8 @@ def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
         yield name, work.write_rows(bench.spark, bench.nats, sink, rows, f"SINK{number}{sink}")
 
 
-def measure(bench: Bench, parts: list[str], repetitions: int) -> Figures:
-    """One figure per repetition; a first round warms up and is not counted."""
+def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figures:
+    """One figure per repetition; `warm` rounds before them are not counted."""
     figures: Figures = {}
     if "read" in parts:
         frames: list[tuple[DataFrame, int]] = [
@@ -137,7 +137,7 @@ def measure(bench: Bench, parts: list[str], repetitions: int) -> Figures:
         ]
         for frame, count in frames:
             work.check_frame(frame, count)
-    for number in range(repetitions):
+    for number in range(warm + repetitions):
         ways: dict[str, Iterator[tuple[str, float]]] = {
             "read": measure_reads(bench),
             "micro": measure_micro_batches(bench),
@@ -147,7 +147,8 @@ def measure(bench: Bench, parts: list[str], repetitions: int) -> Figures:
         for part in parts:
             for name, figure in ways[part]:
                 print(f"  {name}: {figure:.6g}", file=sys.stderr, flush=True)
-                figures.setdefault(name, []).append(figure)
+                if number >= warm:
+                    figures.setdefault(name, []).append(figure)
     return figures
 
 
@@ -220,7 +221,7 @@ def main(argv: list[str] | None = None) -> int:
             count,
             *((SMOKE_BATCHES, SMOKE_SECONDS) if arguments.smoke else (BATCHES, SECONDS)),
         )
-        figures = measure(bench, parts, repetitions)
+        figures = measure(bench, parts, repetitions, warm=0 if arguments.smoke else 1)
     report(figures, smoke=arguments.smoke)
     return 0
 
