@@ -120,7 +120,7 @@ def _run(flags: dict[str, Value]) -> int:
 def _import_asyncio() -> None:
     """Import asyncio without `ssl`, whose OpenSSL is a seventh of the time until the first client can connect.
 
-    asyncio wants it for TLS transports of its own, and copes where there is none. Nothing here uses them: our TLS
+    asyncio wants `ssl` for TLS transports of its own, and copes where there is none. Nothing here uses them: our TLS
     (net/tls.py) is a layer over plain transports, and imports `ssl` when there is a certificate.
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
