@@ -13,8 +13,8 @@ HEAVY = {
 }  # fmt: skip
 OURS_WHEN_ASKED_FOR = (
     "headwater.broker.cluster.", "headwater.broker.config.parser", "headwater.broker.jetstream",
-    "headwater.broker.monitoring", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket", "headwater.spark",
-    "headwater.streams",
+    "headwater.broker.monitoring", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
+    "headwater.spark", "headwater.streams",
 )  # fmt: skip
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$")
 

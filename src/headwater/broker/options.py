@@ -126,8 +126,6 @@ class MappingOptions(Record):
     destinations: tuple[tuple[str, int, str], ...]  # destination, weight, cluster
 
 
-
-
 class JetStreamLimits(Record):
     """What an account may store; -1: no limit."""
 
