@@ -5,7 +5,7 @@ Each run is a process of its own, and what is measured is its CPU time between t
 above 1 we are better; for requests the ratio of requests a second is there too. 128 bytes of payload.
 
 Peers: nats-py with its callback (its fastest way to receive), natsrpy (async-nats under Python), and libnats with its
-callback (`libnats_load.c`: a program in C, because libnats driven from Python would pay for Python). libnats takes part
+callback (`libnats_load.py`, compiled here because libnats driven from Python would pay for Python). libnats takes part
 where it and a C compiler are installed (Debian: libnats-dev), and is named as absent where not.
 """
 
@@ -63,7 +63,7 @@ CASES = [
 ]
 FLOOD = Case("flood, nobody reads", "flood", "flood", 200_000, 0, 0)
 SMOKE_MESSAGES = 640
-BUILD = "the program of libnats could not be built"
+BUILD = "what drives it could not be compiled"
 
 
 class Load:
@@ -99,7 +99,7 @@ class Load:
         raise SystemExit(f"{self._spec.role} {self._spec.case}: {why.strip()[-600:]}")
 
 
-_libnats: list[str] = []  # the command of its program, once that is built
+_libnats: list[str] = []  # the command that drives it, once that is built
 
 
 def _command(spec: Spec) -> list[str]:
@@ -109,22 +109,24 @@ def _command(spec: Spec) -> list[str]:
 
 
 def build_libnats(directory: Path) -> str:
-    """Build the program of libnats; returns why that is not possible, or nothing."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        return "no C compiler"
-    program = directory / "libnats_load"
-    source = str(Path(__file__).with_name("libnats_load.c"))
+    """Compile `libnats_load.py` in a directory of its own; returns why that is not possible, or nothing."""
+    here = Path(__file__).parent
+    for name in ("libnats.pxd", "libnats_load.pxd", "libnats_load.py"):
+        shutil.copy(here / name, directory)
     built = subprocess.run(
-        [compiler, "-O2", "-o", str(program), source, "-lnats", "-lpthread"],
+        [sys.executable, "-m", "Cython.Build.Cythonize", "--inplace", "libnats_load.py"],
+        cwd=directory,
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT,
         check=False,
     )
     if built.returncode != 0:
-        return f"{BUILD}: {built.stderr.strip().splitlines()[0] if built.stderr.strip() else built.returncode}"
-    _libnats[:] = [str(program)]
+        said = built.stderr.strip().splitlines() or [str(built.returncode)]
+        telling = (line for line in said if "error:" in line or "cannot find" in line)
+        return f"{BUILD}: {next(telling, said[-1])}"
+    drive = f"import sys; sys.path[:0] = {[str(directory), str(here)]}; import libnats_load; libnats_load.main()"
+    _libnats[:] = [sys.executable, "-c", drive]
     return ""
 
 
