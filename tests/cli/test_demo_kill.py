@@ -1,7 +1,7 @@
 """The main job survives kill -9: broker, publisher and Spark are killed at random moments, run again, and every event
 comes out once.
 
-HEADWATER_KILLS (default 4) is the number of kills, HEADWATER_KILL_EVENTS a file of events and HEADWATER_KILL_SEED the
+HEADWATER_KILLS (default 3) is the number of kills, HEADWATER_KILL_EVENTS a file of events and HEADWATER_KILL_SEED the
 seed; the full run of the issue is 20 kills over 14,913 commits:
 
     HEADWATER_KILLS=20 HEADWATER_KILL_EVENTS=../shared/data/commits.jsonl.gz ./hw test tests/cli/test_demo_kill.py
@@ -26,7 +26,7 @@ import pytest
 
 from headwater.cli.demo_events import EventLines, read_lines
 
-KILLS = int(os.environ.get("HEADWATER_KILLS", "4"))
+KILLS = int(os.environ.get("HEADWATER_KILLS", "3"))
 SEED = int(os.environ.get("HEADWATER_KILL_SEED", str(random.SystemRandom().getrandbits(32))))
 STEP_SECONDS = 300  # one step, undisturbed, on a slow and busy machine
 ROLES = ("broker", "publish", "tables")

@@ -47,9 +47,14 @@ JSON_TYPE = r"(?i)^\s*[^\s;/]+/([^\s;]+\+)?json\s*(;.*)?$"
 SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # what these functions need of `format("nats")`
 
 
+def _wire_columns(df: "DataFrame", source: str) -> list[str]:
+    """What leads back to the message, in the order of the source, then what it held."""
+    return [*(name for name in df.columns if name in PLACES[source]), *WIRE_COLUMNS]
+
+
 def bronze(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """Every row as it was on the wire: its place in the source, time of storage, headers raw and read, data."""
-    return df.select(*PLACES[source], *WIRE_COLUMNS)
+    return df.select(*_wire_columns(df, source))
 
 
 def silver(df: "DataFrame", source: str = "nats") -> "DataFrame":
@@ -85,7 +90,7 @@ def rejects(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are no events, as they were on the wire, with `reason` in words and `rule`, the rule it breaks."""
     refused = df.withColumn("reason", reason()).where(F.col("reason").isNotNull())
     ruled = refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1]))
-    return ruled.select(*PLACES[source], *WIRE_COLUMNS, "reason", "rule")
+    return ruled.select(*_wire_columns(df, source), "reason", "rule")
 
 
 def with_payload(events: "DataFrame", schema: str) -> "DataFrame":
