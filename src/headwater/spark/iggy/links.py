@@ -1,55 +1,33 @@
 """Connections of this process to Iggy servers, kept between tasks, and asking again where a server was away.
 
-As `headwater.spark.connections` for NATS: per process, taken and given back, never shared.
+As `headwater.spark.connections` for NATS (`headwater.spark.idle` says how they are kept).
 """
 
 import atexit
 import logging
-import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.errors import RequestTimeout, TransportError
 from headwater.iggy.blocking import BlockingIggy
+from headwater.spark.idle import IdleConnections
 from headwater.spark.iggy.options import IggyServer
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-KEPT = 4  # idle connections per key
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
 
-_idle: dict[tuple[int, IggyServer], list[BlockingIggy]] = {}
+_idle: IdleConnections[IggyServer, BlockingIggy] = IdleConnections()
+give_back = _idle.give_back
+close_idle = atexit.register(_idle.close)
 
 
 def take(server: IggyServer, patience: float, *, fresh: bool = False) -> BlockingIggy:
     """A connected client: an idle one, or (`fresh`, or when there is none) a new one. Raises what `connect` raises."""
-    idle = _idle.get((os.getpid(), server), [])
-    while idle:
-        client = idle.pop()
-        if not fresh and not client.closed:
-            return client
-        client.close()
-    return server.connect(patience)
-
-
-def give_back(server: IggyServer, client: BlockingIggy) -> None:
-    """Keep a client whose last exchange ended in order; close one too many."""
-    idle = _idle.setdefault((os.getpid(), server), [])
-    if client.closed or len(idle) >= KEPT:
-        client.close()
-    else:
-        idle.append(client)
-
-
-@atexit.register
-def close_idle() -> None:
-    """Close what nobody uses."""
-    for idle in _idle.values():
-        while idle:
-            idle.pop().close()
+    return _idle.take(server, fresh=fresh) or server.connect(patience)
 
 
 class Persistence:
