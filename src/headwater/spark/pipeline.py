@@ -22,9 +22,10 @@ from headwater.cloudevents.header_value import INVALID_UTF8
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# What leads back to the message, by the format of the source
+# What leads back to the message, by the format of the source and in its order. Written out, since a declarative pipeline
+# refuses functions that ask a DataFrame for its columns.
 PLACES = {
-    "nats": {"stream": "stream", "seq": "seq", "timestamp": "stored_at", "subject": "nats_subject"},
+    "nats": {"stream": "stream", "subject": "nats_subject", "seq": "seq", "timestamp": "stored_at"},
     "iggy": {
         "stream": "stream",
         "topic": "topic",
@@ -47,21 +48,16 @@ JSON_TYPE = r"(?i)^\s*[^\s;/]+/([^\s;]+\+)?json\s*(;.*)?$"
 SOURCE_OPTIONS = {"decode": "cloudevents", "includeHeaders": "both"}  # what these functions need of `format("nats")`
 
 
-def _wire_columns(df: "DataFrame", source: str) -> list[str]:
-    """What leads back to the message, in the order of the source, then what it held."""
-    return [*(name for name in df.columns if name in PLACES[source]), *WIRE_COLUMNS]
-
-
 def bronze(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """Every row as it was on the wire: its place in the source, time of storage, headers raw and read, data."""
-    return df.select(*_wire_columns(df, source))
+    return df.select(*PLACES[source], *WIRE_COLUMNS)
 
 
 def silver(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are events, with a column per context attribute.
 
     `data` is the JSON text (null for other content or none) and `data_binary` the bytes of data that is not JSON.
-    `commit` is a struct where the data describes a commit, else null. `nats_subject`, `stream`, `seq` and `stored_at` (of an
+    `commit` is a struct where the data describes a commit, else null. `stream`, `nats_subject`, `seq` and `stored_at` (of an
     Iggy source `stream`, `topic`, `partition`, `offset` and `stored_at`) lead back to the wire.
     """
     data = F.col("ce_data")
@@ -90,7 +86,7 @@ def rejects(df: "DataFrame", source: str = "nats") -> "DataFrame":
     """The rows that are no events, as they were on the wire, with `reason` in words and `rule`, the rule it breaks."""
     refused = df.withColumn("reason", reason()).where(F.col("reason").isNotNull())
     ruled = refused.withColumn("rule", F.coalesce("ce_rule", _broken_data()[1]))
-    return ruled.select(*_wire_columns(df, source), "reason", "rule")
+    return ruled.select(*PLACES[source], *WIRE_COLUMNS, "reason", "rule")
 
 
 def with_payload(events: "DataFrame", schema: str) -> "DataFrame":
