@@ -13,6 +13,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
+from support.nats_py_flush import flushed
 
 from headwater.cli.dev import parse_arguments
 from headwater.errors import ConfigError
@@ -52,7 +53,7 @@ def test_three_nodes_are_one_server_until_ctrl_c(protocol: str) -> None:
             urls = [node[2] for node in nodes if node]
             async with asyncio.timeout(20), await nats.connect(urls[0]) as asker, await nats.connect(urls[2]) as there:
                 await there.subscribe("ask", cb=answer)
-                await there.flush()
+                await flushed(there)
                 while True:
                     try:
                         assert (await asker.request("ask", timeout=10)).data == b"answer"

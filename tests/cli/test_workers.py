@@ -15,6 +15,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
+from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 
 Process = subprocess.Popen[str]
@@ -85,14 +86,14 @@ def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path:
                 await client.subscribe("all", cb=take)
                 await client.subscribe("one", "group", cb=take)
                 await client.subscribe(f"ask.{at}", cb=answer)
-                await client.flush()
+                await flushed(client)
             for client in clients:
                 answers = [await until_answered(client, f"ask.{at}") for at in range(3)]
                 assert answers == [b"0", b"1", b"2"]
             for number, client in enumerate(clients):
                 await client.publish("all", b"all %d" % number)
                 await client.publish("one", b"one %d" % number)
-                await client.flush()
+                await flushed(client)
             heard = [await got.get() for _ in range(12)]
             assert sorted(each for each in heard if each[1].startswith(b"all")) == [
                 (at, b"all %d" % number) for at in range(3) for number in range(3)

@@ -7,6 +7,7 @@ import nats
 import nats.aio.msg
 from nats.aio.msg import Msg
 from support.both_servers import Serve
+from support.nats_py_flush import flushed
 from support.scripted_server import finish
 
 import headwater
@@ -20,7 +21,7 @@ def test_messages_with_headers_both_ways(serve: Serve) -> None:
             theirs = await nats.connect(url, allow_reconnect=False)
             from_them, from_us = await ours.subscribe(f"{subject}.them"), await theirs.subscribe(f"{subject}.us")
             await ours.flush()
-            await theirs.flush()
+            await flushed(theirs)
             await theirs.publish(f"{subject}.them", b"1", headers={"K": "v"}, reply="r")
             await ours.publish(f"{subject}.us", b"2", headers={"K": "v"}, reply="r")
             heard = await from_them.next(5)
@@ -42,7 +43,7 @@ def test_requests_both_ways_and_a_shared_queue_group(serve: Serve) -> None:
                 await message.respond(b"theirs")
 
             await theirs.subscribe(subject, queue="q", cb=answer)
-            await theirs.flush()
+            await flushed(theirs)
             assert (await ours.request(subject, timeout=5)).data == b"theirs"
             await ours.subscribe(subject, queue="q", callback=lambda message: message.respond(b"ours"))
             await ours.flush()

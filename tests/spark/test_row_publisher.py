@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from support.cut_proxy import CutProxy
 from support.headwater_server import HeadwaterServer
+from support.nats_py_flush import flushed
 from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import fill, stored
 
@@ -122,7 +123,7 @@ def test_core_subscribers_get_every_row(server: Server) -> None:
         async with asyncio.timeout(30):
             client = await nats.connect(server.url)
             subscription = await client.subscribe("core.>")
-            await client.flush()
+            await flushed(client)
             done, _ = await asyncio.to_thread(publish, server.url, 1500, id_prefix=b"", subject="core.x", target="core")
             assert done.rows == 1500
             got = [await subscription.next_msg(5) for _ in range(1500)]

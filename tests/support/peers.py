@@ -23,6 +23,7 @@ import nats.aio.subscription
 import nats.errors
 import natsrpy
 import pytest
+from support.nats_py_flush import flushed
 
 PEER_TIMEOUT = 10.0  # seconds for one step of one peer
 INSTALL_TIMEOUT = 120.0
@@ -119,7 +120,7 @@ class NatsPyPeer:
         await self.flush()
 
     async def flush(self) -> None:
-        await self._client.flush(timeout=int(PEER_TIMEOUT))
+        await flushed(self._client, int(PEER_TIMEOUT))
 
     async def close(self) -> None:
         await self._client.close()

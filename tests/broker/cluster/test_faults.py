@@ -16,6 +16,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from support.clusters import agreed, cluster_of, free_port, meshed, start_node, until
+from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 from support.route_proxy import INTO, OUT_OF, RouteProxy
 
@@ -63,7 +64,7 @@ async def start(stack: AsyncExitStack, count: int) -> list[Node]:
         node.client = await nats.connect(node.broker.url, allow_reconnect=False)
         stack.push_async_callback(node.client.close)
         await node.client.subscribe("accounted", cb=node.take)
-        await node.client.flush()
+        await flushed(node.client)
     await agreed([node.broker for node in nodes])
     return nodes
 
@@ -149,7 +150,7 @@ def test_cluster_heals_and_nothing_is_lost_where_it_was_published(
         await meshed(brokers, 2)
         await agreed(brokers)
         for node in nodes:
-            await node.client.flush()
+            await flushed(node.client)
         healed = {node.name: node.sent for node in nodes}
         for _ in range(50):
             for node in nodes:
@@ -257,7 +258,7 @@ def test_killed_process_takes_only_its_own_messages_and_its_successor_is_taken_i
                 ids.add(client._server_info["server_id"])
                 heard = asyncio.Event()
                 await client.subscribe("accounted", cb=partial(set_event, heard))
-                await client.flush()
+                await flushed(client)
                 await publish_until(nodes, heard.is_set)
                 await client.close()
             finally:
@@ -297,7 +298,7 @@ def test_rolling_restart_under_lame_duck_moves_the_clients_and_ends_with_a_whole
             client = await nats.connect(brokers[0][0].url, reconnect_time_wait=0.01, max_reconnect_attempts=-1)
             stack.push_async_callback(client.close)
             await client.subscribe("rolled", cb=partial(take_number, inbox))
-            await client.flush()
+            await flushed(client)
             clients.append(client)
         sent = 0
         for at in range(3):
@@ -310,13 +311,13 @@ def test_rolling_restart_under_lame_duck_moves_the_clients_and_ends_with_a_whole
             await meshed([broker for broker, _ in brokers], 2)
             await until(lambda: all(client.is_connected for client in clients), "the clients at another broker")
             for client in clients:
-                await client.flush()
+                await flushed(client)
             await agreed([broker for broker, _ in brokers])
             for client in clients:
                 for _ in range(20):
                     sent += 1
                     await client.publish("rolled", b"%d" % sent)
-                await client.flush()
+                await flushed(client)
                 await all_have(got, sent)
         assert got == [list(range(1, sent + 1))] * 2
 
@@ -376,7 +377,7 @@ def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it(
             got += 1
 
         await there.subscribe("flood", cb=take)
-        await there.flush()
+        await flushed(there)
         await agreed_on(first, b"flood", 2)
         sent = 0
         async with asyncio.timeout(30):
@@ -385,7 +386,7 @@ def test_route_whose_peer_takes_nothing_is_closed_and_the_others_do_not_feel_it(
                     await here.publish("flood", b"x" * 100_000)
                 sent += 1
                 await asyncio.sleep(0.001)
-        await here.flush()
+        await flushed(here)
         await until(lambda: got == sent, "every message at the peer that reads")
 
     run(test)

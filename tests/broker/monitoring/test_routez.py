@@ -9,6 +9,7 @@ import nats
 import pytest
 from support.clusters import route_url, until
 from support.monitored import ask, monitored
+from support.nats_py_flush import flushed
 from support.nats_server import start_nats_server
 
 from headwater.broker.cluster_options import ClusterOptions
@@ -65,7 +66,7 @@ def test_what_peers_want_is_counted_and_on_request_listed_beside_the_rules() -> 
             async with monitored(cluster=other) as second, await nats.connect(second.broker.url) as client:
                 for subject, queue in (("a.b", ""), ("a.b", "q"), ("a.c", ""), ("a.c", ""), ("not.exported", "")):
                     await client.subscribe(subject, queue)
-                await client.flush()
+                await flushed(client)
                 cluster = first.broker.cluster
                 assert cluster is not None
                 await until(
