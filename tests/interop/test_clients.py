@@ -5,6 +5,7 @@ The clients bring their own expectations of INFO, PONG, statuses and header bloc
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -157,6 +158,9 @@ def test_a_client_that_leaves_is_forgotten(broker: HeadwaterServer, client: str)
                 await service.serve("svc.brief", tag="brief")
                 assert (await caller.request("svc.brief", b"1")).data == b"brief:1"
             with pytest.raises(NobodyThere):
-                await caller.request("svc.brief", b"2")
+                while True:  # the broker may read the request before the end of the other connection: nobody answers
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(1):
+                            await caller.request("svc.brief", b"2")
 
     asyncio.run(run())

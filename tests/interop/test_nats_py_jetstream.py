@@ -4,8 +4,7 @@ The same tests run against the real nats-server, which proves them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import nats
 import nats.errors
@@ -14,40 +13,18 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError, BadRequestError, NotFoundError
-from support.headwater_server import HeadwaterServer, start_headwater
-from support.nats_server import NatsServer, start_nats_server
+from support.scenarios import play_nats_py
 
 pytestmark = pytest.mark.interop
 
-SCENARIO_TIMEOUT = 60.0  # seconds
 FETCH_TIMEOUT = 5.0
-
-
-@pytest.fixture(scope="module", params=["nats-server", "headwater"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory: Path = tmp_path_factory.mktemp("jetstream")
-    server: HeadwaterServer | NatsServer
-    if request.param == "nats-server":
-        server = start_nats_server(directory)
-    else:
-        server = start_headwater(directory, "-js", "-sd", str(directory / "js"))
-    with server:
-        yield server.url
 
 
 Scenario = Callable[[JetStreamContext], Awaitable[None]]
 
 
 def play(url: str, scenario: Scenario) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(SCENARIO_TIMEOUT):
-            client = await nats.connect(url, allow_reconnect=False)
-            try:
-                await scenario(client.jetstream(timeout=FETCH_TIMEOUT))
-            finally:
-                await client.close()
-
-    asyncio.run(run())
+    play_nats_py(url, lambda client: scenario(client.jetstream(timeout=FETCH_TIMEOUT)))
 
 
 def replay_from(sequence: int) -> ConsumerConfig:

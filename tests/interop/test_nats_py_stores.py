@@ -6,8 +6,7 @@ heartbeats and flow control all have to be as they expect.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import nats
 import nats.errors
@@ -34,40 +33,18 @@ from nats.js.errors import (
     ObjectNotFoundError,
     ServiceUnavailableError,
 )
-from support.headwater_server import HeadwaterServer, start_headwater
-from support.nats_server import NatsServer, start_nats_server
+from support.scenarios import play_nats_py
 
 pytestmark = pytest.mark.interop
 
-SCENARIO_TIMEOUT = 60.0  # seconds
 FETCH_TIMEOUT = 5.0
-
-
-@pytest.fixture(scope="module", params=["nats-server", "headwater"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory: Path = tmp_path_factory.mktemp("stores")
-    server: HeadwaterServer | NatsServer
-    if request.param == "nats-server":
-        server = start_nats_server(directory)
-    else:
-        server = start_headwater(directory, "-js", "-sd", str(directory / "js"))
-    with server:
-        yield server.url
 
 
 Scenario = Callable[[Client, JetStreamContext], Awaitable[None]]
 
 
 def play(url: str, scenario: Scenario) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(SCENARIO_TIMEOUT):
-            client = await nats.connect(url, allow_reconnect=False)
-            try:
-                await scenario(client, client.jetstream(timeout=FETCH_TIMEOUT))
-            finally:
-                await client.close()
-
-    asyncio.run(run())
+    play_nats_py(url, lambda client: scenario(client, client.jetstream(timeout=FETCH_TIMEOUT)))
 
 
 @pytest.mark.parametrize("storage", [StorageType.FILE, StorageType.MEMORY])

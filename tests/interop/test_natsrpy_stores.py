@@ -1,43 +1,13 @@
 """async-nats (Rust), by way of natsrpy: its key-value and object stores on our broker and on the real nats-server."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.headwater_server import HeadwaterServer, start_headwater
-from support.nats_server import NatsServer, start_nats_server
+from support.scenarios import play_natsrpy as play
 
 natsrpy = pytest.importorskip("natsrpy")
 pytestmark = pytest.mark.interop
-
-SCENARIO_TIMEOUT = 60.0  # seconds
-
-
-@pytest.fixture(scope="module", params=["nats-server", "headwater"])
-def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory: Path = tmp_path_factory.mktemp("rust-stores")
-    server: HeadwaterServer | NatsServer
-    if request.param == "nats-server":
-        server = start_nats_server(directory)
-    else:
-        server = start_headwater(directory, "-js", "-sd", str(directory / "js"))
-    with server:
-        yield server.url
-
-
-def play(url: str, scenario: Callable[[Any], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(SCENARIO_TIMEOUT):
-            client = natsrpy.Nats([url])
-            await client.startup()
-            try:
-                await scenario(await client.jetstream())
-            finally:
-                await client.shutdown()
-
-    asyncio.run(run())
 
 
 def test_keys_are_put_got_updated_and_deleted(url: str) -> None:

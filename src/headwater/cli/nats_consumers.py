@@ -6,6 +6,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 import typer
 
+from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     HELP,
     confirm,
@@ -23,7 +24,6 @@ from headwater.client.pull import StreamMessage
 from headwater.errors import ConfigError
 
 consumer_app = typer.Typer(help="Consumers of a stream.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM")]
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import HELP, confirm, current, run_app, table
 from headwater.client.contexts import (
     NatsContext,
@@ -28,7 +29,6 @@ from headwater.client.contexts import (
 from headwater.errors import ConfigError
 
 app = typer.Typer(help="Named connections.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 
 SECRETS = ("password", "token")
 FIELDS = {

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
+from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     HELP,
     confirm,
@@ -22,7 +23,6 @@ from headwater.client.key_value import BucketConfig, Entry
 from headwater.errors import ConfigError
 
 app = typer.Typer(help="Key-value buckets.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 
 
 def kv(arguments: list[str]) -> int:

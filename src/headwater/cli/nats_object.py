@@ -8,6 +8,7 @@ from typing import IO, Annotated, BinaryIO, Literal, cast
 
 import typer
 
+from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     HELP,
     confirm,
@@ -26,7 +27,6 @@ from headwater.client.object_store import ObjectInfo, StoreConfig
 from headwater.errors import ConfigError
 
 app = typer.Typer(help="Object stores.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="show how far it is")]
 SHOWN_FROM = 1 << 20  # bytes; a progress bar for less would be gone before it is seen
 

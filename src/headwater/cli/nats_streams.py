@@ -5,6 +5,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 import typer
 
+from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     HELP,
     confirm,
@@ -25,7 +26,6 @@ from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, Strea
 from headwater.errors import ConfigError
 
 stream_app = typer.Typer(help="Streams.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
 
 
 def stream(arguments: list[str]) -> int:
