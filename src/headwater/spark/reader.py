@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from headwater.spark.garbage import settle
 from headwater.spark.offsets import StreamOffset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
@@ -45,7 +46,8 @@ class RangePartition(InputPartition):
 def read_batches(wanted: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a range as record batches of exactly `schema`."""
     taken = read_range(wanted, options.of(wanted.stream))
-    return record_batches(taken, wanted.stream, options, schema)
+    yield from record_batches(taken, wanted.stream, options, schema)
+    settle()
 
 
 class JetStreamBatchReader(DataSourceReader):

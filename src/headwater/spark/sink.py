@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
+from headwater.spark.garbage import settle
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
 from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
@@ -73,7 +74,9 @@ def write_partition(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, j
     except BaseException:
         publisher.close()
         raise
-    return Written(publisher.finish())
+    written = Written(publisher.finish())
+    settle()
+    return written
 
 
 def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> SinkOptions:

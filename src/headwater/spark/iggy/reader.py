@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, text_array
+from headwater.spark.garbage import settle
 from headwater.spark.iggy.offsets import (
     IggyRange,
     PartitionOffset,
@@ -70,6 +71,7 @@ def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructTy
             for field in wire_schema
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=wire_schema)
+    settle()
 
 
 class _Positions:

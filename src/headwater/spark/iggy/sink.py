@@ -29,6 +29,7 @@ from headwater.iggy.commands import Message
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import TypedHeaders
+from headwater.spark.garbage import settle
 from headwater.spark.iggy.links import persistently
 from headwater.spark.iggy.options import IggySinkOptions, parse_sink_options
 from headwater.spark.sink import SPARKS_OWN
@@ -181,7 +182,9 @@ def write_partition(batches: "Iterator[pa.RecordBatch]", options: IggySinkOption
     writer = TaskWriter(options, context.partitionId() if context is not None else 0)
     for batch in batches:
         writer.add(batch)
-    return Sent(writer.finish())
+    sent = Sent(writer.finish())
+    settle()
+    return sent
 
 
 class IggyBatchSink(DataSourceArrowWriter):
