@@ -12,9 +12,12 @@ HEAVY = {
     "typer", "typing_extensions", "urllib.parse", "uuid", "uvicorn", "wsproto",
 }  # fmt: skip
 OURS_WHEN_ASKED_FOR = (
-    "headwater.broker.cluster.", "headwater.broker.config.parser", "headwater.broker.jetstream",
-    "headwater.broker.monitoring", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
-    "headwater.spark", "headwater.streams",
+    "headwater.broker.auth.jwt", "headwater.broker.auth.operator", "headwater.broker.cluster.",
+    "headwater.broker.config.parser", "headwater.broker.imports", "headwater.broker.jetstream", "headwater.broker.mappings",
+    "headwater.broker.monitoring", "headwater.broker.reauthorization", "headwater.broker.system.documents",
+    "headwater.broker.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",
+    "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
+    "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$")
 

@@ -18,7 +18,6 @@ from headwater.broker.auth.gate import Gate
 from headwater.broker.auth.identity import WEBSOCKET, Identity, PasswordCheck, Refusal, Verdict, shown_in
 from headwater.broker.backpressure import Backpressure
 from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
-from headwater.broker.reauthorization import may_stay
 from headwater.broker.session import Session
 from headwater.broker.sublist import Outlet
 from headwater.net.layer import Layer
@@ -237,6 +236,8 @@ class Sessions:
         Limits hold for who connects from now on, times for all. The accounts must be the same but for their users.
         Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
         """
+        from headwater.broker.reauthorization import may_stay
+
         gate = Gate(options)
         before, self.options = self.options, options
         self._gate, self._websocket_gate = gate, gate.for_websocket()

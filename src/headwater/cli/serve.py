@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from headwater import __version__
 from headwater.broker.config.draft import Draft, ServerConfig
-from headwater.cli import iggy_serving, serve_flags
+from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 
 if TYPE_CHECKING:
     from headwater.broker.config.draft import LoggingOptions
+    from headwater.cli.iggy_serving import IggyFlags
 
 logger = logging.getLogger("headwater")
 
@@ -87,7 +88,7 @@ def _run(flags: dict[str, Value]) -> int:
     set_up_logging(None)
     try:
         config = configure(flags)
-        iggy = iggy_serving.read(flags)
+        iggy = _iggy(flags)
         set_up_logging(config.logging)
     except HeadwaterError as error:
         for line in str(error).splitlines():
@@ -98,7 +99,7 @@ def _run(flags: dict[str, Value]) -> int:
     import asyncio
 
     from headwater.cli.event_loop import loop_factory
-    from headwater.cli.serving import Serving
+    from headwater.cli.serving import Serving, run
 
     try:
         if flags.get("workers", 1) != 1:
@@ -107,7 +108,7 @@ def _run(flags: dict[str, Value]) -> int:
             gc.enable()
             return Workers(config, flags, iggy).run()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy).run())
+            run(runner, Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy))
     except EnvironmentProblem as error:
         logger.critical("%s", _listening_problem(error))
         return 1
@@ -115,6 +116,14 @@ def _run(flags: dict[str, Value]) -> int:
         logger.critical("%s", error)
         return 1
     return 0
+
+
+def _iggy(flags: dict[str, Value]) -> "IggyFlags | None":
+    if not any(name.startswith("iggy") for name in flags):
+        return None
+    from headwater.cli.iggy_serving import read
+
+    return read(flags)
 
 
 def _import_asyncio() -> None:

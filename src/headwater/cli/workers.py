@@ -33,7 +33,7 @@ from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
 from headwater.cli.iggy_serving import IggyFlags
 from headwater.cli.serve import configure, reopen_log
-from headwater.cli.serving import PROGRAM, Serving
+from headwater.cli.serving import PROGRAM, Serving, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 from headwater.net.tcp import reserve
 
@@ -250,7 +250,7 @@ class Workers:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
                 config_file = str(self._flags.get("config", ""))
-                runner.run(Worker(config, again, config_file, iggy, reports, self._lifeline[0]).run())
+                run(runner, Worker(config, again, config_file, iggy, reports, self._lifeline[0]))
         except HeadwaterError as error:
             send_report(reports, Report(failed=str(error)))
             return 1

@@ -13,7 +13,6 @@ import re
 from headwater.errors import SubjectError
 
 _FORBIDDEN = re.compile(rb"[ \t\r\n]")
-_FORBIDDEN_TEXT = re.compile(r"[ \t\r\n]")
 
 
 def is_valid_subject(subject: bytes) -> bool:
@@ -70,7 +69,7 @@ def validate_subject(subject: str, *, wildcards: bool = False) -> str:
     """
     if not subject:
         raise SubjectError("the subject is empty", value=subject)
-    if found := _FORBIDDEN_TEXT.search(subject):
+    if found := re.search(r"[ \t\r\n]", subject):
         raise SubjectError(f"the subject {subject!r} contains {found.group()!r}", value=subject, limit="no whitespace")
     tokens = subject.split(".")
     if "" in tokens:

@@ -21,7 +21,6 @@ USER_EXPIRED = "User Authentication Expired"
 ACCOUNT_EXPIRED = "Account Authentication Expired"
 STALE_CONNECTION = "Stale Connection"
 
-_PLAIN = re.compile(r"[!#-\[\]-~]*")  # ASCII that needs no escape: nearly all subjects
 _SHORT_ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -78,7 +77,7 @@ def quote(name: str) -> str:
 
     Bytes that are no UTF-8 come as surrogates (surrogateescape).
     """
-    if _PLAIN.fullmatch(name):
+    if re.fullmatch(r"[!#-\[\]-~]*", name):  # ASCII that needs no escape: nearly all subjects
         return f'"{name}"'
     return '"' + "".join(map(_escape, name)) + '"'
 

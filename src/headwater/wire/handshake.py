@@ -156,7 +156,7 @@ def _without_depth(text: str) -> str:
     """
     kept: list[str] = []
     closers: list[str] = []
-    for piece in _BRACKETS.findall(text):
+    for piece in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}]|[^][{}"]+|"', text):
         if len(closers) <= 1 and not (closers and piece in "[{"):
             kept.append(piece)
         if piece in "[{":
@@ -167,9 +167,6 @@ def _without_depth(text: str) -> str:
             if len(closers) == 1:
                 kept.append("[]")
     return "".join(kept)
-
-
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|[^][{}"]+|"')
 
 
 def _refuse_constant(name: str) -> object:
