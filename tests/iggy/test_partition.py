@@ -1,8 +1,11 @@
 """A partition: what a send leaves there, and what a poll finds, in either dialect of the log."""
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from support.recording_files import RecordingFiles
@@ -13,18 +16,22 @@ from headwater.iggy import partition as partitions
 from headwater.iggy.batches import admit, messages, of_messages
 from headwater.iggy.commands import Message
 from headwater.iggy.identifiers import PollingStrategy
-from headwater.iggy.partition import LARGE_BATCH, Partition, part_of
+from headwater.iggy.partition import Partition, part_of
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
+from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.options import LogOptions
+from headwater.streams.segment import LARGE_BATCH, segment_name
 
 MICROSECONDS = 1000
 
 
-def with_partition(work: Callable[[Partition], Awaitable[None]]) -> None:
+def with_partition(
+    work: Callable[[Partition], Awaitable[None]], files: Files | None = None, directory: str = "log"
+) -> None:
     async def main() -> None:
-        log = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0, cache_bytes=1 << 20), 1)
+        log = Log.open(files or RecordingFiles(), directory, LogOptions(preallocate_bytes=0, cache_bytes=1 << 20), 1)
         with ThreadPoolExecutor(1) as threads:
             async with asyncio.timeout(20):
                 await work(Partition(1, 0, 1, log, threads))
@@ -43,7 +50,7 @@ async def send(partition: Partition, *payloads: bytes, now: int = 5) -> int:
 
 def polled(partition: Partition, offset: int, count: int) -> list[tuple[int, bytes]]:
     found = partition.poll(offset, count, 0)
-    shown = [(message.offset, message.payload) for message in messages(b"".join(found.batches))]
+    shown = [(message.offset, message.payload) for message in messages(b"".join(found.read()))]
     assert len(shown) == found.messages and (not shown or shown[-1][0] == found.last_offset)
     return shown
 
@@ -138,3 +145,42 @@ def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     assert "Nats-Header-Error" in TypedHeaders.decode(broken.headers, HeaderForm.TYPED).to_python()
     huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * 60)])), b"x"), 5)
     assert int.from_bytes(huge.id, "little") == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_whoever_takes_ranges_gets_large_batches_unread_and_the_same_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(partition: Partition) -> None:
+        big = bytes(LARGE_BATCH)
+        for payloads in ([big], [b"a", b"b"], [big, big], [big], [big, big], [b"c"], [big]):
+            await send(partition, *payloads)
+        end = partition.log.end_offset
+        for _ in range(2):
+            for start in range(end + 1):
+                for count in (1, 2, 3, 100):
+                    found = partition.poll(start, count, 0, ranges=True)
+                    plain = partition.poll(start, count, 0)
+                    assert found.read() == plain.read() and found[1:] == plain[1:]
+        partition.poll(0, 1, 0)
+        parts = partition.poll(5, 4, 0, ranges=True).batches
+        assert [type(part) is bytes for part in parts] == [False, False, True], "the last one is cut out of a batch"
+        monkeypatch.setattr(partitions, "MAX_POLL_BYTES", 3 * LARGE_BATCH)
+        assert [partition.poll(5, count, 0, ranges=True).messages for count in (1, 3, 100)] == [1, 1, 1]
+        assert partition.poll(5, 0, 0, ranges=True).messages == 0
+
+    with_partition(work, OsFiles(), str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_range_whose_file_was_cut_meanwhile_cannot_be_read(tmp_path: Path) -> None:
+    async def work(partition: Partition) -> None:
+        for _ in range(2):
+            await send(partition, bytes(LARGE_BATCH))
+        partition.poll(0, 1, 0)
+        found = partition.poll(1, 1, 0, ranges=True)
+        os.truncate(tmp_path / segment_name(0), LARGE_BATCH)
+        with pytest.raises(StorageError):
+            found.read()
+
+    with_partition(work, OsFiles(), str(tmp_path))

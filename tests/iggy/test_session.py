@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import random
 import struct
+import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,14 @@ from headwater import TypedHeaders
 from headwater.errors import IggyError
 from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
 from headwater.iggy import commands as c
-from headwater.iggy.batches import of_messages
-from headwater.iggy.client import connect
+from headwater.iggy.batches import messages, of_messages, xxh3_64
+from headwater.iggy.client import Client, connect
 from headwater.iggy.commands import Code, Message
 from headwater.iggy.eras import Era
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy.seed_codec import SendMessages, decode_poll
+from headwater.iggy.service import Client as ServedClient
 from headwater.net.tls import client_context
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "iggy_seed.json").read_text(encoding="utf-8"))["other"]
@@ -214,6 +218,113 @@ def test_what_is_no_frame_ends_its_connection_and_no_other(tmp_path: Path, garba
         await good.do(c.Ping())
         for link in (good, bad):
             link.writer.close()
+
+    serving(tmp_path, work)
+
+
+async def large_topic(client: Client, batches: int, size: int) -> list[bytes]:
+    """A topic of large batches; their payloads, each another."""
+    await client.create_stream("s")
+    await client.create_topic("s", "t")
+    payloads = [bytes([number]) * size for number in range(batches)]
+    for payload in payloads:
+        await client.send("s", "t", [Message(payload)], 0)
+    return payloads
+
+
+def poll_request(offset: int, number: int, login: int, count: int = 1) -> bytes:
+    s, t = Identifier("s"), Identifier("t")
+    command = c.PollMessages(Consumer.single(), s, t, 0, PollingStrategy.offset(offset), count)
+    code, body = command_codec.encode(command, Era.V)
+    return vsr_frames.request(code, len(body), b"c" * 16, number, login) + body
+
+
+async def modern_login(link: Wire) -> int:
+    """Log in with frames of today; returns the login's number."""
+    code, body = command_codec.encode(c.Login("iggy", "iggy", "0.11.0", "", vsr_frames.PROTOCOL, "x"), Era.V)
+    link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, 0, 0, xxh3_64(body)) + body)
+    head, body = await modern_answer(link)
+    assert head.status == 0
+    return 1
+
+
+async def modern_answer(link: Wire) -> tuple[vsr_frames.Reply, bytes]:
+    head = await link.reader.readexactly(vsr_frames.HEADER_SIZE)
+    size = int.from_bytes(head[48:52], "little")
+    frame = head + await link.reader.readexactly(size - len(head))
+    found = vsr_frames.find_reply(frame, 0, len(frame))
+    assert isinstance(found, vsr_frames.Reply)
+    return found, frame[found.start :]
+
+
+GOING: list[Any] = [
+    None,
+    c.PurgeTopic(Identifier("s"), Identifier("t")),
+    c.DeleteTopic(Identifier("s"), Identifier("t")),
+]
+
+
+@pytest.mark.parametrize("ends", [*GOING, c.DeleteStream(Identifier("s"))])
+def test_a_slow_reader_gets_its_large_batches_whole_whatever_becomes_of_the_topic(
+    tmp_path: Path, ends: c.Command | None
+) -> None:
+    """A dozen polls in one breath, 24 MB that no socket holds; the topic goes while they are being sent."""
+
+    async def work(iggy: Iggy) -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            payloads = await large_topic(client, 12, 2_000_000)
+            link = await wire(iggy.tcp_port, Era.V)
+            login = await modern_login(link)
+            link.writer.write(b"".join(poll_request(offset, offset + 1, login) for offset in range(12)))
+            first = await modern_answer(link)
+            if ends is not None:
+                await client.execute(ends)
+            answers = [first] + [await modern_answer(link) for _ in range(11)]
+            assert [head.request for head, _ in answers] == list(range(1, 13))
+            for (head, body), payload in zip(answers, payloads, strict=True):
+                if head.status == 0 and len(body) > classic_codec.PREFIX.size:
+                    (message,) = messages(body[classic_codec.PREFIX.size :])
+                    assert message.payload == payload
+                else:
+                    assert ends is not None
+            assert answers[0][0].status == 0 and len(answers[0][1]) > 2_000_000
+            link.writer.close()
+
+    serving(tmp_path, work)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_client_that_leaves_in_the_middle_of_a_large_answer_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_segments() -> int:
+        found = 0
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # the descriptor of the listing itself
+                found += os.readlink(f"/proc/self/fd/{name}").endswith(".log (deleted)")
+        return found
+
+    async def work(iggy: Iggy) -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+            await large_topic(client, 12, 2_000_000)
+            link = await wire(iggy.tcp_port, Era.V)
+            login = await modern_login(link)
+            link.writer.write(poll_request(0, 1, login) + poll_request(0, 2, login, 12))
+            await modern_answer(link)
+            await link.reader.readexactly(vsr_frames.HEADER_SIZE)
+            await client.execute(GOING[-1])
+            assert open_segments() > 0, "what is being sent is still there"
+            gone = asyncio.Event()
+            disconnect = iggy.service.disconnect
+
+            def notice(client: ServedClient) -> None:
+                disconnect(client)
+                gone.set()
+
+            monkeypatch.setattr(iggy.service, "disconnect", notice)
+            link.writer.transport.abort()
+            await gone.wait()
+            assert open_segments() == 0
 
     serving(tmp_path, work)
 

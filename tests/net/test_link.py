@@ -5,10 +5,15 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+
+import pytest
 
 from headwater.net.link import HIGH_WATER, Link
 from headwater.net.tcp import dial, listen
+from headwater.streams.files import File, FileRange, OsFiles
 
 
 class Owner:
@@ -264,5 +269,133 @@ def test_large_pieces_and_small_ones_arrive_in_order_however_much_the_kernel_tak
             server.got.clear()
             await server.got.wait()
         assert server.received == expected
+
+    run(conversation)
+
+
+FILE_SIZE = 6 << 20  # more than a loopback socket holds
+CONTENT = bytes(range(256)) * (FILE_SIZE // 256)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[File]:
+    if sys.platform != "linux":
+        pytest.skip("ranges are for Linux")
+    made = OsFiles().create(str(tmp_path / "file"))
+    made.pwrite([CONTENT], 0)
+    yield made
+    made.close()
+
+
+def part(file: File, start: int = 0, size: int = FILE_SIZE) -> FileRange:
+    found = file.range(start, size)
+    assert found is not None
+    return found
+
+
+async def received(server: Owner, count: int) -> bytes:
+    while len(server.received) < count:
+        server.got.clear()
+        await server.got.wait()
+    return server.received
+
+
+def test_ranges_of_files_keep_their_place_among_bytes_while_the_peer_is_slow(file: File) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        assert link.takes_ranges
+        server_link.pause_reading()
+        expected = b""
+        link.output.append(b"first ")
+        expected += b"first "
+        for number in range(3):
+            link.send([b"head ", part(file, 100 * number, 300), b" ", part(file)])
+            expected += b"head " + CONTENT[100 * number :][:300] + b" " + CONTENT
+            link.send([b"small"])
+            link.output.append(b"appended")
+            link.flush_soon()
+            link.flush()
+            expected += b"smallappended"
+            assert link.sent + link.pending == len(expected)
+        file.close()
+        server_link.resume_reading()
+        assert await received(server, len(expected)) == expected
+        assert link.pending == 0
+
+    run(conversation)
+
+
+def test_a_range_behind_output_that_waits(file: File) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        sent = 0
+        while link.pending < HIGH_WATER:
+            link.output.append(bytes(HIGH_WATER))
+            link.flush()
+            sent += HIGH_WATER
+        link.send([part(file, 0, 1000)])
+        waiting = asyncio.ensure_future(link.drained())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        server_link.resume_reading()
+        await waiting
+        assert (await received(server, sent + 1000))[-1000:] == CONTENT[:1000]
+
+    run(conversation)
+
+
+def test_what_waits_of_a_file_when_a_link_closes_is_written_first(file: File) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        link.send([b"head", part(file)])
+        assert link.pending > 0
+        link.output.append(b"bye")
+        link.close()
+        server_link.resume_reading()
+        await server.ended.wait()
+        assert server.received == b"head" + CONTENT + b"bye"
+
+    run(conversation)
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_file_that_fails_ends_the_link(file: File, closes: bool) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        link.send([part(file), part(file, 0, 50)])
+        assert link.pending > 0
+        file.truncate(25)
+        if closes:
+            link.close()
+        server_link.resume_reading()
+        await client.ended.wait()
+        assert len(server.received) < FILE_SIZE + 50
+        link.send([part(file)])
+
+    run(conversation)
+
+
+def test_a_peer_that_resets_while_a_file_is_sent_is_reported_once(file: File) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        link.send([part(file)])
+        assert link.pending > 0
+        assert server_link._transport is not None
+        server_link._transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        server_link.abort()
+        await client.ended.wait()
+        link.send([part(file)])
+        assert link.pending == 0
+
+    run(conversation)
+
+
+def test_a_link_with_a_layer_sends_what_it_reads_of_the_file(file: File) -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        link._leave_descriptor()  # as installing a layer does, or a system without plain descriptors
+        assert not link.takes_ranges
+        link.send([b"head", part(file)])
+        assert await received(server, FILE_SIZE + 4) == b"head" + CONTENT
 
     run(conversation)

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from support.recording_files import RecordingFiles
 from headwater.errors import DiskFull, StorageError
 from headwater.streams import files as module
 from headwater.streams.files import Files, OsFile, OsFiles, storage_error
+from headwater.streams.memory_files import MemoryFiles
 
 
 @pytest.fixture(params=["os", "recording"])
@@ -129,3 +132,58 @@ def test_any_other_error_is_a_storage_error_with_its_reason() -> None:
     assert type(error) is StorageError
     assert str(error) == "cannot read x: Input/output error"
     assert str(storage_error("read x", OSError())) == "cannot read x: OSError"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_range_is_sent_and_read_after_its_file_was_closed_replaced_and_removed(tmp_path: Path) -> None:
+    files = OsFiles()
+    file = files.create(str(tmp_path / "file"))
+    file.pwrite([b"head", bytes(range(200)), b"tail"], 0)
+    found = file.range(4, 200)
+    assert found is not None and len(found) == 200
+    assert file.range(0, 4) is not None
+    file.close()
+    files.create(str(tmp_path / "other")).close()
+    files.rename(str(tmp_path / "other"), str(tmp_path / "file"))
+    files.unlink(str(tmp_path / "file"))
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        assert found.send(ours.fileno(), 50) == 150
+        assert peers.recv(1000) == bytes(range(50, 200))
+        assert (found.read(), found.read(199)) == (bytes(range(200)), bytes([199]))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_descriptors_are_closed_with_the_last_range_of_them(tmp_path: Path) -> None:
+    file = OsFile(os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT))
+    file.pwrite([b"0123456789"], 0)
+    number = file._descriptor
+    first, second = file.range(0, 5), file.range(5, 5)
+    file.close()
+    assert first is not None and second is not None
+    del first
+    assert second.read() == b"56789"
+    del second
+    with pytest.raises(OSError):
+        os.fstat(number)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_range_of_a_file_that_was_cut_is_an_error_and_not_less_data(tmp_path: Path) -> None:
+    file = OsFiles().create(str(tmp_path / "file"))
+    file.pwrite([bytes(100)], 0)
+    found = file.range(50, 50)
+    assert found is not None
+    file.truncate(60)
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        with pytest.raises(OSError, match="shorter"):
+            found.read()
+        assert found.send(ours.fileno(), 0) == 10
+        with pytest.raises(OSError, match="shorter"):
+            found.send(ours.fileno(), 10)
+    file.close()
+
+
+def test_what_is_in_memory_has_no_ranges() -> None:
+    assert MemoryFiles(os.urandom).create("file").range(0, 0) is None

@@ -1,13 +1,21 @@
-"""Names of segment files, and reading one of them up to what is published."""
+"""Names of segment files, reading one of them up to what is published, and handing out large batches unread."""
+
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
+from headwater.errors import StorageError
+from headwater.streams.files import OsFiles
+from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import HEAD_PAGE_SIZE, BatchBuilder, BatchHeader
+from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.recovery import FoundBatch
-from headwater.streams.segment import Segment, base_offset_of, segment_name
+from headwater.streams.segment import LARGE_BATCH, Segment, base_offset_of, segment_name
 
 IDENTITY = b"identity"
 
@@ -53,3 +61,131 @@ def test_only_published_batches_are_read_and_the_handle_is_given_back() -> None:
     assert not segment.is_open
     assert files.open_files == 0
     assert len(list(segment.batches(5, 1))) == 3
+
+
+def large_log(folder: Path, **options: int) -> Log:
+    log = Log.open(OsFiles(), str(folder), LogOptions(cache_bytes=0, preallocate_bytes=0, **options), 1)  # type: ignore[arg-type]
+    return log
+
+
+def store(log: Log, *sizes: int) -> None:
+    """A batch of one record for each size."""
+    for size in sizes:
+        log.stage(b"s", b"", bytes([log.next_offset % 251]) * size, 1)
+        batch = log.seal()
+        assert batch is not None
+        log.write(batch)
+        log.publish(batch)
+
+
+def ranged(log: Log, offset: int) -> bytes | None:
+    found = log.range_at(offset)
+    return None if found is None else found.body.read()
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+BIG = LARGE_BATCH + 5
+
+
+@linux_only
+def test_large_batches_written_here_are_handed_out_unread(tmp_path: Path) -> None:
+    log = large_log(tmp_path, segment_bytes=4 * BIG)
+    store(log, BIG, 10, BIG, BIG, BIG, BIG, BIG)
+    bodies = {batch.header.base_offset: batch.body for batch in log.batches(0)}
+    assert len(log.spans) > 1
+    for offset in (0, 3, 4, 5, 6):
+        found = log.range_at(offset)
+        assert found is not None and found.body.read() == bodies[offset]
+        assert (found.header.base_offset, len(found.body)) == (offset, found.header.body_size)
+    assert [ranged(log, offset) for offset in (1, 7, 100)] == [None] * 3, "small, and behind the end"
+    log.discard_range(0, 4)
+    assert ranged(log, 0) is None and ranged(log, 4) == bodies[4], "in front of the start"
+    log.close()
+
+
+@linux_only
+def test_after_a_clean_stop_a_batch_is_read_and_checked_before_it_is_handed_out(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    store(log, BIG, BIG, BIG)
+    bodies = [batch.body for batch in log.batches(0)]
+    log.close()
+    (path,) = tmp_path.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[content.index(bodies[1]) + 99] ^= 1
+    path.write_bytes(content)
+    log = large_log(tmp_path)
+    assert log.document is not None, "the index was believed, so nothing was read"
+    assert [ranged(log, offset) for offset in range(3)] == [None] * 3
+    assert [batch.body for batch in log.batches(0)] == [bodies[0], bodies[2]]
+    assert [ranged(log, offset) for offset in range(3)] == [bodies[0], None, bodies[2]]
+    store(log, BIG)
+    assert ranged(log, 3) is not None
+    log.close()
+
+
+@linux_only
+def test_after_a_crash_everything_was_checked(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    store(log, BIG, BIG)
+    bodies = [batch.body for batch in log.batches(0)]
+    (tmp_path / "copy").mkdir()
+    for path in tmp_path.glob("*.*"):
+        (tmp_path / "copy" / path.name).write_bytes(path.read_bytes())
+    copy = large_log(tmp_path / "copy")
+    assert [ranged(copy, offset) for offset in range(2)] == bodies
+    copy.close()
+    log.close()
+
+
+@linux_only
+def test_ranges_of_a_segment_that_is_compacted_stay_and_new_ones_are_of_the_new_file(tmp_path: Path) -> None:
+    log = large_log(tmp_path, segment_bytes=6 * BIG)
+    store(log, *[BIG] * 12)
+    before = log.range_at(3)
+    assert before is not None
+    body = before.body.read()
+    log.discard_range(0, 1)
+    store(log, 1)
+    log.discard_range(1, 3)
+    log.discard_range(4, 5)
+    upkeep = log.plan_upkeep()
+    while upkeep is not None:
+        log.maintain(upkeep)
+        log.settle(upkeep)
+        upkeep = log.plan_upkeep()
+    assert before.body.read() == body
+    assert ranged(log, 3) == body
+    log.delete()
+    assert before.body.read() == body, "removed, and still open"
+
+
+@linux_only
+def test_a_header_that_was_damaged_meanwhile_is_left_to_the_reader_that_checks(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    store(log, BIG, BIG)
+    (path,) = tmp_path.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[HEAD_PAGE_SIZE + 20] ^= 1
+    path.write_bytes(content)
+    assert ranged(log, 0) is None and ranged(log, 1) is not None
+    assert [batch.header.base_offset for batch in log.batches(0)] == [1]
+    log.close()
+
+
+def test_logs_in_memory_have_no_ranges() -> None:
+    log = Log.open(MemoryFiles(os.urandom), "log", LogOptions(cache_bytes=0), 1)
+    store(log, BIG, BIG)
+    assert [ranged(log, offset) for offset in range(2)] == [None, None]
+    assert len(list(log.batches(0))) == 2
+
+
+@linux_only
+def test_a_file_that_cannot_be_opened_is_a_storage_error(tmp_path: Path) -> None:
+    log = large_log(tmp_path)
+    store(log, BIG)
+    (path,) = tmp_path.glob("*.log")
+    path.rename(tmp_path / "away")
+    with pytest.raises(StorageError):
+        log.range_at(0)
+    (tmp_path / "away").rename(path)
+    log.close()

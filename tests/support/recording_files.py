@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from headwater.streams.files import FileRange
+
 SECTOR = 512
 Variant = Literal["nothing", "everything", "torn"]
 VARIANTS: tuple[Variant, ...] = ("nothing", "everything", "torn")
@@ -48,6 +50,9 @@ class RecordingFile:
     def pread(self, size: int, position: int) -> bytes:
         self._files.check_read()
         return bytes(self._content()[position : position + size])
+
+    def range(self, position: int, size: int) -> FileRange | None:
+        return None
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
         data = b"".join(pieces)

@@ -25,10 +25,11 @@ from headwater.iggy.message_commands import Found, poll, send, send_again
 from headwater.iggy.reply_codec import SentView
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
+from headwater.net.piece_queue import Piece
 
 logger = logging.getLogger(__name__)
 
-Pieces = Sequence[bytes]
+Pieces = Sequence[Piece]
 Respond = Callable[[Pieces], None]
 _OK: Final = bytes(4)  # an empty result section
 U32_SIZE: Final = 4
@@ -44,11 +45,13 @@ _WITH_COMPRESSION: Final = (Code.CREATE_TOPIC, Code.UPDATE_TOPIC)
 
 
 class Conversation:
-    """See the head of this module. `evicted` says that nothing more is to be said to this client."""
+    """See the head of this module. `evicted` says that nothing more is to be said to this client. `ranges`: the transport
+    moves ranges of files to it by itself; without, all pieces of answers are bytes."""
 
-    def __init__(self, service: Service, client: Client) -> None:
+    def __init__(self, service: Service, client: Client, ranges: bool = False) -> None:
         self.service = service
         self.client = client
+        self.ranges = ranges
         self.evicted = False
         self._routes = Routes(service, client)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,7 +126,7 @@ class Conversation:
         era = self.client.era
         self.service.authorize(self.client, command)
         found = poll(self.service, self.client, command)
-        batches, current = found.polled.batches, found.polled.current_offset
+        batches, current = found.polled.read(), found.polled.current_offset
         if era.has_index_table:
             body = classic_codec.write_poll(batches, era, found.partition, current)
         else:
@@ -218,12 +221,12 @@ class Conversation:
             self._routes.keep_send(metadata, address, sent)
 
     def _poll_modern(self, body: bytes) -> Found:
-        found = self._routes.poll(body)
+        found = self._routes.poll(body, self.ranges)
         if found is None:
             command = command_codec.decode(Code.POLL_MESSAGES, body, Era.V)
             assert isinstance(command, PollMessages)
             self.service.authorize(self.client, command)
-            found = poll(self.service, self.client, command)
+            found = poll(self.service, self.client, command, self.ranges)
             self._routes.keep_poll(body, command, found)
         return found
 

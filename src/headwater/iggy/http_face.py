@@ -281,7 +281,7 @@ class HttpFace:
         self._service.authorize(client, command)
         found = poll(self._service, client, command)
         try:
-            messages = from_batches(found.polled.batches)
+            messages = from_batches(found.polled.read())
         except HeaderError as error:
             raise refusal("cannot_read_message", str(error)) from error
         if self._seed:

@@ -66,8 +66,8 @@ def send_again(
     return SentView(route.stream_id, topic.entry.id, shown, base_offset)
 
 
-def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found:
-    """What is there. Raises HeadwaterError."""
+def poll(service: "Service", client: "Client", command: c.PollMessages, ranges: bool = False) -> Found:
+    """What is there; with `ranges`, partly as ranges of files. Raises HeadwaterError."""
     service.refresh()
     topic = service.topic(command.stream, command.topic)[1]
     first_id = client.era.first_id
@@ -75,7 +75,8 @@ def poll(service: "Service", client: "Client", command: c.PollMessages) -> Found
     if partition is None:
         return Found(EVERY if client.era is Era.V else first_id, _NOTHING)
     key = consumer_key(topic, command.consumer)
-    polled = poll_partition(service, topic, partition, key, command.strategy, command.count, command.auto_commit)
+    strategy, count, commits = command.strategy, command.count, command.auto_commit
+    polled = poll_partition(service, topic, partition, key, strategy, count, commits, ranges)
     return Found(partition.index + first_id, polled)
 
 
@@ -87,10 +88,11 @@ def poll_partition(
     strategy: PollingStrategy,
     count: int,
     auto_commit: bool,
+    ranges: bool,
 ) -> Polled:
     """What is there for a consumer, by the key of its committed offset. Raises StorageError."""
     offset = partition.start_of(strategy, count, topic.committed(partition.index, consumer))
-    polled = partition.poll(offset, count, partition.index)
+    polled = partition.poll(offset, count, partition.index, ranges)
     if auto_commit and polled.messages:
         topic.commit(partition.index, consumer, polled.last_offset)
         service.saver.note(topic)

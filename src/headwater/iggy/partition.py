@@ -3,6 +3,7 @@
 A send is checked by its codec before it comes here, is stamped with 24 bytes and the batch checksum, copied once out of
 the receive buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches that
 hold what was asked for, the first and the last cut where they must be, records that came in through NATS translated.
+Large batches that are wanted whole are not even read, where the transport can move them from the file to the socket.
 """
 
 import logging
@@ -19,16 +20,17 @@ from headwater.iggy.unique_ids import UniqueIds
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
+from headwater.streams.files import FileRange, storage_error
 from headwater.streams.iggy_batch import CHECKSUM_SIZE, stamp
 from headwater.streams.iggy_records import MESSAGE_ID, NANOSECONDS
 from headwater.streams.log import Log, StoredBatch, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
+from headwater.streams.segment import LARGE_BATCH
 
 logger = logging.getLogger(__name__)
 
 MAX_POLL_BYTES = 32 << 20  # of one answer: half of what a frame may have
 USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
-LARGE_BATCH = 1 << 15  # bytes; batches as large are read one by one, each at its size, which saves a copy of its bytes
 SUBJECT_HEADER = "Nats-Subject"  # under this key an Iggy client finds the subject of a message from NATS
 
 Done = Callable[[StorageError | None], None]
@@ -37,10 +39,17 @@ Done = Callable[[StorageError | None], None]
 class Polled(NamedTuple):
     """What a poll found: batches to be sent one after the other, and the offset of the last message in them."""
 
-    batches: list[bytes]
+    batches: list[bytes | FileRange]
     messages: int
     last_offset: int
     current_offset: int
+
+    def read(self) -> list[bytes]:
+        """The batches as byte strings. Raises StorageError."""
+        try:
+            return [batch if isinstance(batch, bytes) else batch.read() for batch in self.batches]
+        except OSError as error:
+            raise storage_error("read what was found", error) from error
 
 
 class Partition:
@@ -108,12 +117,25 @@ class Partition:
             case StrategyKind.NEXT:
                 return log.start_offset if committed is None else committed + 1
 
-    def poll(self, offset: int, count: int, shown_id: int) -> Polled:
-        """Up to `count` messages from `offset` on, as many as fit one answer. Raises StorageError."""
-        found: list[bytes] = []
+    def poll(self, offset: int, count: int, shown_id: int, ranges: bool = False) -> Polled:
+        """Up to `count` messages from `offset` on, as many as fit one answer. `ranges`: whoever asked can take parts of
+        files. Raises StorageError."""
+        found: list[bytes | FileRange] = []
         taken = size = 0
         last = -1
-        if count > 0:
+        while ranges and taken < count and self._last_size >= LARGE_BATCH:
+            whole = self.log.range_at(offset)
+            if whole is None or whole.header.dialect != DIALECT_IGGY or taken + whole.header.record_count > count:
+                break
+            if found and size + len(whole.body) > MAX_POLL_BYTES:
+                break
+            found.append(whole.body)
+            self._last_size = len(whole.body)
+            taken += whole.header.record_count
+            size += len(whole.body)
+            offset = whole.header.end_offset
+            last = offset - 1
+        if taken < count and size < MAX_POLL_BYTES:
             expected = 1 if self._last_size >= LARGE_BATCH else min(count * USUAL_MESSAGE, MAX_POLL_BYTES)
             for batch in self.log.batches(offset, expected):
                 if not batch.header.holds_records:

@@ -14,6 +14,7 @@ from headwater.iggy import classic_frames, vsr_frames
 from headwater.iggy.conversation import Conversation, Pieces
 from headwater.iggy.eras import UNKNOWN, Era
 from headwater.iggy.service import QUIC, Service
+from headwater.net.piece_queue import as_bytes
 from headwater.net.quic import QuicLink
 
 logger = logging.getLogger(__name__)
@@ -71,4 +72,4 @@ class QuicSession:
 
     def _answer(self, stream: int, pieces: Pieces) -> None:
         if self._link is not None:
-            self._link.send(stream, pieces)
+            self._link.send(stream, [as_bytes(piece) for piece in pieces])

@@ -73,7 +73,7 @@ class Routes:
                 self._sends.clear()
             self._sends[metadata] = SendRoute(sent.stream, topic, sent.partition, address.count)
 
-    def poll(self, body: bytes) -> Found | None:
+    def poll(self, body: bytes, ranges: bool = False) -> Found | None:
         """The answer by a way that is known; None for the long way. Raises StorageError."""
         self._refresh()
         route = self._polls.get(body[: -_TAIL.size])
@@ -85,7 +85,8 @@ class Routes:
             return None
         where = PollingStrategy(strategy, value)
         topic, partition = route.topic, route.topic.partitions[route.partition]
-        polled = poll_partition(self._service, topic, partition, route.consumer, where, count, bool(auto_commit))
+        commits = bool(auto_commit)
+        polled = poll_partition(self._service, topic, partition, route.consumer, where, count, commits, ranges)
         return Found(route.partition, polled)
 
     def keep_poll(self, body: bytes, command: PollMessages, found: Found) -> None:

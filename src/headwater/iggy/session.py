@@ -55,7 +55,7 @@ class Session:
     def attach(self, link: Link) -> None:
         self._link = link
         client = self._service.connect(TCP, link.peer, Era.S if self._seed else UNKNOWN)
-        self._talk = Conversation(self._service, client)
+        self._talk = Conversation(self._service, client, ranges=link.takes_ranges)
 
     def lost(self, error: Exception | None) -> None:
         if self._talk is not None:
@@ -151,5 +151,5 @@ class Session:
         assert self._link is not None
         logger.info("iggy_frame_refused peer=%s reason=%s", self._link.peer, error)
         if not self._modern:
-            self._link.output.append(classic_frames.response(error.number))
+            self._link.send([classic_frames.response(error.number)])
         self._link.close()

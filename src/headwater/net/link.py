@@ -12,8 +12,9 @@ one, nothing is between, and `Endpoint` does the frequent things.
 Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer takes no more
 the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
 
-To hear when a plain socket is writable again, a duplicate of its descriptor is watched: an event loop leaves the
-descriptor of a transport to that transport.
+Ranges of files (`send`) and whatever follows them meanwhile wait in a queue in front of `output`; as long as there is one,
+`output` is held back. To hear when a plain socket is writable again, a duplicate of its descriptor is watched: an event
+loop leaves the descriptor of a transport to that transport.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from typing import Protocol, cast
 from headwater.errors import TransportError
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
+from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
 from headwater.wire.receive import START_SIZE, ReceiveBuffer
 
 logger = logging.getLogger(__name__)
@@ -35,11 +37,11 @@ logger = logging.getLogger(__name__)
 HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
 LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
 LARGE_BYTES = 1 << 16  # from here on a copy costs more than a write of its own
-MAX_PIECES = 1024  # buffers that one writev takes (IOV_MAX)
 LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
 LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
 WIRE_BYTES = 1 << 16  # one read when there is a layer
 RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
+_NO_QUEUE = PieceQueue()  # of all links that were never given a range: the rest of them stay small
 
 
 class LinkOwner(Protocol):
@@ -91,6 +93,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._flush_scheduled = False
         self._paused = False
+        self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -129,6 +132,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self.closing = True
         self._leave_descriptor()
         self.output.clear()
+        self._queue.clear()
         self._wake_drained(exc or ConnectionResetError("the connection was closed"))
         if self._preparing is not None and not self._preparing.done():
             self._preparing.set_exception(
@@ -154,7 +158,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     @property
     def pending(self) -> int:
         """Bytes that were handed to this link and that the kernel has not taken."""
-        waiting = len(self.output)
+        waiting = len(self.output) + self._queue.size
         return waiting + (self._transport.get_write_buffer_size() if self._transport else 0)
 
     @property
@@ -198,10 +202,12 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """The socket is writable again."""
         self._blocked = False
+        if self._queue.size:
+            self._offer_queue()
         self.push()
         if not self._blocked:
             self._stop_watching()
-        if len(self.output) <= LOW_WATER:
+        if len(self.output) + self._queue.size <= LOW_WATER:
             self._wake_drained(None)
 
     def _leave_descriptor(self) -> None:
@@ -218,9 +224,57 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             os.close(self._watched)
             self._watched = -1
 
-    def send(self, pieces: Sequence[bytes]) -> None:
-        """Write large pieces now, without a copy of what the kernel takes at once; the rest waits in `output`, behind
-        what is there already."""
+    @property
+    def takes_ranges(self) -> bool:
+        """Whether `send` spares ranges of files the way through this process."""
+        return self._descriptor >= 0 and self._layer is None
+
+    def send(self, pieces: Sequence[Piece]) -> None:
+        """Write large pieces now, without a copy of what the kernel takes at once; the rest waits, behind what is there
+        already. A file that fails ends the link: its bytes were promised."""
+        if self._queue.size or not all(isinstance(piece, bytes) for piece in pieces):
+            self._send_in_order(pieces)
+        else:
+            self._send_bytes(cast(Sequence[bytes], pieces))
+
+    def _send_in_order(self, pieces: Sequence[Piece]) -> None:
+        transport = self._transport
+        if transport is None or self.closing:
+            return
+        try:
+            if not self.takes_ranges or transport.get_write_buffer_size():
+                self._send_bytes([as_bytes(piece) for piece in pieces])
+                return
+        except OSError as error:
+            self._file_failed(error)
+            return
+        if self._queue is _NO_QUEUE:
+            self._queue = PieceQueue()
+        queue = self._queue
+        if self.output.size:
+            queue.add(self.output.take())
+        for piece in pieces:
+            queue.add(piece)
+        if not self._blocked:
+            self._offer_queue()
+
+    def _offer_queue(self) -> None:
+        try:
+            self._handed += self._queue.offer(self._descriptor)
+        except ConnectionError:  # the transport meets it again when it reads, and tells
+            self._queue.clear()
+        except OSError as error:
+            self._file_failed(error)
+        if self._queue.size:
+            self._blocked = True
+            self.await_room()
+
+    def _file_failed(self, error: OSError) -> None:
+        logger.error("file_not_sent peer=%s reason=%s", self.peer, error)
+        self._queue.clear()
+        self.abort()
+
+    def _send_bytes(self, pieces: Sequence[bytes]) -> None:
         written = 0
         transport = self._transport
         if transport is not None and self._descriptor >= 0 and not (self.output.size or self._paused or self.closing):
@@ -246,7 +300,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def draining(self) -> asyncio.Future[None] | None:
         """What `drained` waits for; None when few bytes wait already."""
         self.flush()
-        if self.closing or not (self._paused or len(self.output) > HIGH_WATER):
+        if self.closing or not (self._paused or len(self.output) + self._queue.size > HIGH_WATER):
             return None
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._drain_waiters.append(waiter)
@@ -281,6 +335,12 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._paused = False
         self.flush()
         self._stop_watching()
+        if self._queue.size:
+            try:
+                self._transport.write(self._queue.take())
+            except OSError as error:
+                self._file_failed(error)
+                return
         if self._descriptor >= 0 and len(self.output):
             self._hand_to_transport(self._transport)  # it closes behind its last byte
         self.closing = True

@@ -104,6 +104,7 @@ def facts_of(files: Files, directory: str, index: CleanIndex, identity: bytes) -
             last_timestamp_ns=segment.last_timestamp_ns,
             spoiled=[SpoiledBytes(*piece) for piece in segment.spoiled],
             dead=segment.dead,
+            checked=False,
         )
         file = files.open(f"{directory}/{name}")
         try:

@@ -11,6 +11,7 @@ What each call promises:
   must never call it again and believe the answer (the kernel may have dropped the dirty pages).
 * `create` and `rename` are durable only after `sync_directory` of the directory that holds the name.
 * All errors are plain OSError with errno; the log translates them, once.
+* A `FileRange` keeps its file open: a reader that is slow loses nothing when the file is closed, replaced or removed.
 
 Files are created 0600 and directories 0700: a log holds other people's messages. POSIX only (pwritev, flock).
 """
@@ -18,6 +19,7 @@ Files are created 0600 and directories 0700: a log holds other people's messages
 import errno
 import fcntl
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -28,11 +30,28 @@ DIRECTORY_MODE = 0o700
 MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: more buffers than this in one writev is EINVAL
 
 
+class FileRange(Protocol):
+    """Bytes of a file that somebody else moves, later and at his pace. They must not be written to meanwhile."""
+
+    def __len__(self) -> int:
+        """How many."""
+
+    def send(self, descriptor: int, start: int) -> int:
+        """Move what follows the first `start` bytes to a socket, as far as it takes it; returns how many bytes. Raises
+        BlockingIOError when it takes none, OSError when the file or the socket fails."""
+
+    def read(self, start: int = 0) -> bytes:
+        """What follows the first `start` bytes. Raises OSError, also when the file has become too short."""
+
+
 class File(Protocol):
     """One open file. Reads and writes carry their position, so one thread may write while another reads."""
 
     def pread(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer only at the end of the file."""
+
+    def range(self, position: int, size: int) -> FileRange | None:
+        """These bytes, without reading them; None where a socket cannot take them from a file."""
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
         """Write the pieces back to back from `position`."""
@@ -89,13 +108,56 @@ class Files(Protocol):
         """Bytes that nobody can foresee."""
 
 
+class _SharedDescriptor:
+    """A descriptor that is closed when nobody refers to it any more."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+class OsFileRange:
+    """Goes from the page cache into the socket: the kernel copies nothing into this process."""
+
+    __slots__ = ("_file", "_position", "_size")
+
+    def __init__(self, file: _SharedDescriptor, position: int, size: int) -> None:
+        self._file = file
+        self._position = position
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def send(self, descriptor: int, start: int) -> int:
+        sent = os.sendfile(descriptor, self._file.number, self._position + start, self._size - start)
+        if sent == 0 and start < self._size:
+            raise _too_short()
+        return sent
+
+    def read(self, start: int = 0) -> bytes:
+        data = OsFile(self._file.number).pread(self._size - start, self._position + start)
+        if len(data) < self._size - start:
+            raise _too_short()
+        return data
+
+
+def _too_short() -> OSError:
+    return OSError(errno.EIO, "the file is shorter than what was to be read of it")
+
+
 class OsFile:
     """A file descriptor."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_shared")
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._shared: _SharedDescriptor | None = None  # as soon as there was a range: who closes it then
 
     def pread(self, size: int, position: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -108,6 +170,13 @@ class OsFile:
             pieces.append(data)
             missing -= len(data)
         return b"".join(pieces)
+
+    def range(self, position: int, size: int) -> FileRange | None:
+        if sys.platform != "linux":
+            return None  # elsewhere sendfile(2) has other arguments, and tells less of what it did
+        if self._shared is None:
+            self._shared = _SharedDescriptor(self._descriptor)
+        return OsFileRange(self._shared, position, size)
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
         for first in range(0, len(pieces), MAX_PIECES):
@@ -138,7 +207,9 @@ class OsFile:
     def close(self) -> None:
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
+            if self._shared is None:
+                os.close(descriptor)
+            self._shared = None  # closed here, or with its last range
 
 
 class OsFiles:

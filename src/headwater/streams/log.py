@@ -27,7 +27,8 @@ itself travels with the next sealed batch, as a tombstone, and is durable when t
 upkeep, between two writes: `plan_upkeep` (loop) says what is worth doing, `maintain` (worker) does it, `settle` (loop)
 puts it into effect.
 
-What reading finds damaged it skips and adds to `damage`; it never returns a byte whose CRC32C failed.
+What reading finds damaged it skips and adds to `damage`; it never returns a byte whose CRC32C failed. `range_at` reads
+nothing: it hands out what was found intact once since the opening, or was written since.
 """
 
 from bisect import bisect_right
@@ -49,7 +50,7 @@ from headwater.streams.opening import OpenedLog, delete_directory, open_director
 from headwater.streams.options import LogOptions
 from headwater.streams.recent import RecentBatches
 from headwater.streams.recovery import Damage, RecoveryReport, SpoiledBytes
-from headwater.streams.segment import Segment
+from headwater.streams.segment import RangedBatch, Segment
 from headwater.streams.staging import Staging
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
@@ -424,6 +425,18 @@ class Log:
             for header, body in recent:
                 yield StoredBatch(header, body)
             offset = recent[-1][0].end_offset
+
+    def range_at(self, offset: int) -> RangedBatch | None:
+        """The published large batch that begins with this offset, as a range of its file; None where only `batches` can
+        tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
+        if not self._start_offset <= offset < self._end_offset:
+            return None
+        segment = self._segments[max(0, bisect_right(self._segments, offset, key=lambda each: each.base_offset) - 1)]
+        try:
+            self._keep_handle(segment)
+            return segment.range_at(offset)
+        except OSError as error:
+            raise storage_error(f"read {segment.path}", error) from error
 
     def _stored_batches(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
         """As `batches`, from the files, to the end of the log."""

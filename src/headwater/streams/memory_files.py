@@ -9,7 +9,7 @@ below what is published.
 import errno
 from collections.abc import Callable, Sequence
 
-from headwater.streams.files import File
+from headwater.streams.files import File, FileRange
 
 
 class MemoryFile:
@@ -22,6 +22,9 @@ class MemoryFile:
 
     def pread(self, size: int, position: int) -> bytes:
         return bytes(self._content[position : position + size])
+
+    def range(self, position: int, size: int) -> FileRange | None:
+        return None
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
         content = self._content

@@ -117,15 +117,17 @@ class RecoveryReport:
 @dataclass(slots=True)
 class SegmentFacts:
     """What one segment file holds. `end_offset` and `end_position` are behind its last intact batch; `tail` counts the
-    bytes after that, without zeros at the end (room that was reserved). `head` is None when the head page cannot be
-    read. `record_count` records are in the file, `dead` of them deleted. `absent` are offsets that no record here has,
-    `deletions` what its tombstones say; both are for opening (`absences`) and empty afterwards."""
+    bytes after that, without zeros at the end (room that was reserved). `head` is None when the head page cannot be read.
+    `checked`: the CRC of every batch was computed, not taken from an index. `record_count` records are in the file, `dead`
+    of them deleted. `absent` are offsets that no record here has, `deletions` what its tombstones say; both are for opening
+    (`absences`) and empty afterwards."""
 
     name: str
     base_offset: int
     file_size: int
     index: SparseIndex
     head: SegmentHead | None = None
+    checked: bool = field(default=True, compare=False)
     mark: Mark | None = None
     mark_turn: int = 0
     page_in_order: bool = False

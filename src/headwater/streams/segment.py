@@ -1,15 +1,17 @@
 """One segment as readers see it: a file, the part of it that is published, and the way to a batch in it.
 
 Belongs to the loop thread. The file handle is the reader's own (the writer has another), opened when first needed, and
-given back by `release`. Nothing here knows of bytes that are written but not published: `end_position` is the limit of
-every read.
+given back by `release`. Batches are checked as they are read. `range_at` hands a large one out unread, if this process has
+written it or has seen it intact before: what a disk does to it after that, nobody here notices. Nothing here knows of bytes
+that are written but not published: `end_position` is the limit of every read.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from headwater.streams.files import File, Files
+from headwater.streams.files import File, FileRange, Files
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import HEAD_PAGE_SIZE, BatchHeader
+from headwater.streams.log_format import BATCH_HEADER_SIZE, HEAD_PAGE_SIZE, BatchHeader, decode_batch_header
 from headwater.streams.recovery import FoundBatch, SegmentFacts, SpoiledBytes, walk
 
 SUFFIX = ".log"
@@ -17,6 +19,14 @@ NEW_SUFFIX = ".log.new"  # a segment whose head page may not be durable yet; swe
 OFFSET_DIGITS = 20
 SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
 LARGEST_READ = 1 << 20
+LARGE_BATCH = 1 << 15  # bytes; from here on it is worth it to send a batch by itself, and to remember that it is intact
+
+
+class RangedBatch(NamedTuple):
+    """A batch whose body was not read."""
+
+    header: BatchHeader
+    body: FileRange
 
 
 def segment_name(base_offset: int) -> str:
@@ -35,7 +45,7 @@ def base_offset_of(name: str) -> int | None:
 class Segment:
     """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
 
-    __slots__ = ("_facts", "_file", "_files", "_identity", "keeps_evidence", "path")
+    __slots__ = ("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "keeps_evidence", "path")
 
     def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
         self.path = path
@@ -43,6 +53,8 @@ class Segment:
         self._identity = identity
         self._facts = facts
         self._file: File | None = None
+        self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
+        self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
         self.keeps_evidence = False  # there are damaged bytes in it: never compacted
 
     @classmethod
@@ -99,6 +111,8 @@ class Segment:
         """The file was compacted into another of the same name."""
         self.release()
         self._facts = facts
+        self._checked_from = HEAD_PAGE_SIZE
+        self._intact.clear()
 
     def publish(self, position: int, header: BatchHeader) -> None:
         """The batch written at `position` may be read from now on."""
@@ -107,15 +121,39 @@ class Segment:
     def batches(self, offset: int, expected_bytes: int) -> Iterator[FoundBatch | SpoiledBytes]:
         """Batches that end above `offset`, from the file, checked; and spoiled stretches from there on. The reads are
         sized for `expected_bytes`. Raises OSError when the file cannot be read."""
-        file = self._file
-        if file is None:
-            file = self._file = self._files.open(self.path)
+        file = self._opened()
         position, expected = self._facts.index.locate(offset)
         window = min(max(expected_bytes, SMALLEST_READ), LARGEST_READ)
         end, limit = self.end_position, self.end_offset
         for piece in walk(file.pread, position, end, self._identity, expected, limit, window):
             if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
+                if isinstance(piece, FoundBatch) and piece.position < self._checked_from:
+                    self._note_intact(piece)
                 yield piece
+
+    def _note_intact(self, batch: FoundBatch) -> None:
+        if batch.header.body_size >= LARGE_BATCH:
+            self._intact.add(batch.position)
+
+    def range_at(self, offset: int) -> RangedBatch | None:
+        """The large batch that begins with this offset, its body unread. None when there is none, when nobody has checked
+        it since the log was opened, and where files have no ranges. Raises OSError."""
+        position, base_offset = self._facts.index.locate(offset)
+        if base_offset != offset or (position < self._checked_from and position not in self._intact):
+            return None
+        file = self._opened()
+        header = decode_batch_header(file.pread(BATCH_HEADER_SIZE, position), 0, self._identity)
+        if header is None or header.base_offset != offset or header.body_size < LARGE_BATCH:
+            return None
+        if not header.holds_records or position + header.size > self.end_position:
+            return None
+        body = file.range(position + BATCH_HEADER_SIZE, header.body_size)
+        return RangedBatch(header, body) if body is not None else None
+
+    def _opened(self) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path)
+        return self._file
 
     @property
     def is_open(self) -> bool:

@@ -1,0 +1,81 @@
+"""What waits for a peer besides a link's output: bytes, and ranges of files that the kernel moves by itself.
+
+A range is not read while it waits, so a slow peer costs a place in a queue and an open file, and no memory. The order is
+the one in which pieces were added. Nothing here waits: `offer` gives the socket what it takes now.
+"""
+
+import os
+from collections import deque
+from typing import Final
+
+from headwater.streams.files import FileRange
+
+Piece = bytes | FileRange
+MAX_PIECES: Final = 1024  # buffers that one writev takes (IOV_MAX)
+
+
+def as_bytes(piece: Piece) -> bytes:
+    """The bytes of a piece. Raises OSError when a file fails."""
+    return piece if isinstance(piece, bytes) else piece.read()
+
+
+class PieceQueue:
+    """`size` bytes wait."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._pieces: deque[Piece] = deque()
+        self._start = 0  # bytes of the first piece that are gone
+
+    def add(self, piece: Piece) -> None:
+        """Behind all others."""
+        if len(piece):
+            self._pieces.append(piece)
+            self.size += len(piece)
+
+    def offer(self, descriptor: int) -> int:
+        """Give a socket that does not block what it takes; returns how many bytes. Raises OSError when it, or a file,
+        fails; what went before that is not told."""
+        before = self.size
+        try:
+            while self._pieces:
+                sent = self._offer_first(descriptor)
+                whole = self._skip(sent)
+                if not whole:
+                    break
+        except BlockingIOError:
+            pass
+        return before - self.size
+
+    def _offer_first(self, descriptor: int) -> int:
+        """The first range, or all the bytes before it."""
+        first = self._pieces[0]
+        if not isinstance(first, bytes):
+            return first.send(descriptor, self._start)
+        run = [first[self._start :] if self._start else first]
+        for place in range(1, min(len(self._pieces), MAX_PIECES)):
+            piece = self._pieces[place]
+            if not isinstance(piece, bytes):
+                break
+            run.append(piece)
+        return os.writev(descriptor, run)
+
+    def _skip(self, count: int) -> bool:
+        """So many bytes are gone; returns whether they end with a piece."""
+        self.size -= count
+        count += self._start
+        while self._pieces and count >= len(self._pieces[0]):
+            count -= len(self._pieces.popleft())
+        self._start = count
+        return count == 0
+
+    def take(self) -> bytes:
+        """All that waits, read; the queue is empty afterwards, also when a file raises OSError."""
+        pieces, start = list(self._pieces), self._start
+        self.clear()
+        return b"".join(map(as_bytes, pieces))[start:]
+
+    def clear(self) -> None:
+        """Forget what waits, and let go of the files."""
+        self._pieces.clear()
+        self.size = self._start = 0

@@ -1,0 +1,105 @@
+"""The queue of bytes and ranges, against a socket that takes as much as it likes and files that fail."""
+
+import errno
+import os
+import socket
+
+import pytest
+
+from headwater.net.piece_queue import MAX_PIECES, PieceQueue, as_bytes
+
+
+class Part:
+    """A range of a file that is none: `steps` is how much one call moves, `fails` the error of every call."""
+
+    def __init__(self, content: bytes, step: int = 1 << 20, fails: int = 0) -> None:
+        self.content = content
+        self.step = step
+        self.fails = fails
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def send(self, descriptor: int, start: int) -> int:
+        if self.fails:
+            raise OSError(self.fails, os.strerror(self.fails))
+        return os.write(descriptor, self.content[start : start + self.step])
+
+    def read(self, start: int = 0) -> bytes:
+        if self.fails:
+            raise OSError(self.fails, os.strerror(self.fails))
+        return self.content[start:]
+
+
+def drained(queue: PieceQueue) -> bytes:
+    """What arrives while the peer reads whenever the socket is full."""
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        ours.setblocking(False)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+        got = bytearray()
+        while queue.size:
+            wanted = queue.size
+            sent = queue.offer(ours.fileno())
+            assert wanted == queue.size + sent
+            got += peers.recv(1 << 16)
+        ours.close()
+        while more := peers.recv(1 << 16):
+            got += more
+        return bytes(got)
+
+
+@pytest.mark.parametrize("step", [1, 700, 1 << 20])
+def test_pieces_arrive_in_order_however_little_is_taken_at_a_time(step: int) -> None:
+    queue, expected = PieceQueue(), b""
+    for number in range(8):
+        head, part, tail = b"<%d" % number, bytes([number]) * (40 if step == 1 else 30_000), b">" * 9_000
+        for piece in (head, Part(part, step), b"", tail, Part(b""), tail):
+            queue.add(piece)
+        expected += head + part + tail + tail
+    assert queue.size == len(expected)
+    assert drained(queue) == expected
+
+
+def test_more_pieces_than_one_call_takes() -> None:
+    queue = PieceQueue()
+    for number in range(MAX_PIECES * 2 + 3):
+        queue.add(b"%d," % number)
+    assert drained(queue) == b"".join(b"%d," % number for number in range(MAX_PIECES * 2 + 3))
+
+
+def test_what_is_left_can_be_taken_as_bytes() -> None:
+    queue = PieceQueue()
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        for piece in (b"head", Part(b"0123456789", step=4), b"tail"):
+            queue.add(piece)
+        queue.offer(ours.fileno())
+        got = peers.recv(100)
+    assert got + queue.take() == b"head0123456789tail"
+    assert (queue.size, queue.take()) == (0, b"")
+
+
+def test_a_file_that_fails_is_told_and_nothing_is_left_when_all_is_taken() -> None:
+    queue = PieceQueue()
+    queue.add(b"head")
+    queue.add(Part(b"body", fails=errno.EIO))
+    ours, peers = socket.socketpair()
+    with ours, peers, pytest.raises(OSError, match="Input/output"):
+        queue.offer(ours.fileno())
+    with pytest.raises(OSError, match="Input/output"):
+        queue.take()
+    assert queue.size == 0
+
+
+def test_a_peer_that_is_gone_is_told() -> None:
+    queue = PieceQueue()
+    queue.add(Part(b"body"))
+    ours, peers = socket.socketpair()
+    peers.close()
+    with ours, pytest.raises(ConnectionError):
+        queue.offer(ours.fileno())
+
+
+def test_a_piece_is_bytes_or_can_be_read() -> None:
+    assert (as_bytes(b"x"), as_bytes(Part(b"y"))) == (b"x", b"y")
