@@ -171,6 +171,49 @@ def test_new_messages_are_seen_by_a_reader_that_had_read_everything(server: Serv
     reader.stop()
 
 
+def test_a_start_beyond_the_end_is_waited_for(server: Server) -> None:
+    fill(server.url, "AHEAD", ["ahead.*"], numbered("ahead", 3))
+    reader = stream_reader(server, "AHEAD", startingOffsets="6")
+    position = reader.initialOffset()
+    assert next_of(position, "AHEAD") == 6
+    assert reader.latestOffset(position, ReadAllAvailable()) == position
+    fill(server.url, "AHEAD", ["ahead.*"], numbered("ahead", 2, 3))  # up to 5: the position is the end now
+    assert reader.latestOffset(position, ReadAllAvailable()) == position
+    fill(server.url, "AHEAD", ["ahead.*"], numbered("ahead", 3, 5))
+    found = []
+    for _ in range(20):  # several waits may pass before the planner hears of it
+        later = reader.latestOffset(position, ReadAllAvailable())
+        found += sequences(reader, reader.partitions(position, later))
+        position = later
+        if next_of(position, "AHEAD") == 9:
+            break
+    assert found == [6, 7, 8]
+    reader.stop()
+
+
+def test_an_idle_query_that_waits_beyond_the_end_asks_five_times_a_second_at_most(server: Server) -> None:
+    fill(server.url, "FARAHEAD", ["farahead.*"], numbered("farahead", 3))
+    reader = stream_reader(server, "FARAHEAD", startingOffsets="100")
+    position = reader.initialOffset()
+    reader.latestOffset(position, ReadAllAvailable())
+    planner = reader._tails[0]._planner
+    asked = planner.requests
+    for _ in range(4):  # each waits for a quarter of a second
+        assert reader.latestOffset(position, ReadAllAvailable()) == position
+    assert planner.requests - asked <= 5
+    reader.stop()
+
+
+def test_a_checkpoint_beyond_the_end_is_a_loss(server: Server) -> None:
+    fill(server.url, "SHORTER", ["shorter.*"], numbered("shorter", 3))
+    reader = stream_reader(server, "SHORTER", startingOffsets="2")
+    position = reader.initialOffset()
+    position["streams"]["SHORTER"]["next"] = 50
+    with pytest.raises(DataLossError, match="restored from an older state"):
+        reader.latestOffset(position, ReadAllAvailable())
+    reader.stop()
+
+
 def test_several_streams_are_read_side_by_side(server: Server) -> None:
     fill(server.url, "LEFT", ["left.*"], numbered("left", 30))
     fill(server.url, "RIGHT", ["right.*"], numbered("right", 10))

@@ -69,7 +69,7 @@ class StreamTail:
     def is_unknown(self, begin: StreamOffset) -> bool:
         """Whether what was seen says nothing of a reader at `begin`."""
         seen = self._seen
-        return seen is None or seen.created != begin.created or seen.end != begin.next or self._target is not None
+        return seen is None or seen.created != begin.created or seen.end > begin.next or self._target is not None
 
     def knows_beyond(self, begin: StreamOffset) -> bool:
         """Whether there is something unread, as far as was seen."""
@@ -78,11 +78,18 @@ class StreamTail:
     def wait_beyond(self, begin: StreamOffset) -> None:
         """Wait a little for something behind `begin`."""
         if self._target is None:
-            self._seen = self._planner.wait_beyond(begin.next) or self._seen
+            known = begin.next if self._seen is None else min(begin.next, self._seen.end)
+            self._seen = self._planner.wait_beyond(known) or self._seen
 
     def accepted(self, begin: StreamOffset) -> StreamOffset:
-        """`accept_start`, by the state that was seen."""
-        return accept_start(begin, self._seen or self.observe(), self._options)
+        """`accept_start`, by the state that was seen.
+
+        The position that the options name may lie beyond the end: a place to wait at, not a stream that lost its end.
+        """
+        seen = self._seen or self.observe()
+        if begin.next > seen.end and begin == seen.at(begin.next) and begin.next == self._options.starting_at("latest"):
+            return begin
+        return accept_start(begin, seen, self._options)
 
     def backlog(self, begin: StreamOffset) -> int:
         """Sequences from `begin` to the end, or to the target."""

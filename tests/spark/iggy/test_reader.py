@@ -150,6 +150,29 @@ def test_a_partition_that_is_added_is_read_from_its_beginning(iggy: IggyServer) 
     assert rows(reader, reader.partitions(start, end)) == [("wider", 1, offset) for offset in range(3)]
 
 
+def test_a_start_beyond_the_end_is_waited_for(iggy: IggyServer) -> None:
+    iggy.fill("s", "ahead", [numbered(3)])
+    reader = stream_reader(iggy, "ahead", startingOffsets="5")
+    position = reader.initialOffset()
+    assert nexts(position, "ahead") == [5]
+    assert reader.latestOffset(position, ReadAllAvailable()) == position
+    iggy.fill("s", "ahead", [numbered(4, 3)])
+    found = []
+    for _ in range(20):  # the planner hears of it after a wait or two
+        later = reader.latestOffset(position, ReadAllAvailable())
+        found += rows(reader, reader.partitions(position, later))
+        position = later
+        if nexts(position, "ahead") == [7]:
+            break
+    assert found == [("ahead", 0, 5), ("ahead", 0, 6)]
+    with pytest.raises(DataLossError, match="restored from an older state"):
+        stream_reader(iggy, "ahead", startingOffsets="earliest").latestOffset(
+            {**position, "topics": {"ahead": {"0": {**position["topics"]["ahead"]["0"], "next": 50}}}},
+            ReadAllAvailable(),
+        )
+    reader.stop()
+
+
 def test_an_idle_query_asks_four_times_a_second_at_most(iggy: IggyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("headwater.spark.iggy.planner.time.sleep", pauses.append)

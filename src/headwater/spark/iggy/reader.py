@@ -87,6 +87,9 @@ class _Positions:
         wanted = state.at(self._offset(position, state))
         return wanted if wanted.next >= state.end else self.accepted(wanted, state)
 
+    def start_named(self, state: PartitionState) -> Position:
+        return self.options.starting_at(*state.place, "latest")
+
     def end(self, state: PartitionState) -> int:
         return min(self._offset(self.options.ending_at(*state.place), state), state.end)
 
@@ -105,7 +108,9 @@ class _Positions:
 
     def accepted(self, begin: PartitionOffset, state: PartitionState | None) -> PartitionOffset:
         """`begin`, or where to go on when part of the partition is gone. Raises DataLossError where that is not
-        accepted."""
+        accepted. The offset that the options name may lie beyond the end: a place to wait at."""
+        if state is not None and begin == state.at(begin.next) and state.end < begin.next == self.start_named(state):
+            return begin
         problem = loss(begin, state)
         if problem is None or state is None:
             if problem is not None and self.options.fail_on_data_loss:
