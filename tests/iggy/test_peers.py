@@ -8,6 +8,7 @@ import pytest
 from support.iggy_peers import installed, talk
 
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.identifiers import position_of_key
 
 pytestmark = pytest.mark.interop
 
@@ -52,6 +53,9 @@ def test_the_client_of_today_with_typed_headers(tmp_path: Path) -> None:
     check_basics(steps, ["xtopic", 2])
     check_groups(steps)
     assert steps["poll_headers"] == [[5, "with headers", TYPED]]
+    found = {text: number for number in range(5) for _, text in steps[f"poll_keyed_{number}"]}
+    assert len(found) == 12 and len(set(found.values())) > 2
+    assert found == {text: position_of_key(bytes.fromhex(text), 5) for text in found}, "as the client itself has it"
 
 
 @pytest.mark.parametrize(("name", "version"), OLD)

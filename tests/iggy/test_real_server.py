@@ -12,9 +12,14 @@ import pytest
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import HeadwaterError, IggyError
 from headwater.iggy import commands as c
+from headwater.iggy import reply_codec
+from headwater.iggy.batches import of_messages
+from headwater.iggy.classic_codec import write_address
 from headwater.iggy.client import Client, connect
 from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.iggy.eras import Era
+from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy, position_of_key
 
 SERVER = os.environ.get("HEADWATER_IGGY_SERVER", "")
 pytestmark = [
@@ -61,6 +66,34 @@ async def connected(url: str) -> Client:
             if isinstance(error, IggyError):
                 raise
             await asyncio.sleep(0.05)
+
+
+def test_a_key_leads_to_the_same_partition_there_and_here(tmp_path: Path) -> None:
+    """The key goes over the wire, so the server is who looks where it belongs; ours is asked the same."""
+
+    async def places(client: Client) -> list[int]:
+        s, t = Identifier("s"), Identifier("t")
+        await client.create_stream("s")
+        await client.create_topic("s", "t", 7)
+        batch, count = of_messages([Message(b"x")], 1)
+        found = []
+        for number in range(20):
+            address = write_address(c.SendMessages(s, t, Partitioning.key(b"%d" % number), count))
+            reply = await client._request(c.Code.SEND_MESSAGES, address, batch)
+            (sent,) = reply_codec.decode(c.Code.SEND_MESSAGES, reply, Era.V)
+            found.append(sent.partition)
+        return found
+
+    async def main() -> None:
+        async with asyncio.timeout(60), real_server(tmp_path) as url, await connected(url) as client:
+            there = await places(client)
+        own = IggyOptions(tcp=("127.0.0.1", 0))
+        async with asyncio.timeout(60), Iggy(own, tmp_path / "own") as iggy:
+            async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+                assert await places(client) == there
+        assert there == [position_of_key(b"%d" % number, 7) for number in range(20)]
+
+    asyncio.run(main())
 
 
 def test_our_client_sends_polls_and_keeps_offsets_there(tmp_path: Path) -> None:

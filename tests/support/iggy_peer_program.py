@@ -119,6 +119,19 @@ async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
     await step("group", lambda: peer.group(stream, topic), lambda got: got)
     if peer.is_modern:
         await headers(peer, stream, topic)
+        await keyed(peer, stream, f"{prefix}keyed")
+
+
+async def keyed(peer: OfApache, stream: str, topic: str) -> None:
+    """Where messages go by their keys: the payloads of each partition."""
+    await step("create_keyed", lambda: peer.client.create_topic(stream, topic, 5))
+    for key in (b"customer 5", b"\0", b"\xff" * 255, *(b"%d" % number for number in range(9))):
+        where = peer.module.Partitioning.messages_key(key)
+        message = peer.module.SendMessage(key.hex())
+        await step("send_keyed", lambda to=where, sent=message: peer.client.send_messages(stream, topic, to, [sent]))
+    first = peer.module.PollingStrategy.First()
+    for number in range(5):
+        await step(f"poll_keyed_{number}", lambda at=number: peer.poll(stream, topic, at, first, 20), shown)
 
 
 async def headers(peer: OfApache, stream: str, topic: str) -> None:

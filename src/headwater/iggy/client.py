@@ -24,8 +24,6 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
-import xxhash
-
 from headwater.errors import ConfigError, ConnectionClosed, IggyError, RequestTimeout
 from headwater.iggy import command_codec, reply_codec, vsr_frames
 from headwater.iggy import commands as c
@@ -34,7 +32,14 @@ from headwater.iggy.classic_codec import PREFIX, write_address
 from headwater.iggy.commands import EVERY, Code, Command, Message
 from headwater.iggy.eras import Era
 from headwater.iggy.error_numbers import of_number, refusal
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PartitioningKind, PollingStrategy
+from headwater.iggy.identifiers import (
+    Consumer,
+    Identifier,
+    Partitioning,
+    PartitioningKind,
+    PollingStrategy,
+    position_of_key,
+)
 from headwater.iggy.reply_codec import Assignment, GroupView, LoginView, OffsetView, SentView, StreamView, TopicView
 from headwater.net.link import Link
 from headwater.net.tcp import dial
@@ -225,7 +230,7 @@ class Client:
         if partitioning is None or partitioning.kind is PartitioningKind.BALANCED:
             self._turn += 1
             return Partitioning.partition((self._turn - 1) % count)
-        return Partitioning.partition((xxhash.xxh32_intdigest(partitioning.raw) - 1) % count)
+        return Partitioning.partition(position_of_key(partitioning.raw, count))
 
     async def poll(
         self,

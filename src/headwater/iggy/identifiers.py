@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeVar
 
+import xxhash
+
 from headwater.iggy.error_numbers import refusal
 from headwater.iggy.layout import U8, U32, U64, Reader, decode_text
 
@@ -92,6 +94,13 @@ class Partitioning:
         if not wanted.get(kind, size > 0):
             raise refusal("invalid_key_value_length", f"partitioning {kind.name.lower()} with {size} bytes")
         return cls(kind, raw)
+
+
+def position_of_key(key: bytes, count: int) -> int:
+    """At which of `count` partitions of a topic the messages of a key belong, whoever sends them: upstream's rule since
+    partitions count from 0, XXH32 modulo their number. Before, its servers called that partition 0 the last one, so for
+    the ids of such a client the same key met the partition one further down."""
+    return int(xxhash.xxh32_intdigest(key) % count)
 
 
 class ConsumerKind(IntEnum):

@@ -11,12 +11,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import msgspec
-import xxhash
 
 from headwater.iggy.catalog import TopicEntry
 from headwater.iggy.error_numbers import refusal
 from headwater.iggy.groups import Group
-from headwater.iggy.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind
+from headwater.iggy.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
 from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
 
@@ -82,8 +81,7 @@ class Topic:
                 self._turn += 1
                 return self.partitions[(self._turn - 1) % count]
             case PartitioningKind.MESSAGES_KEY:
-                # Upstream's rule, made when ids began at 1: hash modulo count, and 0 stands for the last one.
-                return self.partitions[(xxhash.xxh32_intdigest(partitioning.raw) - 1) % count]
+                return self.partitions[position_of_key(partitioning.raw, count)]
 
     def committed(self, partition: int, consumer: str) -> int | None:
         """The offset of the last message that a consumer is done with."""

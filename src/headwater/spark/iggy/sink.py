@@ -18,7 +18,6 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import xxhash
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from headwater.cloudevents import to_structured
@@ -26,6 +25,7 @@ from headwater.cloudevents.typed_mapping import event_to_typed
 from headwater.errors import ConfigError, HeaderError
 from headwater.iggy.blocking import BlockingIggy
 from headwater.iggy.commands import Message
+from headwater.iggy.identifiers import position_of_key
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import TypedHeaders
@@ -116,8 +116,7 @@ class TaskWriter:
             count = self._partitions[topic] = self._ask(topic, lambda client: self._count(client, topic))
         key = row.get("key")
         if key is not None:
-            raw = key.encode() if isinstance(key, str) else key
-            return int(xxhash.xxh32_intdigest(raw) - 1) % count
+            return position_of_key(key.encode() if isinstance(key, str) else key, count)
         return self._turn % count
 
     def _count(self, client: BlockingIggy, topic: str) -> int:
