@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import nats
@@ -15,6 +15,8 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
+from nats.js import JetStreamContext
+from nats.js.errors import NoStreamResponseError
 from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 
@@ -62,6 +64,13 @@ async def one_client_at_each(port: int, workers: int) -> AsyncIterator[list[Clie
         yield list(found.values())
 
 
+async def until_kept(stream: JetStreamContext) -> int:
+    """Publish into the new stream; asked again while this worker has not heard that another one captures the subject."""
+    while True:
+        with suppress(NoStreamResponseError):
+            return (await stream.publish("s.a", b"kept")).seq
+
+
 async def until_answered(client: Client, subject: str) -> bytes:
     """The answer, as soon as the interest of who answers has reached `client`'s worker."""
     while True:
@@ -101,7 +110,7 @@ def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path:
             assert sorted(data for _, data in heard if data.startswith(b"one")) == [b"one 0", b"one 1", b"one 2"]
             streams = [client.jetstream() for client in clients]
             await streams[1].add_stream(name="S", subjects=["s.>"])
-            assert [(await stream.publish("s.a", b"kept")).seq for stream in streams] == [1, 2, 3]
+            assert [await until_kept(stream) for stream in streams] == [1, 2, 3]
 
     with started("--workers", "3", "-js", "-sd", str(tmp_path / "js"), "--pid", str(tmp_path / "pid")) as process:
         port, said = ready(process)

@@ -40,7 +40,9 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
 
 def _config(papers: Papers, more: str = "") -> str:
     cert, key = papers.server
-    return f'listen: "127.0.0.1:-1"\ntls {{ cert_file: "{cert}", key_file: "{key}", ca_file: "{papers.ca}"{more} }}\n'
+    files = f'cert_file: "{cert}", key_file: "{key}", ca_file: "{papers.ca}"'
+    # Of the two seconds that a handshake may take a busy machine needs more.
+    return f'listen: "127.0.0.1:-1"\ntls {{ {files}, timeout: 30{more} }}\n'
 
 
 @pytest.fixture(params=[pytest.param("nats-server", marks=pytest.mark.interop), "headwater"])

@@ -26,7 +26,7 @@ def mask(value: Any, names: dict[str, str]) -> Any:
         return {
             key: "*" if key in VOLATILE or METADATA.match(key) else mask(part, names)
             for key, part in value.items()
-            if key != "cluster"
+            if key != "cluster" or not isinstance(part, dict)
         }
     if isinstance(value, list):
         return [mask(part, names) for part in value]

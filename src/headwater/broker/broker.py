@@ -283,6 +283,7 @@ class Broker:
             clock_ns=time.time_ns,
             sync=self.options.sync,
             limits=storage_limits(own or self.options.jetstream_limits),
+            server_name=account.server_name,
         )
         await service.start()
         self.jetstreams[account.name] = service

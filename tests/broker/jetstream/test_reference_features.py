@@ -252,6 +252,44 @@ def test_an_accounts_limits_are_enforced_in_the_same_words(tmp_path: Path) -> No
             client.close()
 
 
+@pytest.mark.parametrize("wish", [{}, {"cluster": ""}, {"cluster": "east"}, {"tags": ["ssd"]}, {"preferred": "other"}])
+def test_a_wish_where_to_live_is_taken_alike(clients: list[BlockingClient], wish: dict[str, object]) -> None:
+    compare(
+        clients,
+        [
+            (f"{API}STREAM.CREATE.WISH", {"name": "WISH", "subjects": ["wish"], "placement": wish}),
+            (f"{API}STREAM.INFO.WISH", None),
+            (f"{API}STREAM.DELETE.WISH", None),
+        ],
+    )
+
+
+def test_a_stream_names_its_server_as_leader(tmp_path: Path) -> None:
+    (tmp_path / "named.conf").write_text(
+        """
+        server_name: alone
+        jetstream { store_dir: "%s" }
+        accounts { A { jetstream: enabled, users: [{ user: a, password: a }] } }
+    """
+        % (tmp_path / "js")
+    )
+    with start_headwater(tmp_path, "-c", str(tmp_path / "named.conf")) as server:
+        client = BlockingClient.connect(ClientOptions(servers=[server.url], user="a", password="a"))
+        ask(client, f"{API}STREAM.CREATE.LED", {"name": "LED", "subjects": ["led"]})
+        assert ask(client, f"{API}STREAM.INFO.LED", None)["cluster"] == {"leader": "alone"}
+        client.close()
+
+
+def test_a_snapshot_is_refused_at_once(clients: list[BlockingClient]) -> None:
+    body = {"deliver_subject": "snapshot"}
+    compare(clients, [(f"{API}STREAM.SNAPSHOT.NOBODY", body)])
+    ours = clients[1]
+    ask(ours, f"{API}STREAM.CREATE.SNAP", {"name": "SNAP", "subjects": ["snap"]})
+    assert ask(ours, f"{API}STREAM.SNAPSHOT.SNAP", body)["error"]["err_code"] == 10064
+    refused = ask(ours, f"{API}STREAM.RESTORE.SNAP2", {"config": {"name": "SNAP2", "subjects": ["snap2"]}})
+    assert refused["error"]["err_code"] == 10062
+
+
 @pytest.mark.parametrize(
     ("verb", "config"),
     [

@@ -39,6 +39,8 @@ ERRORS: dict[str, tuple[int, int, str]] = {
     "stream_name_in_use": (400, 10058, "stream name already in use with a different configuration"),
     "stream_not_found": (404, 10059, "stream not found"),
     "expected_stream": (400, 10060, "expected stream does not match"),
+    "restore_failed": (500, 10062, "restore failed: {reason}"),
+    "snapshot_failed": (500, 10064, "snapshot failed: {reason}"),
     "subjects_overlap": (400, 10065, "subjects overlap with an existing stream"),
     "wrong_last_msg_id": (400, 10070, "wrong last msg ID: {id}"),
     "wrong_last_sequence": (400, 10071, "wrong last sequence: {sequence}"),

@@ -202,6 +202,16 @@ class StreamApi:
         )
         return MessageGetAnswer(type=_TYPE + "stream_msg_get_response", message=message)
 
+    def no_snapshot(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        """nats-server's snapshots are its own files, which nobody here has: refused at once, with the server's number."""
+        self._service.stream(names[0])
+        raise api_error(
+            "snapshot_failed", reason="not supported by this server; copy its files, or read it by a consumer"
+        )
+
+    def no_restore(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        raise api_error("restore_failed", reason="not supported by this server; publish the messages again")
+
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
         raise api_error("cluster_required")
 

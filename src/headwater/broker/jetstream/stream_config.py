@@ -37,7 +37,6 @@ _NOT_BUILT: dict[str, object] = {
     "mirror": None,
     "sources": None,
     "subject_transform": None,
-    "placement": None,
     "compression": "none",
     "mirror_direct": False,
     "subject_delete_marker_ttl": 0,
@@ -66,6 +65,7 @@ def checked(config: StreamConfig, *, sealing: bool = False) -> StreamConfig:
         first_seq=0 if config.first_seq == 1 else config.first_seq,
         persist_mode="" if config.persist_mode == "default" else config.persist_mode,
         metadata=stored_metadata(config.metadata),
+        placement=_placement(config.placement),
     )
     _check_replicas(complete.num_replicas)
     complete.duplicate_window = _check_times(complete)
@@ -79,6 +79,18 @@ def checked(config: StreamConfig, *, sealing: bool = False) -> StreamConfig:
     if complete.allow_msg_ttl:
         complete.metadata[REQUIRED_LEVEL_KEY] = "1"
     return complete
+
+
+def _placement(asked: dict[str, object] | None) -> dict[str, object] | None:
+    """Where a stream is wished to live, as it is kept and shown; a server by itself takes any wish, as nats-server does.
+
+    Clients send it empty: nats.go's object store always, as {"cluster": ""}.
+    """
+    if asked is None:
+        return None
+    if asked.get("preferred"):
+        raise _refused("preferred server not permitted in placement")
+    return {name: asked[name] for name in ("cluster", "tags") if asked.get(name)} or None
 
 
 def updated(old: StreamConfig, request: StreamConfig) -> StreamConfig:
