@@ -139,3 +139,17 @@ def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own()
     assert sids(b"_INBOX.a.2") == [b"0", b"2", b"9"]
     sublist.remove(added)
     assert sids(b"_INBOX.a.2") == [b"0", b"2"]
+
+
+def test_match_of_some_groups_alone_counts_their_only_members_as_plain() -> None:
+    sublist = Sublist()
+    for number, queue in enumerate((b"", b"a", b"b", b"b")):
+        sublist.insert(Subscription(b"x", queue, b"%d" % number))
+    match = sublist.match(b"x")
+    for queues, plain, in_groups in (([b"a"], [b"0", b"1"], []), ([b"b"], [b"0"], [b"2", b"3"]), ([], [b"0"], [])):
+        serving = match.serving(queues, True)
+        assert [member.sid for member in serving.plain] == plain
+        assert [member.sid for group in serving.groups for member in group] == in_groups
+        assert match.serving(queues, True) is serving
+    assert [member.sid for member in match.serving([b"a"], False).plain] == [b"1"]
+    assert match.serving([b"c"], False).plain == []

@@ -152,6 +152,8 @@ def test_every_form_is_read_whole_and_byte_by_byte(line: bytes, call: Call) -> N
     [
         (b"RMSG $G foo bar 5\r\n", route_ops.V2),
         (b"RMSG $G foo | a b 5\r\n", route_ops.V2),
+        (b"RMSG $G foo + bar a b 5\r\n", route_ops.V2),
+        (b"RMSG $G foo + a.longer.reply a 5\r\n", route_ops.V2),
         (b"rmsg $G  foo 5\n", route_ops.V2),
         (b"MSG foo QRSID:1:1 bar 5\r\n", route_ops.V1),
     ],

@@ -47,8 +47,11 @@ cdef class Match:
     cdef readonly list queues
     cdef list _firsts
     cdef dict _longer
+    cdef dict _serving
+    cdef public object plan
 
     cpdef list firsts(self)
+    cpdef Match serving(self, list[bytes] queues, bint plain)
     cdef Match extend(self, Node node)
 
 

@@ -41,6 +41,7 @@ from headwater.model.subject import is_literal
 
 # Subjects, a power of two; and as many Matches at most are kept for one generation of interest.
 CACHE_SIZE: int = 1 << 13
+MOST_LISTS: int = 64  # lists of queue groups that one Match is kept apart for
 
 Callback = Callable[[bytes, bytes, bytes, bytes], object]
 """subject, reply, header block, payload; b"" for what is absent. One that returns False has reached nobody."""
@@ -154,6 +155,8 @@ class Match:
         self.queues: list[bytes] = []  # the names of `groups`
         self._firsts: list[Subscription] | None = None
         self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
+        self._serving: dict[bytes, Match] = {}  # the same for lists of queue groups
+        self.plan: object = None  # what forwarding to peers has worked out for this Match
 
     def firsts(self) -> list[Subscription]:
         """Of `plain` the first of each client."""
@@ -163,6 +166,33 @@ class Match:
                 found.setdefault(subscription.outlet, subscription)
             self._firsts = list(found.values())
         return self._firsts
+
+    def serving(self, queues: list[bytes], plain: cython.bint) -> "Match":
+        """A Match of these queue groups alone, and of who is `plain` if that is wanted.
+
+        The only member of a group counts as plain in it: there is nothing to choose.
+        """
+        key: bytes = b" ".join(queues) if plain else b"|" + b" ".join(queues)  # no queue's name has a space in it
+        known = self._serving.get(key)
+        if known is not None:
+            return known
+        made: Match = Match(self.generation)
+        if plain:
+            made.plain.extend(self.plain)
+        for queue, members in zip(self.queues, self.groups, strict=True):
+            if queue not in queues:
+                continue
+            if len(members) == 1:
+                made.plain.extend(members)
+            else:
+                made.queues.append(queue)
+                made.groups.append(members)
+        outlets = {subscription.outlet for subscription in made.plain}
+        made.separate = not made.groups and None not in outlets and len(outlets) == len(made.plain)
+        if len(self._serving) >= MOST_LISTS:
+            self._serving.clear()
+        self._serving[key] = made
+        return made
 
     def extend(self, node: Node) -> "Match":
         """A Match of these and those who end at `node`."""

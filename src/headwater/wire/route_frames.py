@@ -3,10 +3,12 @@
 
     RMSG <account> <subject> [reply] <size>␍␊                    v2
     HMSG <account> <subject> [reply] <header size> <size>␍␊      v2
+    RMSG <account> <subject> | <queue>... <size>␍␊               v2, and HMSG with two sizes
+    RMSG <account> <subject> + <reply> <queue>... <size>␍␊       v2, and HMSG with two sizes
     MSG <subject> <token> [reply] <size>␍␊                       v1
 
-in capitals and single spaces. `route_ops` must come to the same result for these, and does so for all others: lists of
-queue groups, other spacing, LF alone.
+in capitals and single spaces. `route_ops` must come to the same result for these, and does so for all others: other
+spacing, LF alone.
 """
 
 import re
@@ -15,30 +17,36 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.headwater.wire.scan import SizedLine
+else:
+    from headwater.wire.scan import SizedLine
 
 _WORD = rb"([^\0- ]+)"
 _RMSG = re.compile(rb"RMSG %b %b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD, _WORD))
 _HMSG = re.compile(rb"HMSG %b %b (?:%b )?([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD, _WORD))
 _MSG = re.compile(rb"MSG %b %b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD, _WORD))
+_LIST = rb"(?:\||\+ ([^\0- ]+)) ([^\0- ]+(?: [^\0- ]+)*)"
+_RMSG_LIST = re.compile(rb"RMSG %b %b %b ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
+_HMSG_LIST = re.compile(rb"HMSG %b %b %b ([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
 
 
-class MessageLine:
+class MessageLine(SizedLine):
     """After `read` said yes: where the words are. The first of the line is the account in v2, the subject in v1.
 
-    `second` is the subject in v2, the token in v1. The reply is `buffer[second_end + 1 : reply_end]`, and there is none
-    when `reply_end` is no greater. The header block and payload begin at `body`. No relation of the sizes is checked.
+    `second` is the subject in v2, the token in v1. The reply is `buffer[reply:reply_end]`, and there is none when
+    `reply_end` is no greater. `buffer[queues:queues_end]` is the list of queue groups, empty where there is none. The
+    header block and payload begin at `body`. No relation of the sizes is checked.
     """
 
     def __init__(self) -> None:
+        SizedLine.__init__(self)
         self.first = 0
         self.first_end = 0
         self.second = 0
         self.second_end = 0
-        self.reply_end = 0
-        self.header_size = 0
-        self.size = 0
-        self.body = 0
-        self.with_headers = False
+        self.reply = 0
+        self.queues = 0
+        self.queues_end = 0
         self.in_v1 = False
 
     def read(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
@@ -70,63 +78,62 @@ class MessageLine:
             if at == filled or at == self.second or base[at] != 32:
                 return False
             self.second_end = at
-            return self._read_sizes(buffer, at, filled)
+            if not self.in_v1 and at + 2 < filled and base[at + 2] == 32:
+                if (base[at + 1] == 124 or base[at + 1] == 43) and self._read_list(buffer, at, filled):  # | +
+                    return True
+            self.reply = at + 1
+            self.queues = self.queues_end = at
+            return self.read_sizes(buffer, at, filled)
         return self._read_spans(buffer, start, filled)
 
-    def _read_sizes(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
-        """What follows the two words, up to the end of the line; compiled only."""
+    def _read_list(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """`read` from the space at `at` on, before the sign of a list; compiled only."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
-            word: cython.Py_ssize_t
-            words: cython.int = 0
-            digit: cython.uint
-            value: cython.Py_ssize_t = 0
-            numbers: cython.int = 0  # how many of the last words are numbers, one after the other
-            self.reply_end = at
-            while at < filled and base[at] == 32 and words < 3:
+            words: cython.int = -1 if base[at + 1] == 43 else 0  # the reply is none of the list
+            sizes: cython.int = 2 if self.with_headers else 1
+            last: cython.Py_ssize_t = 0
+            before_last: cython.Py_ssize_t = 0
+            at += 2
+            self.reply = self.queues = at + 1
+            reply_end: cython.Py_ssize_t = self.reply
+            while at < filled and base[at] == 32:
                 at += 1
-                word = at
-                self.header_size = value
-                value = 0
-                numbers += 1
+                before_last = last
+                last = at
                 while at < filled and base[at] > 32:
-                    digit = base[at] - 48
-                    if digit > 9:
-                        numbers = 0
-                    else:
-                        value = value * 10 + digit
                     at += 1
-                    if at - word > 9:
-                        numbers = 0
-                        value = 0
-                if at == word:
+                if at == last:
                     return False
+                if words == -1:
+                    reply_end = at
+                    self.queues = at + 1
                 words += 1
-                if words == 1:
-                    self.reply_end = at
-            if at + 2 > filled or base[at] != 13 or base[at + 1] != 10:
+            if words <= sizes:
                 return False
-            self.size = value
-            self.body = at + 2
-            words -= 2 if self.with_headers else 1
-            if words == 0:
-                self.reply_end = self.second_end
-            if not self.with_headers:
-                self.header_size = 0
-            return (words == 0 or words == 1) and numbers >= (2 if self.with_headers else 1)
+            self.queues_end = (before_last if self.with_headers else last) - 1
+            if not self.read_sizes(buffer, self.queues_end, filled):
+                return False
+            self.reply_end = reply_end
+            return True
         return False
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:
         self.with_headers = buffer.startswith(b"H", start, filled)
         self.in_v1 = buffer.startswith(b"M", start, filled)
+        lists = None if self.in_v1 else (_HMSG_LIST if self.with_headers else _RMSG_LIST).match(buffer, start, filled)
         form = _HMSG if self.with_headers else _MSG if self.in_v1 else _RMSG
-        found = form.match(buffer, start, filled)
+        found = lists or form.match(buffer, start, filled)
         if found is None:
             return False
         self.first, self.first_end = found.span(1)
         self.second, self.second_end = found.span(2)
-        self.reply_end = max(self.second_end, found.end(3))
-        self.header_size = int(found[4]) if self.with_headers else 0
-        self.size = int(found[5 if self.with_headers else 4])
+        self.reply, self.reply_end = found.span(3)
+        self.queues, self.queues_end = found.span(4) if lists else (self.second_end, self.second_end)
+        if self.reply < 0:
+            self.reply = self.reply_end = self.second_end + 1
+        numbers = found.groups()[4 if lists else 3 :]
+        self.header_size = int(numbers[0]) if self.with_headers else 0
+        self.size = int(numbers[len(numbers) - 1])
         self.body = found.end()
         return True

@@ -19,18 +19,6 @@ cdef class RouteMessage:
     cdef int advance(self, Py_ssize_t by) noexcept
 
 
-@cython.final
-cdef class Listed:
-    cdef bytes line
-    cdef bytes account
-    cdef list queues
-    cdef Py_ssize_t subject
-    cdef Py_ssize_t subject_end
-    cdef Py_ssize_t tail
-    cdef Py_ssize_t header_size
-    cdef Py_ssize_t size
-
-
 cdef class RouteOpHandler:
     cpdef int on_connect(self, bytes json) except? -1
     cpdef int on_info(self, bytes json) except? -1
@@ -61,7 +49,8 @@ cdef class RouteOpParser:
     cdef Py_ssize_t _max_line
     cdef bytes _account
     cdef bytes _token
-    cdef Listed _listed
+    cdef bytes _list
+    cdef list[bytes] _queues
     cdef bytearray _rewritten
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
@@ -78,8 +67,6 @@ cdef class RouteOpParser:
         Py_ssize_t filled,
     ) except? -2
     cdef Py_ssize_t _message_exact(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
-    cdef Py_ssize_t _message_listed(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
-    cdef int _keep_listed(self, bytearray buffer, Py_ssize_t start, Py_ssize_t body, Py_ssize_t tail) except? -1
     cdef Py_ssize_t _hand_over(
         self, bytearray buffer, Py_ssize_t start, Py_ssize_t body, Py_ssize_t filled
     ) except? -2

@@ -59,6 +59,7 @@ _VERBS_BOTH = frozenset({b"CONNECT", b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"}
 _VERBS = _VERBS_V1 | _VERBS_V2 | _VERBS_BOTH
 _LONGEST: int = 7
 _WITH_PAYLOAD = frozenset({b"MSG", b"PUB", b"RMSG", b"HMSG", b"LMSG"})
+_NONE: list[bytes] = []
 _BLANKS: bytes = bytes.maketrans(b"\t", b" ")
 
 
@@ -93,20 +94,6 @@ class RouteMessage:
         self.payload += by
         self.end += by
         return 0
-
-
-class Listed:
-    """The last control line with a list of queue groups and no reply, read: most that follow are the same."""
-
-    def __init__(self) -> None:
-        self.line = b""
-        self.account = b""
-        self.queues: list[bytes] = []
-        self.subject = 0  # from the beginning of the line, as `subject_end` and `tail`
-        self.subject_end = 0
-        self.tail = 0
-        self.header_size = 0
-        self.size = 0
 
 
 class RouteOpHandler:
@@ -188,7 +175,8 @@ class RouteOpParser:
         self._max_line = MAX_CONTROL_LINE
         self._account = b""  # the last ones seen: most messages bear them again
         self._token = b""
-        self._listed = Listed()
+        self._list = b""
+        self._queues: list[bytes] = []
         self._rewritten = bytearray()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -208,8 +196,6 @@ class RouteOpParser:
         used: cython.Py_ssize_t
         if first == 82 or first == 72 or first == 77:  # R, H, M
             used = self._message_exact(buffer, start, filled)
-            if used == 0:
-                used = self._message_listed(buffer, start, filled)
             if used > 0:
                 return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
@@ -272,54 +258,27 @@ class RouteOpParser:
             message.token = b""
             message.subject = line.second
             message.subject_end = line.second_end
-        if message.queues:
-            message.queues = []
-        message.tail = line.second_end + 1
-        message.reply = message.tail
-        message.reply_end = max(line.reply_end, message.tail)
         message.headers = line.body
         message.payload = line.body + line.header_size
         message.end = end
-        return self._hand_over(buffer, start, line.body, filled)
-
-    def _message_listed(
-        self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
-    ) -> cython.Py_ssize_t:
-        """The same for a line with queue groups that was read before; 0 when it is another one."""
-        listed: Listed = self._listed
-        message: RouteMessage = self._message
-        body: cython.Py_ssize_t = start + len(listed.line)
-        end: cython.Py_ssize_t = body + listed.size
-        if not listed.line or end + 2 > filled or not equals(buffer, start, body, listed.line):
-            return 0
-        if not ends_line(buffer, end):
-            return 0
-        message.account = listed.account
-        message.token = b""
-        message.queues = listed.queues
-        message.subject = start + listed.subject
-        message.subject_end = start + listed.subject_end
-        message.tail = message.reply = message.reply_end = start + listed.tail
-        message.headers = body
-        message.payload = body + listed.header_size
-        message.end = end
-        return self._hand_over(buffer, start, body, filled)
-
-    def _keep_listed(
-        self, buffer: bytearray, start: cython.Py_ssize_t, body: cython.Py_ssize_t, tail: cython.Py_ssize_t
-    ) -> cython.int:
-        """The line that ends at `body` was read: what follows it may be the same. `tail`: where its sizes begin."""
-        listed: Listed = self._listed
-        message: RouteMessage = self._message
-        listed.line = slice_bytes(buffer, start, body)
-        listed.account = message.account
-        listed.queues = message.queues
-        listed.subject = message.subject - start
-        listed.subject_end = message.subject_end - start
-        listed.tail = tail - start
-        listed.header_size = message.payload - message.headers
-        listed.size = message.end - message.headers
-        return 0
+        if line.queues == line.queues_end:
+            message.queues = _NONE
+            message.tail = message.reply = line.reply
+            message.reply_end = max(line.reply_end, line.reply)
+            return self._hand_over(buffer, start, line.body, filled)
+        if not equals(buffer, line.queues, line.queues_end, self._list):
+            self._list = slice_bytes(buffer, line.queues, line.queues_end)
+            self._queues = self._list.split(b" ")
+        message.queues = self._queues
+        message.tail = message.reply = message.reply_end = line.queues_end + 1
+        if line.reply_end <= line.reply:
+            return self._hand_over(buffer, start, line.body, filled)
+        # The list stands between the reply and the sizes, which are to be handed over together, and is not needed any more.
+        message.tail = message.reply = line.queues_end - (line.reply_end - line.reply)
+        message.reply_end = line.queues_end
+        buffer[message.reply : message.reply_end] = slice_bytes(buffer, line.reply, line.reply_end)
+        self._stop_if(self.handler.on_message(buffer, message))
+        return end + 2 - start
 
     def _hand_over(
         self,
@@ -388,8 +347,6 @@ class RouteOpParser:
             message.headers = newline + 1
             message.payload = newline + 1 + header_size
             message.end = end
-            if listed:
-                self._keep_listed(buffer, start, newline + 1, message.tail)
             return self._hand_over(buffer, start, newline + 1, filled)
         self._hand_over_rewritten(buffer, reply, words[len(words) - sizes :], newline + 1, header_size, end)
         return end + 2 - start

@@ -16,7 +16,6 @@ if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
 
 
-
 def _interpreted(pattern: bytes) -> re.Pattern[bytes]:
     """What walks a line where no compiler is; compiled, the walk is written out, and a start need not wait for these."""
     return re.compile(b"" if cython.compiled else pattern)
@@ -68,7 +67,67 @@ def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize
     return value
 
 
-class PublishLine:
+class SizedLine:
+    """The end of a control line with a payload behind it, `[reply] <size>␍␊` or `[reply] <header size> <size>␍␊`.
+
+    After `read_sizes` said yes: the reply ends at `reply_end`, the payload, or the header block, begins at `body`.
+    """
+
+    def __init__(self) -> None:
+        self.reply_end = 0
+        self.header_size = 0
+        self.size = 0
+        self.body = 0
+        self.with_headers = False
+
+    def read_sizes(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """Whether such an end stands behind the word that ends at `at`, in single spaces; `reply_end` is `at` where there is
+        no reply. `with_headers` says which form. Compiled only; needs 0 <= at <= filled <= len(buffer).
+        """
+        if cython.compiled:
+            base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+            before: cython.Py_ssize_t = at
+            word: cython.Py_ssize_t
+            words: cython.int = 0
+            digit: cython.uint
+            value: cython.Py_ssize_t = 0
+            numbers: cython.int = 0  # how many of the last words are numbers, one after the other
+            self.reply_end = at
+            while at < filled and base[at] == 32 and words < 3:
+                at += 1
+                word = at
+                self.header_size = value
+                value = 0
+                numbers += 1
+                while at < filled and base[at] > 32:
+                    digit = base[at] - 48
+                    if digit > 9:
+                        numbers = 0
+                    else:
+                        value = value * 10 + digit
+                    at += 1
+                    if at - word > 9:
+                        numbers = 0
+                        value = 0
+                if at == word:
+                    return False
+                words += 1
+                if words == 1:
+                    self.reply_end = at
+            if at + 2 > filled or base[at] != 13 or base[at + 1] != 10:
+                return False
+            self.size = value
+            self.body = at + 2
+            words -= 2 if self.with_headers else 1
+            if words == 0:
+                self.reply_end = before
+            if not self.with_headers:
+                self.header_size = 0
+            return (words == 0 or words == 1) and numbers >= (2 if self.with_headers else 1)
+        return False
+
+
+class PublishLine(SizedLine):
     """`PUB <subject> [reply] <size>␍␊` or `HPUB <subject> [reply] <header size> <size>␍␊`, in capitals and single spaces.
 
     After `read` said yes: the subject is `buffer[subject:subject_end]`, the reply, when there is one,
@@ -77,24 +136,15 @@ class PublishLine:
     """
 
     def __init__(self) -> None:
+        SizedLine.__init__(self)
         self.subject = 0
         self.subject_end = 0
-        self.reply_end = 0
-        self.header_size = 0
-        self.size = 0
-        self.body = 0
-        self.with_headers = False
 
     def read(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
         """Whether such a line stands at `buffer[start:filled]`, complete. Needs 0 <= start <= filled <= len(buffer)."""
         if cython.compiled:
             base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             at: cython.Py_ssize_t = start + 4
-            token: cython.Py_ssize_t
-            tokens: cython.int = 0
-            digit: cython.uint
-            value: cython.Py_ssize_t = 0
-            numbers: cython.int = 0  # how many of the last tokens are numbers, one after the other
             if filled - start < 8:
                 return False
             self.with_headers = base[start] == 72
@@ -109,38 +159,7 @@ class PublishLine:
             if at == filled or at == self.subject or base[at] != 32:
                 return False
             self.subject_end = at
-            self.reply_end = at
-            while at < filled and base[at] == 32 and tokens < 3:
-                at += 1
-                token = at
-                self.header_size = value
-                value = 0
-                numbers += 1
-                while at < filled and base[at] > 32:
-                    digit = base[at] - 48
-                    if digit > 9:
-                        numbers = 0
-                    else:
-                        value = value * 10 + digit
-                    at += 1
-                    if at - token > 9:
-                        numbers = 0
-                        value = 0
-                if at == token:
-                    return False
-                tokens += 1
-                if tokens == 1:
-                    self.reply_end = at
-            if at + 2 > filled or base[at] != 13 or base[at + 1] != 10:
-                return False
-            self.size = value
-            self.body = at + 2
-            tokens -= 2 if self.with_headers else 1
-            if tokens == 0:
-                self.reply_end = self.subject_end
-            if not self.with_headers:
-                self.header_size = 0
-            return (tokens == 0 or tokens == 1) and numbers >= (2 if self.with_headers else 1)
+            return self.read_sizes(buffer, at, filled)
         return self._read_spans(buffer, start, filled)
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:

@@ -309,8 +309,8 @@ def test_queue_message_for_a_member_that_has_left_reaches_one_elsewhere_once(oth
         await until(lambda: ("work", b"last") in inbox.got, "the message behind them")
         assert [data for _, data in inbox.got] == [b"first", b"second", b"last"]
         assert [data for _, data in plain.got] == ([b"last"] if other_is == "ours" else [])
-        forwarding = cluster_of(first).space("$G").forwarding
-        assert (forwarding.passed_on, forwarding.groups_missed) == (2, 0)
+        arrivals = cluster_of(first).space("$G").arrivals
+        assert (arrivals.passed_on, arrivals.groups_missed) == (2, 0)
 
     run(test)
 

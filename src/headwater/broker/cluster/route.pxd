@@ -1,5 +1,5 @@
 cimport cython
-from headwater.broker.cluster.forwarding cimport Forwarding
+from headwater.broker.cluster.arrivals cimport Arrivals
 from headwater.broker.router cimport Router
 from headwater.broker.sublist cimport Outlet
 from headwater.wire.route_ops cimport RouteOpHandler, RouteOpParser
@@ -24,7 +24,7 @@ cdef class Route(RouteOpHandler):
     cdef list _early
     cdef bytes _account
     cdef Router _router
-    cdef Forwarding _forwarding
+    cdef Arrivals _arrivals
 
     cdef bint _find_account(self, bytes account) except? -1
     cdef int _hear_interest(self, object interest) except? -1

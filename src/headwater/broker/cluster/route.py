@@ -1,6 +1,6 @@
 """One connection to another broker, made or accepted: reads its ops and hands them on, pings it always.
 
-Documents go to the mesh, interest to the cluster, messages straight to their account's forwarding: that way is compiled,
+Documents go to the mesh, interest to the cluster, messages straight to their account's arrivals: that way is compiled,
 and takes messages with the same line together. Nothing is decided here.
 
 Until the peer is registered nothing that it says about messages counts. Interest is kept for then (real brokers may send it
@@ -13,12 +13,12 @@ A peer is pinged whatever else it says: a route that swallows what we send, whil
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.broker.cluster.forwarding import Forwarding
+    from cython.cimports.headwater.broker.cluster.arrivals import Arrivals
     from cython.cimports.headwater.broker.router import Router
     from cython.cimports.headwater.broker.sublist import Outlet
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
-    from headwater.broker.cluster.forwarding import Forwarding
+    from headwater.broker.cluster.arrivals import Arrivals
     from headwater.broker.router import Router
     from headwater.broker.sublist import Outlet
     from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
@@ -75,7 +75,7 @@ class Route(RouteOpHandler):
         # Where the last message went: most go there again.
         self._account: bytes | None = None
         self._router: Router | None = None
-        self._forwarding: Forwarding | None = None
+        self._arrivals: Arrivals | None = None
 
     # the link's owner
 
@@ -214,16 +214,15 @@ class Route(RouteOpHandler):
         self.in_bytes += count * (message.end - message.headers)
         if message.account is not self._account and not self._find_account(message.account):
             return 0
-        forwarding: Forwarding = cython.cast(Forwarding, self._forwarding)
-        router: Router = cython.cast(Router, self._router)
-        if message.token.startswith(b"QRSID:"):
+        arrivals: Arrivals = cython.cast(Arrivals, self._arrivals)
+        if message.token and message.token.startswith(b"QRSID:"):
             for _ in range(count):
                 self.cluster.on_queue_message(buffer, message)
                 message.advance(stride)
         elif count == 1:
-            forwarding.deliver(router, buffer, message)
+            arrivals.deliver(buffer, message)
         else:
-            forwarding.deliver_run(router, buffer, message, stride, count)
+            arrivals.deliver_run(buffer, message, stride, count)
         return 0
 
     def _find_account(self, account: bytes) -> cython.bint:
@@ -233,7 +232,7 @@ class Route(RouteOpHandler):
             return False
         self._account = account
         self._router = space.router
-        self._forwarding = space.forwarding
+        self._arrivals = space.arrivals
         return True
 
     def on_violation(self, violation: cython.int) -> cython.int:

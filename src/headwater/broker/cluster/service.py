@@ -3,7 +3,7 @@
     accept, dial ─▶ Route ─▶ Mesh (who is in) ─▶ actions done here
     a client subscribes ─▶ LocalInterest ─▶ a line to every peer
     a client publishes ─▶ Router ─▶ Forwarding ─▶ frames to the peers that want it
-    a peer's frame ─▶ Route ─▶ Forwarding ─▶ Router ─▶ clients here
+    a peer's frame ─▶ Route ─▶ Arrivals ─▶ Router ─▶ clients here
 
 Interest that comes before a peer is registered is kept: real brokers send it before their INFO has been answered. A new
 peer gets all interest before any message that depends on it, for both go down the same connection in order. When a peer
@@ -21,7 +21,9 @@ from urllib.parse import urlsplit
 from headwater.broker.accounts import Account
 from headwater.broker.auth.passwords import is_correct, is_hashed, require_bcrypt
 from headwater.broker.backpressure import Backpressure
-from headwater.broker.cluster.forwarding import PASSED_ON, Forwarding
+from headwater.broker.cluster.arrivals import Arrivals
+from headwater.broker.cluster.forwarding import Forwarding
+from headwater.broker.cluster.frames import PASSED_ON
 from headwater.broker.cluster.local_interest import LocalInterest, News
 from headwater.broker.cluster.mesh import (
     Action,
@@ -69,8 +71,9 @@ class Space:
     ) -> None:
         self.router = router
         self.wanted = LocalInterest(name, imports.lets)
-        self.forwarding = Forwarding(name, random.getrandbits(32), self.wanted.has_departed)
+        self.forwarding = Forwarding(name, random.getrandbits(32))
         self.forwarding.withheld = exports.denied
+        self.arrivals = Arrivals(router, self.forwarding, self.wanted.has_departed)
         self._tell = tell
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -326,9 +329,9 @@ class Cluster:
         if passed_on:
             queue = space.wanted.queue_of(token.removesuffix(PASSED_ON))
         if queue is None:
-            space.forwarding.groups_missed += 1
+            space.arrivals.groups_missed += 1
         else:
-            space.forwarding.deliver_to_queue(space.router, buffer, message, queue, passed_on)
+            space.arrivals.deliver_to_queue(buffer, message, queue, passed_on)
 
     def find_space(self, account: bytes) -> Space | None:
         """Where messages of an account go, of the first one's when it has no name; None when we do not have it."""

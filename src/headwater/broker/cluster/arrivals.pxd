@@ -1,0 +1,23 @@
+cimport cython
+from headwater.broker.cluster.forwarding cimport Forwarding
+from headwater.broker.router cimport Router
+from headwater.broker.sublist cimport Match
+from headwater.wire.route_ops cimport RouteMessage
+
+
+@cython.final
+cdef class Arrivals:
+    cdef readonly Router router
+    cdef public Py_ssize_t groups_missed
+    cdef readonly Py_ssize_t passed_on
+    cdef Forwarding _forwarding
+    cdef object _departed
+
+    cpdef int deliver(self, bytearray buffer, RouteMessage message) except? -1
+    cpdef int deliver_run(
+        self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
+    cdef bint _takes_all(self, Match match, RouteMessage message) except? -1
+    cpdef int deliver_to_queue(self, bytearray buffer, RouteMessage message, bytes queue, bint passed_on) except? -1
+    cdef int _pass_on(self, bytearray buffer, RouteMessage message, bytes queue) except? -1
+    cdef int _route(self, Match match, bytearray buffer, RouteMessage message) except? -1

@@ -1,0 +1,126 @@
+"""What a peer's message reaches here: plain subscriptions, and one member here of each group that its frame names.
+
+A group whose last member here has left when its message arrives (`departed`: not long ago) is served by a member at a peer,
+once. A frame of ours that was passed on goes to that group alone, and ends here when it has no member either, so that
+nothing bounces between brokers whose news of each other is late. What is not passed on is counted.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.broker.cluster.forwarding import Forwarding
+    from cython.cimports.headwater.broker.router import Router
+    from cython.cimports.headwater.broker.sublist import Match
+    from cython.cimports.headwater.wire.route_ops import RouteMessage
+else:
+    from headwater.broker.cluster.forwarding import Forwarding
+    from headwater.broker.router import Router
+    from headwater.broker.sublist import Match
+    from headwater.wire.route_ops import RouteMessage
+
+from collections.abc import Callable
+
+
+class Arrivals:
+    """One account's. `departed(queue)`: whether a member of that group has left this broker not long ago."""
+
+    def __init__(self, router: Router, forwarding: Forwarding, departed: Callable[[bytes], bool]) -> None:
+        self.router = router
+        self.groups_missed = 0
+        self.passed_on = 0
+        self._forwarding = forwarding
+        self._departed = departed
+
+    def deliver(self, buffer: bytearray, message: RouteMessage) -> cython.int:
+        """A v2 message, or a plain one of v1."""
+        match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
+        queue: bytes
+        if message.queues or match.groups:
+            if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+                return self.deliver_to_queue(buffer, message, message.queues[0], True)
+            for queue in message.queues:
+                if queue not in match.queues:
+                    self._pass_on(buffer, message, queue)
+            match = match.serving(message.queues, True)
+        return self._route(match, buffer, message)
+
+    def deliver_run(
+        self, buffer: bytearray, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        """`deliver` for `count` messages with the same line, each `stride` bytes behind the one before."""
+        match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
+        deliveries: cython.int = 0
+        if self._takes_all(match, message):
+            match = match.serving(message.queues, True)
+            if match.separate and message.reply == message.reply_end:
+                return self.router.route_run_here(
+                    None,
+                    match,
+                    buffer,
+                    message.subject,
+                    message.subject_end,
+                    message.reply,
+                    message.reply_end,
+                    message.tail,
+                    message.headers,
+                    message.payload,
+                    message.end,
+                    stride,
+                    count,
+                )
+            while count > 0 and match.generation == self.router.sublist.generation:
+                deliveries += self._route(match, buffer, message)
+                message.advance(stride)
+                count -= 1
+        while count > 0:
+            deliveries += self.deliver(buffer, message)
+            message.advance(stride)
+            count -= 1
+        return deliveries
+
+    def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
+        """Whether every group that the frame names has a member here, and it was not passed on."""
+        queue: bytes
+        if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+            return False
+        for queue in message.queues:
+            if queue not in match.queues:
+                return False
+        return True
+
+    def deliver_to_queue(
+        self, buffer: bytearray, message: RouteMessage, queue: bytes, passed_on: cython.bint
+    ) -> cython.int:
+        """A message for one member of `queue`, and nobody else. Its subject is matched again: a token is only text."""
+        match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
+        if queue in match.queues:
+            return self._route(match.serving([queue], False), buffer, message)
+        if not passed_on:
+            return self._pass_on(buffer, message, queue)
+        self.groups_missed += 1
+        return 0
+
+    def _pass_on(self, buffer: bytearray, message: RouteMessage, queue: bytes) -> cython.int:
+        """Its member here has left: to one at a peer. Returns how many get it."""
+        if self._departed(queue) and self._forwarding.pass_on(self.router, buffer, message, queue):
+            self.passed_on += 1
+            return 1
+        self.groups_missed += 1
+        return 0
+
+    def _route(self, match: Match, buffer: bytearray, message: RouteMessage) -> cython.int:
+        return self.router.route_here(
+            None,
+            match,
+            True,
+            buffer,
+            message.subject,
+            message.subject_end,
+            message.reply,
+            message.reply_end,
+            message.tail,
+            message.headers,
+            message.payload,
+            message.end,
+            None,
+        )
