@@ -1,0 +1,205 @@
+"""Streams, topics and partitions, command by command, for clients of several eras."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.iggy_service import Desk, G, S, T, at_desk
+
+from headwater import HeaderValue, TypedHeaders
+from headwater.iggy import commands as c
+from headwater.iggy.eras import Era
+from headwater.iggy.identifiers import Consumer, Identifier
+from headwater.iggy.stream_commands import SERVER_VERSION
+from headwater.model.typed_headers import HeaderForm
+
+NEVER = (1 << 64) - 1
+HOUR = 3_600_000_000  # microseconds
+
+
+def options(**values: int) -> bytes:
+    chosen = TypedHeaders((name, HeaderValue.from_uint64(value)) for name, value in values.items())
+    return chosen.encode(HeaderForm.TYPED)
+
+
+def test_ids_are_the_lowest_free_ones_from_where_the_era_counts(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        old = desk.client(Era.B)
+        made = [(await desk.do(c.CreateStream(name), client)).id for name, client in (("a", None), ("b", old))]
+        assert made == [0, 1]
+        assert (await desk.do(c.CreateStream("d", id=5), old)).id == 5
+        await desk.do(c.DeleteStream(Identifier("a")))
+        assert (await desk.do(c.CreateStream("c"), old)).id == 2
+        assert (await desk.do(c.CreateStream("e"))).id == 0
+        assert await desk.refused(c.CreateStream("f", id=5), old) == "stream_id_already_exists"
+        assert await desk.refused(c.CreateStream("e")) == "stream_name_already_exists"
+        assert [stream.name for stream in await desk.do(c.GetStreams())] == ["b", "d", "c", "e"]
+        assert await desk.refused(c.CreateStream("")) == "invalid_stream_name"
+        seed = desk.client(Era.S, user=None)
+        assert await desk.refused(c.CreateStream("s"), seed) == "invalid_stream_id", "its clients choose"
+        assert (await desk.do(c.CreateStream("My Stream", id=9), seed)).name == "my.stream"
+
+    at_desk(tmp_path, work)
+
+
+def test_names_change_and_stay_unique(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        await desk.do(c.CreateStream("other"))
+        await desk.do(c.CreateTopic(S, "u", 1))
+        assert await desk.refused(c.UpdateStream(S, "other")) == "stream_name_already_exists"
+        assert await desk.refused(c.UpdateTopic(S, T, "u")) == "topic_name_already_exists"
+        await desk.do(c.UpdateStream(S, "s"))
+        await desk.do(c.UpdateStream(S, "renamed"))
+        await desk.do(c.UpdateTopic(Identifier("renamed"), T, "renamed too"))
+        found = await desk.do(c.GetTopics(Identifier("renamed")))
+        assert [topic.name for topic in found] == ["renamed too", "u"]
+        assert await desk.do(c.GetStream(S)) is None and await desk.do(c.GetTopic(S, T)) is None
+        assert await desk.refused(c.GetTopics(S)) == "stream_name_not_found"
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("era", "given", "kept", "shown"),
+    [
+        (Era.A, 3600, HOUR, 3600),
+        (Era.A2, 0xFFFFFFFF, 0, 0),
+        (Era.B, HOUR, HOUR, HOUR),
+        (Era.C3, NEVER, 0, NEVER),
+        (Era.C1, 0, 0, NEVER),
+    ],
+)
+def test_an_expiry_is_in_the_unit_of_the_era(tmp_path: Path, era: Era, given: int, kept: int, shown: int) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.do(c.CreateStream("s"))
+        client = desk.client(era)
+        view = await desk.do(c.CreateTopic(S, "t", 1, message_expiry=given, max_size=NEVER), client)
+        assert view.message_expiry == shown
+        assert desk.service.catalog.streams[0].topics[0].message_expiry == kept
+        assert view.max_size == NEVER and desk.service.catalog.streams[0].topics[0].max_size == 0
+        await desk.do(c.UpdateTopic(S, T, "t", message_expiry=given, compression=2), client)
+        assert (await desk.do(c.GetTopic(S, T), client)).compression == 2
+
+    at_desk(tmp_path, work)
+
+
+def test_options_that_an_update_does_not_name_stay(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.do(c.CreateStream("s"))
+        await desk.do(c.CreateTopic(S, "t", 1, options=options(message_expiry=HOUR, max_topic_size=1 << 30)))
+        await desk.do(c.UpdateTopic(S, T, "t"))
+        view = await desk.do(c.GetTopic(S, T))
+        assert (view.message_expiry, view.max_size) == (HOUR, 1 << 30)
+        await desk.do(c.UpdateTopic(S, T, "t", options=options(message_expiry=2 * HOUR)))
+        view = await desk.do(c.GetTopic(S, T))
+        assert (view.message_expiry, view.max_size) == (2 * HOUR, 1 << 30)
+
+    at_desk(tmp_path, work)
+
+
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.do(c.CreateStream("s"))
+        old = desk.client(Era.C3)
+        refused: list[tuple[c.Command, Any, str]] = [
+            (c.CreateTopic(S, "t", 1001), None, "too_many_partitions"),
+            (c.CreateTopic(S, "t", 1, compression=9), old, "invalid_command"),
+            (c.CreateTopic(S, "t" * 256, 1), None, "invalid_topic_name"),
+            (c.CreateTopic(Identifier("nothing"), "t", 1), None, "stream_name_not_found"),
+            (c.CreateTopic(Identifier(7), "t", 1), None, "stream_id_not_found"),
+        ]
+        for command, client, name in refused:
+            assert await desk.refused(command, client) == name
+        assert await desk.do(c.GetTopics(S)) == []
+        assert list((tmp_path / "logs").iterdir()) == [] and desk.service.topics == {}
+
+    at_desk(tmp_path, work)
+
+
+def test_a_stream_goes_with_its_topics_logs_offsets_and_memberships(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        await desk.send(b"x")
+        await desk.do(c.JoinGroup(S, T, G))
+        await desk.do(c.StoreOffset(Consumer.single(), S, T, 0, 0))
+        assert len(list((tmp_path / "logs").iterdir())) == 2 and list((tmp_path / "offsets").iterdir())
+        await desk.do(c.DeleteStream(S))
+        assert list((tmp_path / "logs").iterdir()) == [] and list((tmp_path / "offsets").iterdir()) == []
+        assert desk.root.memberships == set()
+        await desk.make()
+        assert desk.poll() == (0, []), "made anew, it is another one"
+
+    at_desk(tmp_path, work)
+
+
+def test_a_purged_stream_has_its_topics_and_no_messages(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        await desk.do(c.CreateTopic(S, "u", 1))
+        for topic in (T, Identifier("u")):
+            await desk.send(b"old", topic=topic)
+        await desk.do(c.StoreOffset(Consumer.single(), S, T, 0, 0))
+        await desk.do(c.PurgeStream(S))
+        assert [topic.messages for topic in await desk.do(c.GetTopics(S))] == [0, 0]
+        assert await desk.do(c.GetOffset(Consumer.single(), S, T, 0)) is None
+        assert (await desk.send(b"new")).base_offset == 0
+
+    at_desk(tmp_path, work)
+
+
+def test_partitions_are_added_at_the_end_and_taken_from_there(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make(1)
+        await desk.do(c.CreatePartitions(S, T, 2))
+        await desk.send(b"x", to=2)
+        await desk.do(c.StoreOffset(Consumer.single(), S, T, 2, 0))
+        old = await desk.do(c.GetTopic(S, T), desk.client(Era.C1))
+        assert [part.id for part in old.parts] == [1, 2, 3] and [part.messages for part in old.parts] == [0, 0, 1]
+        assert await desk.refused(c.DeletePartitions(S, T, 4)) == "partition_not_found"
+        await desk.do(c.DeletePartitions(S, T, 2))
+        await desk.do(c.CreatePartitions(S, T, 2))
+        assert desk.poll(2) == (2, [])
+        assert await desk.do(c.GetOffset(Consumer.single(), S, T, 2)) is None
+        assert await desk.refused(c.CreatePartitions(S, T, 998)) == "too_many_partitions"
+
+    at_desk(tmp_path, work)
+
+
+def test_only_closed_segments_are_deleted(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.do(c.CreateStream("s"))
+        await desk.do(c.CreateTopic(S, "t", 1, options=options(segment_size=1 << 20)))
+        for _ in range(4):
+            await desk.send(bytes(700_000))
+        assert (await desk.do(c.GetTopic(S, T))).parts[0].segments == 4
+        await desk.do(c.DeleteSegments(S, T, 0, 2))
+        assert len(desk.poll()[1]) == 2
+        await desk.do(c.DeleteSegments(S, T, 0, 99))
+        assert len(desk.poll()[1]) == 1
+        await desk.do(c.DeleteSegments(S, T, 0, 1))
+        assert len(desk.poll()[1]) == 1
+        assert await desk.refused(c.DeleteSegments(S, T, 1, 1)) == "partition_not_found"
+
+    at_desk(tmp_path, work)
+
+
+def test_the_server_says_what_it_is_and_what_it_has(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make(3)
+        await desk.send(b"a", b"b")
+        desk.now += 5_000_000
+        stats = await desk.do(c.GetStats())
+        counted = (stats.streams, stats.topics, stats.partitions, stats.segments, stats.messages, stats.groups)
+        assert counted == (1, 1, 3, 3, 2, 1) and stats.clients == 1
+        assert (stats.run_time, stats.server_version) == (5_000_000, SERVER_VERSION) and stats.messages_size > 0
+        assert "headwater" in stats.os_name and 0 < stats.free_disk <= stats.total_disk
+        desk.service.tcp_address = ("192.0.2.9", 8090)
+        assert [(node.ip, node.tcp) for node in (await desk.do(c.GetClusterMetadata())).nodes] == [("192.0.2.9", 8090)]
+        assert "message_expiry" in [option.key for option in await desk.do(c.DescribeOptions(1))]
+        assert await desk.do(c.DescribeOptions(2)) == []
+        assert await desk.do(c.Ping()) is None
+        assert await desk.do(c.FlushUnsavedBuffer(S, T, 0, True)) is None
+        assert await desk.refused(c.Kill(), desk.client(Era.S, user=None)) == "feature_unavailable"
+
+    at_desk(tmp_path, work)
