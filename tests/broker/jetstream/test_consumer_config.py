@@ -49,7 +49,7 @@ def test_the_streams_consumer_limits_are_defaults() -> None:
         ({"flow_control": True}, 10089),
         ({"opt_start_seq": 5}, 10094),
         ({"deliver_policy": "by_start_sequence"}, 10094),
-        ({"backoff": [SECOND, SECOND], "max_deliver": 1, "ack_policy": "explicit"}, 10116),
+        ({"backoff": [SECOND] * 3, "max_deliver": 2, "ack_policy": "explicit"}, 10116),
         ({"filter_subject": "s.a", "filter_subjects": ["s.b"]}, 10136),
         ({"filter_subjects": ["s.a", "s.*"]}, 10138),
         ({"filter_subjects": [""]}, 10139),

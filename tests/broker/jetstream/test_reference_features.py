@@ -252,6 +252,13 @@ def test_an_accounts_limits_are_enforced_in_the_same_words(tmp_path: Path) -> No
             client.close()
 
 
+def test_as_many_deliveries_as_waits_are_enough_alike(clients: list[BlockingClient]) -> None:
+    fill(clients, "WAITS", 0)
+    for most in (-1, 0, 1, 2, 3, 4):
+        waits = {"ack_policy": "explicit", "max_deliver": most, "backoff": [SECOND, 2 * SECOND, 3 * SECOND]}
+        make_consumer(clients, "WAITS", f"w{most}", **waits)
+
+
 @pytest.mark.parametrize("wish", [{}, {"cluster": ""}, {"cluster": "east"}, {"tags": ["ssd"]}, {"preferred": "other"}])
 def test_a_wish_where_to_live_is_taken_alike(clients: list[BlockingClient], wish: dict[str, object]) -> None:
     compare(

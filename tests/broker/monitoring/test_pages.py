@@ -173,6 +173,11 @@ def test_accounts_and_their_statistics() -> None:
         statistics = (await server.ask("/accstatz")).document["account_statz"]
         assert [(one["acc"], one["conns"], one["received"]["msgs"]) for one in statistics] == [("$G", 3, 3)]
         assert len((await server.ask("/accstatz?unused=1")).document["account_statz"]) == 2
+        links[0].close()
+        while (await server.ask("/varz")).document["connections"] == 3:
+            pass
+        (left,) = (await server.ask("/accstatz")).document["account_statz"]
+        assert (left["conns"], left["received"]["msgs"]) == (2, 3), "what a client did stays with its account"
 
     with_clients(check)
 

@@ -139,7 +139,7 @@ def _check_common(config: ConsumerConfig) -> None:
         raise api_error("description_too_long", limit=MAX_DESCRIPTION)
     if config.ack_wait < 0 or any(wait < 0 for wait in config.backoff):
         raise api_error("ack_wait_negative")
-    if config.backoff and 0 < config.max_deliver <= len(config.backoff):
+    if config.backoff and 0 < config.max_deliver < len(config.backoff):
         raise api_error("max_deliver_below_backoff")
     if config.sample_freq:
         number = config.sample_freq.removesuffix("%")

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.broker.jetstream.timestamps import format_time
-from headwater.broker.monitoring.ledger import Document, Totals
+from headwater.broker.monitoring.ledger import Document
 from headwater.broker.monitoring.parameters import Parameters, page, switch
 from headwater.broker.monitoring.view import View
 from headwater.errors import ConfigError
@@ -111,7 +111,7 @@ def account_detail(view: View, account: "Account") -> Document:
 
 
 def accstatz(view: View, parameters: Parameters) -> Document:
-    """/accstatz: what the clients of each account do; those without clients only with `unused`."""
+    """/accstatz: what the clients of each account have done; those without clients only with `unused`."""
     unused = switch(parameters, "unused")
     statistics = [
         statistics_of(view, account) for account in view.broker.accounts or () if unused or account.connections
@@ -124,11 +124,8 @@ def accstatz(view: View, parameters: Parameters) -> Document:
 
 
 def statistics_of(view: View, account: "Account") -> Document:
-    """What the clients of an account do."""
-    totals = Totals()
-    for session in view.sessions():
-        if session.identity.account == account.name:
-            totals.add(session)
+    """What the clients of an account have done, also those that are gone."""
+    totals = view.ledger.totals(view.sessions(), account.name)
     nothing = {"msgs": 0, "bytes": 0}
     others = {"gateways": nothing, "routes": nothing, "leafs": nothing}
     return {

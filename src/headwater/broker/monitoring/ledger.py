@@ -44,6 +44,13 @@ class Totals:
         self.out_messages += session.outlet.out_messages
         self.out_bytes += session.outlet.out_bytes
 
+    def include(self, other: "Totals") -> None:
+        """Count in what was summed before."""
+        self.in_messages += other.in_messages
+        self.in_bytes += other.in_bytes
+        self.out_messages += other.out_messages
+        self.out_bytes += other.out_bytes
+
 
 class Ledger:
     """Observes the sessions of a broker. `closed` remembers those that left, the oldest first.
@@ -52,7 +59,7 @@ class Ledger:
     """
 
     def __init__(self, describe: "Callable[[Session, Entry, int], Document]") -> None:
-        self.gone = Totals()
+        self.gone: dict[str, Totals] = {}  # by account
         self.closed: deque[Document] = deque(maxlen=MOST_CLOSED)
         self._describe = describe
         self._entries: dict[int, Entry] = {}
@@ -65,11 +72,15 @@ class Ledger:
             found = self._entries[session.client_id] = Entry(since, since)
         return found
 
-    def totals(self, sessions: "Iterable[Session]") -> Totals:
-        """What all clients have done: those that are here and those that are gone."""
-        sums = Totals(self.gone.in_messages, self.gone.in_bytes, self.gone.out_messages, self.gone.out_bytes)
+    def totals(self, sessions: "Iterable[Session]", account: str = "") -> Totals:
+        """What all clients have done, or those of an account: those of `sessions` and those that are gone."""
+        sums = Totals()
+        for name, totals in self.gone.items():
+            if account in ("", name):
+                sums.include(totals)
         for session in sessions:
-            sums.add(session)
+            if account in ("", session.identity.account):
+                sums.add(session)
         return sums
 
     def look(self, sessions: "Iterable[Session]") -> None:
@@ -97,4 +108,4 @@ class Ledger:
         self.look((session,))
         self.closed.append(self._describe(session, self.entry(session), time.time_ns()))
         del self._entries[session.client_id]
-        self.gone.add(session)
+        self.gone.setdefault(session.identity.account, Totals()).add(session)
