@@ -6,7 +6,8 @@
               names three, counted from the start of the last process' life as a server
     start     three processes started together: from then until every node's INFO names three
     interest  a SUB at the second node, answered by PONG, until the first message that the first node is given arrives
-    failover  kill -9 of a node: until another node's clients are told, and, once it is back, until they are told again
+    failover  kill -9 of a node: until a client of it sees the end (the kernel takes the process' memory apart before that,
+              and nobody can know), until clients of the others are told, and, once it is back, until they are told again
 
 Both clusters run all the time; repetitions alternate A B A B. nats-server runs with its default route pool and settings.
 """
@@ -14,6 +15,7 @@ Both clusters run all the time; repetitions alternate A B A B. nats-server runs 
 import argparse
 import json
 import os
+import select
 import signal
 import socket
 import statistics
@@ -22,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from contestants import (
@@ -106,6 +108,9 @@ TRAFFIC = [
     Traffic("routed", [b"bench.routed"], b"bench.routed"),
     Traffic("routed, 100 subjects", [b"bench.many.%d" % number for number in range(100)], b"bench.many.*"),
     Traffic("routed, queue group", [b"bench.work"], b"bench.work", b" workers"),
+    Traffic(
+        "routed, queue group, 100 subjects", [b"bench.job.%d" % at for at in range(100)], b"bench.job.*", b" workers"
+    ),
 ]
 
 
@@ -204,16 +209,65 @@ def measure_start(start: Start, name: str) -> float:
         return time.perf_counter() - started
 
 
-def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float]:
-    """Milliseconds until the loss of the last node is told, and until its return is, counted from when it accepts."""
+def open_listener(port: int) -> socket.socket:
+    """A client that wants to be told of servers that come and go, and has read what it was told so far."""
+    link = socket.create_connection(("127.0.0.1", port), PATIENCE)
+    read_until(link, b"\r\n")
+    said = b""
+    for _ in range(2):  # the first PONG brings an INFO and a PING, in no order that the protocol promises; no more then
+        link.sendall(b'CONNECT {"protocol":1,"verbose":false}\r\nPING\r\n' if not said else b"PONG\r\nPING\r\n")
+        pongs = said.count(b"PONG\r\n") + 1
+        while said.count(b"PONG\r\n") < pongs:
+            said += link.recv(65536)
+    return link
+
+
+def await_told(links: list[socket.socket], count: int) -> float:
+    """Until the client at the other end of each link has been told of `count` servers; returns the seconds waited."""
+    started = time.perf_counter()
+    said = dict.fromkeys(links, b"")
+    while said:
+        ready, _, _ = select.select(list(said), [], [], PATIENCE)
+        if not ready:
+            raise Failure(f"clients are not told of {count} servers within {PATIENCE:g} s")
+        for link in ready:
+            said[link] += link.recv(65536)
+            lines = said[link].split(b"\r\n")[:-1]
+            told = [json.loads(line[5:]).get("connect_urls", []) for line in lines if line.startswith(b"INFO ")]
+            if any(len(urls) == count for urls in told):
+                del said[link]
+    return time.perf_counter() - started
+
+
+def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, float]:
+    """Milliseconds until the last node's sockets are closed, until its loss is told, counted from the kill, and until its
+    return is, counted from when it accepts.
+    """
     victim = cluster.nodes.pop()
+    links = [open_listener(node.port) for node in (victim, *cluster.nodes)]
+    started = time.perf_counter()
     os.kill(victim.pid, signal.SIGKILL)
-    noticed = await_names(cluster.nodes, 2)
+    closed: list[float] = []
+
+    def hear_end() -> None:
+        with suppress(ConnectionResetError):
+            while links[0].recv(65536):
+                pass
+        closed.append(time.perf_counter() - started)
+
+    listener = threading.Thread(target=hear_end, daemon=True)
+    listener.start()
+    await_told(links[1:], 2)
+    noticed = time.perf_counter() - started
+    listener.join(PATIENCE)
     back = stack.enter_context(
         start_node(cluster.start, cluster.name, cluster.ports[2], cluster.ports[0], client_port=victim.port)
     )
     cluster.nodes.append(back)
-    return 1e3 * noticed, 1e3 * await_names(cluster.nodes, 3)
+    rejoined = max(await_told(links[1:], 3), await_names([back], 3))
+    for link in links:
+        link.close()
+    return 1e3 * closed[0], 1e3 * noticed, 1e3 * rejoined
 
 
 def spell(values: list[float], digits: int = 2) -> str:
@@ -247,7 +301,8 @@ def main() -> int:
                 row.setdefault("interest visible, p50 ms", []).append(
                     statistics.median(measure_interest(cluster, rounds))
                 )
-                noticed, rejoined = measure_failover(cluster, stack)
+                closed, noticed, rejoined = measure_failover(cluster, stack)
+                row.setdefault("killed node's sockets closed, ms", []).append(closed)
                 row.setdefault("killed node noticed, ms", []).append(noticed)
                 row.setdefault("rejoined, ms", []).append(rejoined)
                 row.setdefault("mesh of three, ms", []).append(1e3 * measure_mesh(cluster.start, cluster.name))
@@ -261,7 +316,7 @@ def main() -> int:
         better = statistics.median(theirs) / statistics.median(ours)
         ratio = 1 / better if what.endswith("/s") else better
         digits = 0 if what.endswith("/s") else 2
-        print(f"  {what:<42}{spell(theirs, digits):<28}{spell(ours, digits):<28}{ratio:.2f}x")
+        print(f"  {what:<52}{spell(theirs, digits):<28}{spell(ours, digits):<28}{ratio:.2f}x")
     print("columns: nats-server, headwater, how much better we are" if not arguments.smoke else "")
     print("Smoke run: its figures mean nothing." if arguments.smoke else "")
     return 0
