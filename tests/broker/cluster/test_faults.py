@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from typing import Any
 
 import nats
 import pytest
@@ -48,25 +49,29 @@ class Node:
         return [number for name, number in self.got if name == publisher]
 
 
-async def start(stack: AsyncExitStack, count: int) -> list[Node]:
+async def start(stack: AsyncExitStack, count: int, **fields: Any) -> list[Node]:
     proxies = [await stack.enter_async_context(RouteProxy()) for _ in range(count)]
     seed = f"nats-route://127.0.0.1:{proxies[0].port}"
     nodes = []
     for at, proxy in enumerate(proxies):
         routes = [seed] if at else []
         broker = await start_node(
-            stack, f"n{at}", routes, advertise=f"127.0.0.1:{proxy.port}", ping_interval=PING, ping_max=2
+            stack, f"n{at}", routes, advertise=f"127.0.0.1:{proxy.port}", ping_interval=PING, ping_max=2, **fields
         )
         proxy.target = cluster_of(broker).port
         nodes.append(Node(f"n{at}", broker, proxy))
     await meshed([node.broker for node in nodes], count - 1)
+    await subscribe(stack, nodes)
+    await agreed([node.broker for node in nodes])
+    return nodes
+
+
+async def subscribe(stack: AsyncExitStack, nodes: list[Node]) -> None:
     for node in nodes:
         node.client = await nats.connect(node.broker.url, allow_reconnect=False)
         stack.push_async_callback(node.client.close)
         await node.client.subscribe("accounted", cb=node.take)
         await flushed(node.client)
-    await agreed([node.broker for node in nodes])
-    return nodes
 
 
 def assert_invariants(nodes: list[Node]) -> None:
@@ -74,6 +79,24 @@ def assert_invariants(nodes: list[Node]) -> None:
         for publisher in nodes:
             numbers = node.numbers(publisher.name)
             assert numbers == sorted(set(numbers)), f"{publisher.name} at {node.name}: twice, or out of order"
+
+
+Window = tuple[dict[str, int], dict[str, int]]
+"""How far each publisher was when all was well for the last time, and when it was well again."""
+
+
+def assert_lost_only_within(windows: list[Window], nodes: list[Node]) -> None:
+    for node in nodes:
+        assert node.numbers(node.name) == list(range(1, node.sent + 1)), "lost on its own broker"
+        for other in nodes:
+            for number in set(range(1, other.sent + 1)) - set(node.numbers(other.name)):
+                assert any(good[other.name] < number <= healed[other.name] for good, healed in windows), (
+                    f"{other.name}'s {number} was lost outside the outage"
+                )
+
+
+def progress(nodes: list[Node]) -> dict[str, int]:
+    return {node.name: node.sent for node in nodes}
 
 
 async def publish_until(nodes: list[Node], condition: Callable[[], bool]) -> None:
@@ -135,7 +158,7 @@ def test_cluster_heals_and_nothing_is_lost_where_it_was_published(
         nodes = await start(stack, 3)
         brokers = [node.broker for node in nodes]
         await publish_until(nodes, lambda: all(len(node.got) > 30 for node in nodes))
-        good = {node.name: node.sent for node in nodes}
+        good = progress(nodes)
         await arrived(nodes)
         noticed = fault(nodes)
         if busy:
@@ -151,19 +174,67 @@ def test_cluster_heals_and_nothing_is_lost_where_it_was_published(
         await agreed(brokers)
         for node in nodes:
             await flushed(node.client)
-        healed = {node.name: node.sent for node in nodes}
+        healed = progress(nodes)
         for _ in range(50):
             for node in nodes:
                 await node.publish()
         await arrived(nodes)
         assert_invariants(nodes)
-        for node in nodes:
-            assert node.numbers(node.name) == list(range(1, node.sent + 1)), "lost on its own broker"
-            for other in nodes:
-                lost = set(range(1, other.sent + 1)) - set(node.numbers(other.name))
-                assert all(good[other.name] < number <= healed[other.name] for number in lost), (
-                    "lost outside the outage"
+        assert_lost_only_within([(good, healed)], nodes)
+
+    run(test)
+
+
+def links_of(brokers: list[Broker]) -> set[tuple[str, int]]:
+    """Every connection that is a route now; its number is never used again."""
+    return {(broker.server_id, peer.link) for broker in brokers for peer in cluster_of(broker).peers}
+
+
+def gone(links: set[tuple[str, int]], brokers: list[Broker]) -> bool:
+    return not links & links_of(brokers)
+
+
+@pytest.mark.slow
+def test_both_dial_at_once_again_and_again_and_nothing_comes_twice() -> None:
+    """From the first moment on both publish; then the routes are cut, and both look for each other at the same time."""
+
+    async def test(stack: AsyncExitStack) -> None:
+        proxies = [await stack.enter_async_context(RouteProxy()) for _ in range(2)]
+        for proxy in proxies:
+            proxy.target = free_port()
+        brokers = await asyncio.gather(
+            *(
+                start_node(
+                    stack,
+                    f"n{at}",
+                    [f"nats-route://127.0.0.1:{proxies[1 - at].port}"],
+                    port=proxies[at].target,
+                    advertise=f"127.0.0.1:{proxies[at].port}",
                 )
+                for at in range(2)
+            )
+        )
+        nodes = [Node(f"n{at}", brokers[at], proxies[at]) for at in range(2)]
+        await subscribe(stack, nodes)
+        windows: list[Window] = []
+        good = progress(nodes)
+        for outage in range(3):
+            if outage:
+                lost = links_of(brokers)
+                for proxy in proxies:
+                    proxy.cut()
+                await publish_until(nodes, partial(gone, lost, brokers))
+            await publish_until(nodes, lambda: all(len(cluster_of(broker).peers) == 1 for broker in brokers))
+            await meshed(brokers, 1)
+            await agreed(brokers)
+            windows.append((good, progress(nodes)))
+            for _ in range(20):
+                for node in nodes:
+                    await node.publish()
+            await arrived(nodes)
+            good = progress(nodes)
+        assert_invariants(nodes)
+        assert_lost_only_within(windows, nodes)
 
     run(test)
 
@@ -206,6 +277,22 @@ async def has_its_own_address_among_its_routes(stack: AsyncExitStack, nodes: lis
     await meshed([node.broker for node in nodes], len(nodes) - 1)
 
 
+CREDENTIALS = {"username": "route", "password": "s3cret"}
+
+
+async def does_not_know_the_password(stack: AsyncExitStack, nodes: list[Node]) -> None:
+    """Nor does it learn it by asking again; who knows it is let in, and may go again."""
+    address = f"127.0.0.1:{nodes[0].proxy.port}"
+    await start_node(stack, "wrong", [f"nats-route://route:guess@{address}"], username="route", password="guess")
+    for shown in (b"", b',"user":"route","pass":"guess"', b',"user":"root","pass":"s3cret"'):
+        said = b'CONNECT {"name":"X","cluster":"hw"%b}\r\nINFO {"server_id":"X"}\r\nRS+ $G accounted\r\n' % shown
+        await talk(nodes[0], said + b"RMSG $G accounted 6\r\nn0 999\r\n", "")
+    async with AsyncExitStack() as visit:
+        broker = await start_node(visit, "n9", [f"nats-route://route:s3cret@{address}"], **CREDENTIALS)
+        await meshed([broker], len(nodes))
+    await meshed([node.broker for node in nodes], len(nodes) - 1)
+
+
 async def talk(node: Node, said: bytes, server_id: str) -> None:
     """Say it at the route port, and hear the end."""
 
@@ -219,11 +306,17 @@ async def talk(node: Node, said: bytes, server_id: str) -> None:
 
 @pytest.mark.parametrize(
     "intrude",
-    [says_it_is_another, says_it_is_us, comes_from_another_cluster, has_its_own_address_among_its_routes],
+    [
+        says_it_is_another,
+        says_it_is_us,
+        comes_from_another_cluster,
+        has_its_own_address_among_its_routes,
+        does_not_know_the_password,
+    ],
 )
 def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Intruder) -> None:
     async def test(stack: AsyncExitStack) -> None:
-        nodes = await start(stack, 2)
+        nodes = await start(stack, 2, **(CREDENTIALS if intrude is does_not_know_the_password else {}))
         routes = {peer.link for node in nodes for peer in cluster_of(node.broker).peers}
         intruding = asyncio.ensure_future(intrude(stack, nodes))
         await publish_until(nodes, intruding.done)
@@ -234,6 +327,7 @@ def test_who_does_not_belong_is_kept_out_and_nobody_loses_a_message(intrude: Int
             for other in nodes:
                 assert node.numbers(other.name) == list(range(1, other.sent + 1))
         assert {peer.link for node in nodes for peer in cluster_of(node.broker).peers} == routes
+        await agreed([node.broker for node in nodes])
 
     run(test)
 
