@@ -4,6 +4,8 @@ Spark cannot prune columns of a Python source, so what is not wanted must not be
 `includeTimestampNs` and `decode` decide.
 """
 
+from typing import Protocol
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -46,14 +48,31 @@ def source_schema(options: SourceOptions) -> StructType:
     ]
     if options.timestamp_ns:
         fields.append(StructField("timestamp_ns", LongType(), nullable=False))
+    return StructType(fields + message_fields(options))
+
+
+class MessageOptions(Protocol):
+    """What the sources of NATS and of Iggy are asked alike."""
+
+    @property
+    def wants_map(self) -> bool: ...
+    @property
+    def wants_raw(self) -> bool: ...
+    @property
+    def max_message_bytes(self) -> int | None: ...
+    @property
+    def decode(self) -> str: ...
+
+
+def message_fields(options: MessageOptions, *typed: StructField) -> list[StructField]:
+    """The columns of a message itself: headers (with those of `typed` in between), data, and the event in it."""
+    fields: list[StructField] = []
     if options.wants_map:
-        fields.append(StructField("headers", HEADERS_TYPE))
-        fields.append(StructField("header_error", StringType()))
+        fields += [StructField("headers", HEADERS_TYPE), StructField("header_error", StringType())]
+    fields += typed
     if options.wants_raw:
         fields.append(StructField("headers_raw", BinaryType()))
     fields.append(StructField("data", BinaryType(), nullable=options.max_message_bytes is not None))
     if options.max_message_bytes is not None:
         fields.append(StructField("data_error", StringType()))
-    if options.decode == "cloudevents":
-        fields.extend(EVENT_FIELDS)
-    return StructType(fields)
+    return [*fields, *EVENT_FIELDS] if options.decode == "cloudevents" else fields

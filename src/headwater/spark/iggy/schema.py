@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 from headwater.spark.arrow import map_array, sparse_array, text_array
 from headwater.spark.iggy.columns import IggyColumns, typed_headers
 from headwater.spark.iggy.offsets import IggyRange
-from headwater.spark.schema import EVENT_FIELDS, HEADERS_TYPE
+from headwater.spark.schema import message_fields
 from headwater.wire.columns import Text
 
 if TYPE_CHECKING:
@@ -51,19 +51,8 @@ def iggy_schema(options: "IggySourceOptions") -> StructType:
         StructField("origin_timestamp", TimestampType(), nullable=False),
         StructField("id", StringType(), nullable=False),
     ]
-    if options.wants_map:
-        fields.append(StructField("headers", HEADERS_TYPE))
-        fields.append(StructField("header_error", StringType()))
-    if options.wants_typed:
-        fields.append(StructField("headers_typed", MapType(StringType(), TYPED, valueContainsNull=False)))
-    if options.wants_raw:
-        fields.append(StructField("headers_raw", BinaryType()))
-    fields.append(StructField("data", BinaryType(), nullable=options.max_message_bytes is not None))
-    if options.max_message_bytes is not None:
-        fields.append(StructField("data_error", StringType()))
-    if options.decode == "cloudevents":
-        fields.extend(EVENT_FIELDS)
-    return StructType(fields)
+    typed = [StructField("headers_typed", MapType(StringType(), TYPED, valueContainsNull=False))]
+    return StructType(fields + message_fields(options, *(typed if options.wants_typed else ())))
 
 
 def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Field) -> pa.Array:

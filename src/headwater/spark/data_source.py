@@ -1,0 +1,59 @@
+"""What `pyspark_nats` and `pyspark_iggy` have in common: a data source that makes ours when Spark asks for something.
+
+PySpark imports every top-level module named `pyspark_*` at the first use of any data source, and an import error in one
+breaks all of them. So until it is used this imports nothing but pyspark and what `import headwater.spark` takes, which
+needs no extra package.
+"""
+
+from collections.abc import MutableMapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class LateDataSource(DataSource):
+    """`format_name` is what `format(...)` is given; `made_by`, `module:class`, makes the source from the options."""
+
+    format_name: ClassVar[str]
+    made_by: ClassVar[str]
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        from headwater.spark.session import require_pyspark
+
+        require_pyspark()  # before anything of ours asks an older pyspark for what it has not
+        self._source: Any = resolve_name(self.made_by)(options)
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.format_name
+
+    def schema(self) -> "StructType":
+        made: StructType = self._source.schema()
+        return made
+
+    def reader(self, schema: "StructType") -> DataSourceReader:
+        made: DataSourceReader = self._source.reader(schema)
+        return made
+
+    def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
+        made: DataSourceStreamReader = self._source.stream_reader(schema)
+        return made
+
+    def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
+        made: DataSourceWriter = self._source.writer(schema, overwrite)
+        return made
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
+        made: DataSourceStreamWriter = self._source.stream_writer(schema, overwrite)
+        return made
