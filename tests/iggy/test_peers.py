@@ -8,7 +8,7 @@ import pytest
 from support.iggy_peers import installed, talk
 
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import position_of_key
+from headwater.iggy.identifiers import Identifier, position_of_key
 
 pytestmark = pytest.mark.interop
 
@@ -22,9 +22,20 @@ def converse(tmp_path: Path, name: str, version: str, first: int = 0) -> dict[st
 
     async def main() -> dict[str, Any]:
         async with asyncio.timeout(90), Iggy(IggyOptions(tcp=("127.0.0.1", 0)), tmp_path) as iggy:
-            return await talk(folder, name.replace("-", "_"), f"127.0.0.1:{iggy.tcp_port}", first, "x")
+            steps = await talk(folder, name.replace("-", "_"), f"127.0.0.1:{iggy.tcp_port}", first, "x")
+            return steps | {"committed": committed(iggy)}
 
     return asyncio.run(main())
+
+
+def committed(iggy: Iggy) -> dict[str, dict[int, int]]:
+    """What is kept for each group of the client's topic: the offset by partition, as positions."""
+    topic = iggy.service.topic(Identifier("xstream"), Identifier("xtopic"))[1]
+    stored = topic.offsets.stored
+    return {
+        group.name: {index: kept[f"g:{group.id}"] for index, kept in stored.items() if f"g:{group.id}" in kept}
+        for group in topic.entry.groups
+    }
 
 
 def check_basics(steps: dict[str, Any], topic: object) -> None:
@@ -45,7 +56,10 @@ def check_groups(steps: dict[str, Any]) -> None:
     assert steps["poll_offset"] == [[3, "x3"]]
     assert steps["poll_empty"] == []
     assert steps["missing"] is True
-    assert steps["group"] == ["second", "x0", "x1", "x2", "x3", "x4"]
+    assert steps["poll_timestamp"] == [[0, "x0"], [1, "x1"]]
+    everything = ["second", "x0", "x1", "x2", "x3", "x4"]
+    assert steps["group"] == steps["group_offsets"] == steps.get("group_iterated", everything) == everything
+    assert steps["committed"]["group2"] == {0: 4}, "stored by hand; the other partition's was deleted"
 
 
 def test_the_client_of_today_with_typed_headers(tmp_path: Path) -> None:
@@ -53,6 +67,8 @@ def test_the_client_of_today_with_typed_headers(tmp_path: Path) -> None:
     check_basics(steps, ["xtopic", 2])
     check_groups(steps)
     assert steps["poll_headers"] == [[5, "with headers", TYPED]]
+    assert "group_iterated" in steps
+    assert steps["poll_direct"] == steps["poll_background"] == [200, "19-9"]
     found = {text: number for number in range(5) for _, text in steps[f"poll_keyed_{number}"]}
     assert len(found) == 12 and len(set(found.values())) > 2
     assert found == {text: position_of_key(bytes.fromhex(text), 5) for text in found}, "as the client itself has it"

@@ -91,6 +91,41 @@ class OfApache:
         await consumer.consume_messages(take, enough)
         return sorted(got)
 
+    async def offsets(self, stream: str, topic: str, first: int) -> list[str]:
+        """Another group, whose offsets the program keeps: that of the last message of each partition; then the second
+        partition's is deleted again."""
+        strategy, by_hand = self.module.PollingStrategy.Next(), self.module.AutoCommit.Disabled()
+        opened = self.client.consumer_group("group2", stream, topic, None, strategy, 10, auto_commit=by_hand)
+        consumer = await finished(opened)
+        got: list[tuple[int, int, str]] = []
+        enough = asyncio.Event()
+
+        async def take(message: Any) -> None:
+            text = message.payload().decode()
+            got.append((first + (text == "second"), message.offset(), text))
+            if len(got) == GROUP_MESSAGES:
+                enough.set()
+
+        await consumer.consume_messages(take, enough)
+        for partition, offset, _ in got:
+            await finished(consumer.store_offset(offset, partition))
+        await finished(consumer.delete_offset(first + 1))
+        return sorted(text for _, _, text in got)
+
+    async def iterate(self, stream: str, topic: str) -> list[str]:
+        """A third group, read by iteration, committed as it goes."""
+        strategy, module = self.module.PollingStrategy.Next(), self.module
+        each = module.AutoCommit.When(module.AutoCommitWhen.ConsumingEachMessage())
+        consumer = await finished(
+            self.client.consumer_group("group3", stream, topic, None, strategy, 2, auto_commit=each)
+        )
+        got: list[str] = []
+        async for message in consumer.iter_messages():
+            got.append(message.payload().decode())
+            if len(got) == GROUP_MESSAGES:
+                break
+        return sorted(got)
+
 
 async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
     peer = OfApache(address, quic)
@@ -116,10 +151,33 @@ async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
     await step("poll_empty", lambda: peer.poll(stream, topic, first, strategies.Offset(99), 2), shown)
     await step("poll_nowhere", lambda: peer.poll(stream, topic, 77, strategies.First(), 2), shown)
     await step("missing", lambda: client.get_stream("nothing"), lambda found: found is None)
+    since_1970 = module.PollingStrategy.Timestamp(1)
+    await step("poll_timestamp", lambda: peer.poll(stream, topic, first, since_1970, 2), shown)
     await step("group", lambda: peer.group(stream, topic), lambda got: got)
+    await step("group_offsets", lambda: peer.offsets(stream, topic, first), lambda got: got)
+    if hasattr(module, "ReceiveMessageIterator"):
+        await step("group_iterated", lambda: peer.iterate(stream, topic), lambda got: got)
     if peer.is_modern:
         await headers(peer, stream, topic)
         await keyed(peer, stream, f"{prefix}keyed")
+        await produced(peer, f"{prefix}made", "direct", None)
+        await produced(peer, f"{prefix}made", "background", module.BackgroundProducerConfig())
+
+
+async def produced(peer: OfApache, stream: str, topic: str, mode: Any) -> None:
+    """By the client's own producer, which makes stream and topic: how many there are afterwards, and the last."""
+    where = peer.module.Partitioning.partition_id(1)
+
+    async def produce() -> None:
+        opened = peer.client.producer(stream, topic, where, mode, topic_partitions_count=2)
+        async with await opened as producer:
+            for number in range(20):
+                await producer.send([peer.module.SendMessage(f"{number}-{place}") for place in range(10)])
+
+    await step(f"produce_{topic}", produce)
+    first = peer.module.PollingStrategy.First()
+    polling = peer.poll(stream, topic, 1, first, 1000)
+    await step(f"poll_{topic}", lambda: polling, lambda found: [len(found), found[-1].payload().decode()])
 
 
 async def keyed(peer: OfApache, stream: str, topic: str) -> None:
