@@ -6,11 +6,12 @@ the one in which pieces were added. Nothing here waits: `offer` gives the socket
 
 import os
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from headwater.streams.files import FileRange
+if TYPE_CHECKING:  # a broker without streams starts without their code
+    from headwater.streams.files import FileRange
 
-Piece = bytes | FileRange
+Piece: TypeAlias = "bytes | FileRange"
 MAX_PIECES: Final = 1024  # buffers that one writev takes (IOV_MAX)
 
 
