@@ -271,6 +271,38 @@ def test_route_passwords_may_be_bcrypt_hashes(protocol: Protocol) -> None:
 
 
 @pytest.mark.interop
+@pytest.mark.parametrize("who_keeps_the_hash", ["ours", "a real server"])
+def test_real_server_and_ours_prove_themselves_to_each_others_hash(who_keeps_the_hash: str, tmp_path: Path) -> None:
+    """By a password that has to be escaped in a URL."""
+    hashed = bcrypt.hashpw(b"s3cr@t", bcrypt.gensalt(4)).decode()
+    keeps = {"username": "route", "password": hashed}
+    shows = {"username": "route", "password": "other"}  # what the URL has is shown
+
+    async def test(stack: AsyncExitStack) -> None:
+        port, routes = free_port(), ""
+        if who_keeps_the_hash == "ours":
+            first = await start_node(stack, "n0", **keeps)
+            routes = f'routes: ["nats-route://route:s3cr%40t@127.0.0.1:{cluster_of(first).port}"]'
+        password = "other" if routes else hashed
+        config = tmp_path / "real.conf"
+        config.write_text(
+            f"""cluster {{ name: hw, listen: "127.0.0.1:{port}", {routes}
+            authorization {{ user: route, password: "{password}" }} }}"""
+        )
+        real = await asyncio.to_thread(start_nats_server, tmp_path, "-c", str(config), jetstream=False)
+        stack.callback(real.stop)
+        if not routes:
+            wrong = await start_node(stack, "wrong", [f"nats-route://route:guess@127.0.0.1:{port}"], **shows)
+            first = await start_node(stack, "n0", [f"nats-route://route:s3cr%40t@127.0.0.1:{port}"], **shows)
+        await meshed([first], 1)
+        assert not cluster_of(first).peers[0].ours
+        if not routes:
+            assert not cluster_of(wrong).peers
+
+    run(test)
+
+
+@pytest.mark.interop
 @pytest.mark.parametrize("other_is", ["ours", "a real server"])
 def test_queue_message_for_a_member_that_has_left_reaches_one_elsewhere_once(other_is: str, tmp_path: Path) -> None:
     """A peer sends it to a broker whose only member has just left; another broker has one."""

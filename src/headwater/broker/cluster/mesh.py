@@ -23,7 +23,7 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from headwater.broker.auth.passwords import is_correct, is_hashed
 from headwater.wire.error_texts import encode_error
@@ -334,8 +334,8 @@ class Mesh:
             pedantic=False,
             tls_required=self.options.tls_required,
             name=self.info.server_id,
-            user=parts.username or self.options.user,
-            password=(parts.password or "") if parts.username else self.options.password,
+            user=unquote(parts.username or "") or self.options.user,
+            password=unquote(parts.password or "") if parts.username else self.options.password,
         )
         if dialect == "v2":
             connect.headers = True
