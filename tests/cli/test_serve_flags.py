@@ -84,9 +84,9 @@ def test_logging(words: str, logging: LoggingOptions) -> None:
 
 
 def test_a_cluster_comes_from_a_url_and_its_routes() -> None:
-    words = "--cluster nats://u:p@127.0.0.1:-1 --cluster_name c --routes nats://a:1,nats://b:2 --connect_retries 3"
+    words = "--cluster nats://u:p%40@127.0.0.1:-1 --cluster_name c --routes nats://a:1,nats://b:2 --connect_retries 3"
     assert configured(words).broker.cluster == ClusterOptions(
-        name="c", host="127.0.0.1", port=0, username="u", password="p", routes=("nats://a:1", "nats://b:2"),
+        name="c", host="127.0.0.1", port=0, username="u", password="p@", routes=("nats://a:1", "nats://b:2"),
         connect_retries=3,
     )  # fmt: skip
 

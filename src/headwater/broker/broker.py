@@ -23,6 +23,7 @@ from headwater.broker.sessions import Sessions
 from headwater.broker.system.account import SystemAccount
 from headwater.errors import LocalProtocolError
 from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.net.address import bracketed
 from headwater.net.link import Link, LinkOwner
 from headwater.net.tcp import listen
 from headwater.wire.handshake import ServerInfo
@@ -85,7 +86,7 @@ class Broker:
     @property
     def url(self) -> str:
         """Where clients connect to."""
-        return f"{'tls' if self.options.tls else 'nats'}://{_bracketed(self.host)}:{self.port}"
+        return f"{'tls' if self.options.tls else 'nats'}://{bracketed(self.host)}:{self.port}"
 
     @property
     def websocket_url(self) -> str:
@@ -93,7 +94,7 @@ class Broker:
         websocket = self.options.websocket
         if websocket is None:
             return ""
-        host = _bracketed(websocket.host or self.host)
+        host = bracketed(websocket.host or self.host)
         return f"{'wss' if websocket.tls else 'ws'}://{host}:{self.websocket_port}"
 
     @property
@@ -341,13 +342,9 @@ class Broker:
         )
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def _reachable(host: str) -> str:
     """What a client can dial of a broker that listens on `host`: any address is not one."""
-    return _bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)
+    return bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)
 
 
 def _port_of(server: asyncio.Server) -> int:

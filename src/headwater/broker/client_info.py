@@ -14,7 +14,7 @@ Document = dict[str, object]
 
 def client_info(session: "Session", *, account: str = "", server: str = "") -> Document:
     """A client. `account`: the one to show, its own when empty. Fields without a value are left out."""
-    host = session.link.peer.rpartition(":")[0].strip("[]") if session.link is not None else ""
+    host = session.link.host if session.link is not None else ""
     document: Document = {
         "start": format_time(session.since),
         "host": host,

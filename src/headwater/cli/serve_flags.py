@@ -226,7 +226,7 @@ def _apply_cluster(values: dict[str, Value], draft: Draft) -> None:
 def _cluster_url(url: str) -> dict[str, Any]:
     if not url:
         return {"port": 0}
-    from urllib.parse import urlsplit
+    from urllib.parse import unquote, urlsplit
 
     any_port = url.endswith(":-1")
     try:
@@ -241,6 +241,6 @@ def _cluster_url(url: str) -> dict[str, Any]:
     return {
         "host": host,
         "port": -1 if any_port else port,
-        "username": parts.username or "",
-        "password": parts.password or "",
+        "username": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
     }

@@ -27,6 +27,7 @@ from contextlib import suppress
 from typing import Protocol, cast
 
 from headwater.errors import TransportError
+from headwater.net.address import bracketed
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
@@ -148,12 +149,18 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         name = self._transport.get_extra_info("peername") if self._transport else None
         if not isinstance(name, tuple):
             return str(name or "")
-        return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+        return f"{bracketed(name[0])}:{name[1]}"
 
     @property
     def host(self) -> str:
         """The peer's address alone."""
         return self.peer.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """Its port; 0 when unknown."""
+        port = self.peer.rpartition(":")[2]
+        return int(port) if port.isdecimal() else 0
 
     @property
     def pending(self) -> int:

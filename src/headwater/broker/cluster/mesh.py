@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from headwater.broker.auth.passwords import is_correct, is_hashed
+from headwater.net.address import bracketed
 from headwater.wire.error_texts import encode_error
 from headwater.wire.route_lines import (
     RouteConnect,
@@ -383,7 +384,7 @@ class Mesh:
             dialect=dialect,
             link=state.number,
             headers=dialect == "v2" and info.headers,
-            url=f"nats-route://{_bracketed(host)}:{port}/",
+            url=f"nats-route://{bracketed(host)}:{port}/",
             host=info.host,
             port=info.port,
             connect_urls=list(info.connect_urls),
@@ -507,7 +508,3 @@ def _address(url: str) -> tuple[str, int]:
         return (parts.hostname or "").lower(), parts.port or 0
     except ValueError:
         return "", 0
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host

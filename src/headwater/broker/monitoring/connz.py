@@ -113,13 +113,12 @@ def describe_departed(session: "Session", entry: Entry, now: int) -> Document:
 def describe(session: "Session", entry: Entry, now: int) -> Document:
     """A client's document, with everything that may be asked for; what starts with _ is not shown as it is."""
     link = session.link
-    host, _, port = (link.peer if link is not None else "").rpartition(":")
     document: Document = {
         "cid": session.client_id,
         "kind": "Client",
         "type": "websocket" if session.connection_type == "WEBSOCKET" else "nats",
-        "ip": host.strip("[]"),
-        "port": int(port or 0),
+        "ip": link.host if link is not None else "",
+        "port": link.port if link is not None else 0,
         "start": format_time(entry.started),
         "last_activity": format_time(entry.last_activity),
         "uptime": uptime(now - entry.started),

@@ -48,7 +48,6 @@ def _permissions(who: "RouteInfo | Peer") -> Document:
 def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Document:
     link, outlet = route.link, route.outlet
     wanted = cluster.wants_of(route)
-    port = (link.peer if link is not None else "").rpartition(":")[2]
     now, now_ns = cluster.clock(), time.time_ns()
     document: Document = {
         "rid": route.number,
@@ -57,7 +56,7 @@ def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Do
         "did_solicit": bool(route.dialled),
         "is_configured": bool(peer.configured),
         "ip": link.host if link is not None else "",
-        "port": int(port or 0),
+        "port": link.port if link is not None else 0,
         "start": format_time(now_ns - int((now - route.opened) * _NS)),
         "last_activity": format_time(now_ns - int((now - route.last_read) * _NS)),
         "uptime": uptime(int((now - route.opened) * _NS)),
