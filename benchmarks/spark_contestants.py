@@ -35,7 +35,7 @@ PARTITIONS = 2
 WINDOW = 5000  # messages published before the stream is asked whether it has them
 DIRECT_BATCH = 50_000
 MICRO_ROWS = 100  # of a micro-batch whose overhead is measured
-WARM_BATCHES = 4  # that are not counted
+WARM_BATCHES = 10  # that are not counted; never more than those that are
 
 
 def fill(url: str, count: int) -> None:
@@ -129,18 +129,19 @@ def reader_alone(url: str) -> Callable[[], object]:
 
 def micro_batch_seconds(source: "DataFrame", batches: int) -> float:
     """The median duration of a micro-batch of a query that has always something to do."""
+    warm = min(WARM_BATCHES, batches)
     with tempfile.TemporaryDirectory() as directory:
         query = source.writeStream.format("noop").option("checkpointLocation", directory).start()
         try:
-            while len(query.recentProgress) < batches + WARM_BATCHES:
+            while len(query.recentProgress) < batches + warm:
                 if query.exception() is not None:
                     raise SystemExit(f"a streaming query failed: {query.exception()}")
-                time.sleep(0.1)
+                time.sleep(0.5)
             reports = [json.loads(progress.json) for progress in query.recentProgress]
         finally:
             query.stop()
     busy = [report["batchDuration"] / 1000 for report in reports if report["numInputRows"] > 0]
-    median: float = statistics.median(busy[WARM_BATCHES : batches + WARM_BATCHES])
+    median: float = statistics.median(busy[warm : batches + warm])
     return median
 
 
