@@ -5,6 +5,7 @@ import select
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from typing import ClassVar
 
 import pytest
 
@@ -166,3 +167,69 @@ def test_an_owner_that_fails_ends_its_own_link_only(caplog: pytest.LogCaptureFix
 
     run(scenario)
     assert "link_owner_failed" in caplog.text
+
+
+class Gatherer(Echo):
+    """Asks, with every read, to be called after the reads."""
+
+    calls: ClassVar[list[str]] = []
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        self.calls.append("read")
+        loop.after_reads(lambda: self.calls.append("after"))
+        return super().receive(buffer, filled)
+
+
+def test_what_is_wanted_after_the_reads_comes_when_all_ready_links_were_read() -> None:
+    async def scenario() -> None:
+        Gatherer.calls.clear()
+        made: asyncio.Queue[Echo] = asyncio.Queue()
+        server = await listen("127.0.0.1", 0, lambda: Gatherer(made))
+        address = server.sockets[0].getsockname()[:2]
+        with socket.create_connection(address) as first, socket.create_connection(address) as second:
+            owners = [await made.get(), await made.get()]
+            first.sendall(b"x")  # both are there before the loop looks again
+            second.sendall(b"x")
+            for owner in owners:
+                await owner.heard.wait()
+            await asyncio.sleep(0)
+            assert Gatherer.calls == ["read", "read", "after", "after"]
+        for owner in owners:
+            await owner.ended
+        server.close()
+
+    run(scenario)
+
+
+def test_what_is_wanted_after_the_reads_comes_soon_when_nothing_is_being_read() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        called = asyncio.Event()
+        loop.after_reads(called.set)
+        assert not called.is_set()
+        await called.wait()
+
+    run(scenario)
+
+
+def test_what_fails_after_the_reads_is_reported_and_the_next_is_called() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        reported: list[object] = []
+        loop.set_exception_handler(lambda _loop, context: reported.append(context.get("exception")))
+        called: list[int] = []
+        loop.poller.afterwards += [lambda: called.append(1 // 0), lambda: called.append(2)]
+        owner, peer, server = await conversation()  # links are read in between
+        with peer:
+            peer.sendall(b"x")
+            await owner.heard.wait()
+        assert called == [2]
+        assert [type(error) for error in reported] == [ZeroDivisionError]
+        await owner.ended
+        server.close()
+
+    run(scenario)

@@ -8,6 +8,9 @@ transport, which asks a protocol for space: 8 us of interpreter for a read that 
 stay registered as they are, so pausing, closing and errors go their usual way; only readiness to be read is intercepted,
 and what is no ordinary input (the end, an error) is handed to asyncio after all.
 
+Whoever wants to do something once for all that one turn brings (a store: one fdatasync for every publish) asks
+`DirectLoop.after_reads`, and is called when all ready links have been read, without a detour through asyncio either.
+
 `select` goes on waiting by itself while nothing was scheduled: `call_soon` and `call_at` tell it so. Linux only (epoll);
 elsewhere, and for brokers in somebody else's loop, links are read by their transports.
 """
@@ -42,6 +45,9 @@ class Poller(selectors.EpollSelector):
         self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
         self.endpoints: dict[int, Endpoint] = {}
         self.scheduled = False
+        self.reading = False  # links are being read: what `afterwards` gets now is called before `select` returns
+        self.afterwards: list[Callable[[], object]] = []
+        self.report: Callable[[dict[str, object]], None] = _ignore
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Read what links have, until something is for asyncio to do or `timeout` seconds are over."""
@@ -54,14 +60,26 @@ class Poller(selectors.EpollSelector):
         while True:
             found = poll(left, MAX_EVENTS)
             others: list[tuple[selectors.SelectorKey, int]] = []
+            self.reading = True
             for descriptor, events in found:
                 endpoint = endpoints.get(descriptor)
                 if endpoint is None or events != READABLE or not endpoint.read_ready():
                     self._report(others, descriptor, events)
+            self.reading = False
+            if self.afterwards:
+                self._run_afterwards()
             if others or self.scheduled or left == 0 or not found:
                 return others
             if left > 0:
                 left = max(0.0, end - time.monotonic())
+
+    def _run_afterwards(self) -> None:
+        callbacks, self.afterwards = self.afterwards, []
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001  (as asyncio does with what it calls)
+                self.report({"message": f"Exception in {callback!r}, after links were read", "exception": error})
 
     def _report(self, others: list[tuple[selectors.SelectorKey, int]], descriptor: int, events: int) -> None:
         try:
@@ -81,6 +99,10 @@ class Poller(selectors.EpollSelector):
         super().close()
 
 
+def _ignore(context: dict[str, object]) -> None:
+    """Until the loop is there."""
+
+
 class DirectLoop(asyncio.SelectorEventLoop):
     """asyncio's loop over a Poller."""
 
@@ -88,6 +110,14 @@ class DirectLoop(asyncio.SelectorEventLoop):
         self.poller = Poller()
         self.readers = self.poller.endpoints  # where links enter themselves
         super().__init__(self.poller)
+        self.poller.report = self.call_exception_handler
+
+    def after_reads(self, callback: Callable[[], object]) -> None:
+        """Call it soon: when the links that are ready now have been read, if they are being read; else as `call_soon`."""
+        if self.poller.reading:
+            self.poller.afterwards.append(callback)
+        else:
+            self.call_soon(callback)
 
     def call_soon(
         self,

@@ -22,6 +22,7 @@ cdef class BatchBuilder:
     cdef readonly long long last_timestamp_ns
     cdef list _pieces
     cpdef Py_ssize_t append(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
+    cpdef tuple encode(self, bytes identity)
 
 @cython.final
 cdef class RecordCursor:
@@ -40,5 +41,6 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
+cpdef bytes mark_sector(long long durable_end, long long assigned_end, bytes identity)
 cdef bytes _slice(bytes buffer, Py_ssize_t start, Py_ssize_t end)
 cdef unsigned long long _u32(bytes buffer, Py_ssize_t at) noexcept

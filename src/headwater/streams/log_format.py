@@ -60,6 +60,7 @@ MARK_SLOTS: int = 2
 SEGMENT_HEAD = struct.Struct("<4sIHH8sQQq")
 MARK = struct.Struct("<4sI8sQQ")
 CHECKED_FROM: int = struct.calcsize("<4sI")  # in a sector the crc covers all that follows it, zeros included
+MARK_REST = struct.Struct(f"<8sQQ{SECTOR_SIZE - MARK.size}x")  # what is checked
 
 MARKER = struct.Struct("<4s8s")
 MARKER_SIZE: int = MARKER.size
@@ -220,16 +221,16 @@ class BatchBuilder:
     def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
         """The batch as (header, header bytes, body bytes); the two pieces are written one after the other."""
         body = b"".join(self._pieces)
-        header = BatchHeader(
-            dialect=DIALECT_NATS,
-            flags=0,
-            record_count=self.record_count,
-            offset_span=self.record_count,
-            body_size=len(body),
-            base_offset=self.base_offset,
-            first_timestamp_ns=self.first_timestamp_ns,
-            last_timestamp_ns=self.last_timestamp_ns,
-            body_crc=crc32c(body),
+        header = BatchHeader(  # by position: by name it takes twice as long, once for every publish that is alone
+            DIALECT_NATS,
+            0,
+            self.record_count,
+            self.record_count,
+            len(body),
+            self.base_offset,
+            self.first_timestamp_ns,
+            self.last_timestamp_ns,
+            crc32c(body),
         )
         return header, encode_batch_header(header, identity), body
 
@@ -374,20 +375,8 @@ def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
 
 def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
     """The 64 bytes before a body."""
-    rest = HEADER_REST.pack(
-        VERSION,
-        header.dialect,
-        header.flags,
-        header.record_count,
-        header.offset_span,
-        header.body_size,
-        header.base_offset,
-        header.first_timestamp_ns,
-        header.last_timestamp_ns,
-        header.body_crc,
-        0,
-    )
-    return MARKER.pack(BATCH_MAGIC, identity) + HEADER_CRC.pack(crc32c(rest)) + rest
+    rest: bytes = HEADER_REST.pack(VERSION, *header, 0)
+    return BATCH_MAGIC + identity + HEADER_CRC.pack(crc32c(rest)) + rest
 
 
 def batch_marker(identity: bytes) -> bytes:
@@ -438,7 +427,13 @@ def encode_head_page(head: SegmentHead, mark: Mark) -> bytes:
 
 def encode_mark(mark: Mark, identity: bytes) -> bytes:
     """One sector; it goes to `mark_position(n)` for the n-th write."""
-    return _sealed_sector(MARK.pack(MARK_MAGIC, 0, identity, mark.durable_end, mark.assigned_end))
+    return mark_sector(mark.durable_end, mark.assigned_end, identity)
+
+
+def mark_sector(durable_end: cython.longlong, assigned_end: cython.longlong, identity: bytes) -> bytes:
+    """As `encode_mark`; every write needs one."""
+    checked: bytes = MARK_REST.pack(identity, durable_end, assigned_end)
+    return MARK_MAGIC + HEADER_CRC.pack(crc32c(checked)) + checked
 
 
 def mark_position(turn: int) -> int:

@@ -13,6 +13,11 @@ cdef class LogWriter:
     cdef object _files
     cdef str _directory
     cdef object _options
+    cdef long long _segment_bytes
+    cdef long long _ahead
+    cdef bint _syncs_always
+    cdef bytes _identity
+    cdef long long _reserved_end
     cdef object _state
     cdef object _active
     cdef object _file
@@ -25,3 +30,8 @@ cdef class LogWriter:
     cdef bint _unsynced
     cdef long long _synced_at_ns
     cdef readonly object failure
+
+    cdef int _append(self, long long end_offset, list[bytes] pieces, long long size) except? -1
+    cdef bytes _next_mark(self, long long durable_end, long long assigned_end)
+    cdef int _sync_as_chosen(self, StagedBatch batch) except? -1
+    cdef int _fdatasync(self) except? -1

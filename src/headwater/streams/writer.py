@@ -19,6 +19,11 @@ from typing import NamedTuple
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import mark_sector
+else:
+    from headwater.streams.log_format import mark_sector
+
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
 from headwater.streams.compaction import rewrite
@@ -31,7 +36,6 @@ from headwater.streams.log_format import (
     Mark,
     SegmentHead,
     encode_head_page,
-    encode_mark,
     mark_position,
 )
 from headwater.streams.log_state import RESERVATION, LogState
@@ -105,6 +109,11 @@ class LogWriter:
         self._files = files
         self._directory = directory
         self._options = options
+        self._segment_bytes = options.segment_bytes
+        self._ahead = options.preallocate_bytes
+        self._syncs_always = options.sync == "always"
+        self._identity = state.identity
+        self._reserved_end = 0  # of the state, as long as the state names the active segment and no index; else 0
         self._state = state
         self._active = active
         self._file: File = files.open(active.path)
@@ -120,7 +129,7 @@ class LogWriter:
 
     @property
     def identity(self) -> bytes:
-        return self._state.identity
+        return self._identity
 
     @property
     def next_offset(self) -> int:
@@ -138,23 +147,29 @@ class LogWriter:
                 value=batch.base_offset,
                 limit=self._next_offset,
             )
-        encoded = [builder.encode(self.identity) for builder in batch.builders]
+        identity: bytes = self._identity
+        encoded: list[tuple[BatchHeader, bytes, bytes]] = [builder.encode(identity) for builder in batch.builders]
         if batch.deletions:
             at, now = batch.end_offset, batch.last_timestamp_ns
-            encoded += encode_tombstones(batch.deletions, at, now, self.identity)
-        size = sum(header.size for header, _, _ in encoded)
+            encoded += encode_tombstones(batch.deletions, at, now, identity)
+        pieces: list[bytes] = []
+        size: cython.longlong = 0
+        for _, head, body in encoded:
+            pieces.append(head)
+            pieces.append(body)
+            size += len(head) + len(body)
         try:
-            if HEAD_PAGE_SIZE < self._position > self._options.segment_bytes - size:
+            if HEAD_PAGE_SIZE < self._position and self._position > self._segment_bytes - size:
                 self._roll(batch.base_offset, batch.last_timestamp_ns)
             self._keep_state(batch.end_offset)
-            self._append(batch.end_offset, [piece for _, *pieces in encoded for piece in pieces], size)
-            self._sync_as_chosen(batch.last_timestamp_ns)
+            self._append(batch.end_offset, pieces, size)
+            self._sync_as_chosen(batch)
         except OSError as error:
             raise self._fail(f"store offsets [{batch.base_offset}, {batch.end_offset})", error) from error
-        position = self._position
-        for header, _, body in encoded:
+        position: cython.longlong = self._position
+        for header, head, body in encoded:
             batch.placed.append(PlacedBatch(self._active, position, header, body))
-            position += header.size
+            position += len(head) + len(body)
         self._position = position
 
     def sync(self) -> None:
@@ -231,6 +246,8 @@ class LogWriter:
     def _keep_state(self, end_offset: int) -> None:
         """Before a batch goes out: no offset is used unless a durable state says that it may be, and no segment unless
         the state names it (so a newest segment that is gone is noticed)."""
+        if end_offset <= self._reserved_end:
+            return
         state, active_base = self._state, self._active.base_offset
         if end_offset > state.reserved_end:
             synced = self._options.sync == "always"
@@ -239,8 +256,10 @@ class LogWriter:
             self._save(replace(state, index_crc=0))
         elif active_base != state.active_base or state.index_crc:
             self._save(replace(state, active_base=active_base, index_crc=0))
+        self._reserved_end = self._state.reserved_end
 
     def _save(self, state: LogState) -> None:
+        self._reserved_end = 0
         meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode())
         self._state = state
 
@@ -257,6 +276,7 @@ class LogWriter:
         file = self._files.open(segment.path)
         self._file.close()
         self._file, self._active, self._position, self._turn = file, segment, segment.end_position, 0
+        self._reserved_end = 0
         self._allocated = segment.end_position
 
     def _trim(self) -> None:
@@ -265,10 +285,11 @@ class LogWriter:
             self._file.truncate(self._position)
             self._allocated = self._position
 
-    def _append(self, end_offset: int, pieces: list[bytes], size: int) -> None:
+    def _append(self, end_offset: cython.longlong, pieces: list[bytes], size: cython.longlong) -> cython.int:
         """Mark first, then the batch: a process killed between the two leaves a gap, never an offset used twice."""
-        mark = self._next_mark(self._durable_end, end_offset)
-        self._reserve_room(self._position + size)
+        mark: bytes = self._next_mark(self._durable_end, end_offset)
+        if self._position + size > self._allocated:
+            self._reserve_room(self._position + size)
         try:
             self._file.pwrite([mark], mark_position(self._turn))
             self._file.pwrite(pieces, self._position)
@@ -279,20 +300,21 @@ class LogWriter:
             raise
         self._unsynced = True
         self._written_end = self._next_offset = end_offset
+        return 0
 
     def _reserve_room(self, end: int) -> None:
         """So that the coming fdatasync, and many after it, find the file's size as it is. Failing costs only that."""
-        ahead = self._options.preallocate_bytes
-        if ahead and end > self._allocated and end - self._position < ahead:
+        ahead = self._ahead
+        if ahead and end - self._position < ahead:
             target = max(end, min(end + ahead, self._options.segment_bytes))
             with suppress(OSError):
                 self._file.allocate(target)
                 self._allocated = target
         self._allocated = max(self._allocated, end)
 
-    def _next_mark(self, durable_end: int, assigned_end: int) -> bytes:
+    def _next_mark(self, durable_end: cython.longlong, assigned_end: cython.longlong) -> bytes:
         self._turn += 1
-        return encode_mark(Mark(durable_end, assigned_end), self.identity)
+        return mark_sector(durable_end, assigned_end, self._identity)
 
     def _undo(self) -> None:
         """Cut a half-written batch off again, durably."""
@@ -303,22 +325,27 @@ class LogWriter:
         except OSError as error:
             raise self._lasting("undo a write for which there was no room", error) from error
 
-    def _sync_as_chosen(self, now_ns: int) -> None:
-        policy = self._options.sync
+    def _sync_as_chosen(self, batch: StagedBatch) -> cython.int:
+        if self._syncs_always:
+            self._fdatasync()
+            return 0
+        policy, now_ns = self._options.sync, batch.last_timestamp_ns
         if policy == "never":
-            return
+            return 0
         if policy == "interval" and 0 <= now_ns - self._synced_at_ns < self._options.sync_interval_ns:
-            return
+            return 0
         self._fdatasync()
         self._synced_at_ns = now_ns
+        return 0
 
-    def _fdatasync(self) -> None:
+    def _fdatasync(self) -> cython.int:
         try:
             self._file.fdatasync()
         except OSError as error:
             raise self._lasting("make the log durable", error) from error
         self._unsynced = False
         self._durable_end = self._written_end
+        return 0
 
     def _fail(self, what: str, error: OSError) -> StorageError:
         """DiskFull as it is; everything else ends writing."""

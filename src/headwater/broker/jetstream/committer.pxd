@@ -10,6 +10,7 @@ cdef class Committer:
     cdef object _on_durable
     cdef object _on_failed
     cdef object _loop
+    cdef object _soon
     cdef bint _scheduled
     cdef object _idle
     cdef readonly list waiting
@@ -25,3 +26,8 @@ cdef class Committer:
     cdef bint _upkeep_wanted
     cdef double _pace
     cpdef int add(self, Item item) except? -1
+    cdef int _schedule(self) except? -1
+    cdef int _write_here(self, batch, bint small) except? -1
+    cdef int _note_time(self, double seconds, bint small) except? -1
+    cdef int _finish(self, batch, BaseException error) except? -1
+    cdef int _go_on(self) except? -1

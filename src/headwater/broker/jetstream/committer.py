@@ -2,7 +2,7 @@
 """Group commit: while one batch is being made durable, whatever arrives joins the next.
 
     publishes ─▶ staged in the log, acks wait in `items`
-                     │ seal, at the end of the loop iteration in which the first arrived
+                     │ seal, once all links are read that were ready together with the one of the first
                      ▼
               write + one fdatasync in a writing thread      meanwhile the next batch fills
                      │
@@ -69,6 +69,7 @@ class Committer:
         self._on_durable = on_durable
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
+        self._soon: Callable[[Callable[[], None]], object] = getattr(self._loop, "after_reads", self._loop.call_soon)
         self._scheduled = False  # `_begin` will run; never true while a write is in progress
         self._idle = asyncio.Event()
         self._idle.set()
@@ -143,10 +144,11 @@ class Committer:
         if not self._scheduled and not self._writing:
             self._schedule()
 
-    def _schedule(self) -> None:
+    def _schedule(self) -> cython.int:
         self._scheduled = True
         self._idle.clear()
-        self._loop.call_soon(self._begin)
+        self._soon(self._begin)
+        return 0
 
     def _begin(self) -> None:
         self._scheduled = False
@@ -173,25 +175,29 @@ class Committer:
         self._log.write(batch)
         return perf_counter() - begun
 
-    def _write_here(self, batch: StagedBatch, small: bool) -> None:
+    def _write_here(self, batch: StagedBatch, small: cython.bint) -> cython.int:
+        begun: cython.double = perf_counter()
         try:
-            self._note_time(self._timed_write(batch), small)
+            self._log.write(batch)
         except StorageError as error:
             self._finish(batch, error)
-        else:
-            self._finish(batch, None)
+            return 0
+        self._note_time(perf_counter() - begun, small)
+        self._finish(batch, None)
+        return 0
 
     def _written(self, batch: StagedBatch, small: bool, seconds: float | None, error: BaseException | None) -> None:
         if seconds is not None:
             self._note_time(seconds, small)
         self._finish(batch, error)
 
-    def _note_time(self, seconds: float, small: bool) -> None:
+    def _note_time(self, seconds: cython.double, small: cython.bint) -> cython.int:
         if small:
-            slower = FORGIVING * max(self._pace, QUICKEST)
+            slower: cython.double = FORGIVING * max(self._pace, QUICKEST)
             self._pace = seconds if seconds > SLOW else min(seconds, slower)
+        return 0
 
-    def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> None:
+    def _finish(self, batch: StagedBatch | None, error: BaseException | None) -> cython.int:
         items, self.writing = self.writing, []
         self._writing_bytes = 0
         reached, self._reached = self._reached, []
@@ -208,16 +214,18 @@ class Committer:
             for future in reached:
                 if not future.done():
                     future.set_exception(_storage_error(error)) if error is not None else future.set_result(None)
-            if not self._start_upkeep():
+            if not self._upkeep_wanted or not self._start_upkeep():
                 self._go_on()
+        return 0
 
-    def _go_on(self) -> None:
+    def _go_on(self) -> cython.int:
         # Only now: an ack may be published to a subject of this very stream, which calls `add` from here.
         self._writing = False
         if self.waiting or self._barriers:
             self._schedule()
         else:
             self._idle.set()
+        return 0
 
     # ── upkeep ──
 

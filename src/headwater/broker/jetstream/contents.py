@@ -166,6 +166,11 @@ class Contents:
 
     # ── what leaves ──
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether `enforce` could find anything to do, now or later."""
+        return self._limits.any or bool(self._expiries)
+
     def enforce(self, now: int) -> None:
         """Remove what the limits of the whole stream leave no room for, and what is too old."""
         limits = self._limits

@@ -414,7 +414,8 @@ class Stream:
                 consumer.on_stored(first, stored, items)
             if self.config.retention == "interest":
                 self._drop_unwanted(items)
-            self.enforce()
+            if contents.is_limited or self.log.has_deletions:
+                self.enforce()
 
     def _attend_to(self, items: list[Item]) -> None:
         """Roll-ups, TTLs and republishing of what became durable."""
