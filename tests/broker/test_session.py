@@ -124,6 +124,18 @@ def test_verbose_and_pedantic_answer_as_nats_server_does(op: bytes, answer: byte
     assert Desk().ask(op, b'CONNECT {"headers":true}\r\n') == answer
 
 
+def test_a_pedantic_complaint_comes_once_and_before_the_payload() -> None:
+    desk = Desk()
+    session, link = desk.connect(b'CONNECT {"verbose":false}\r\n')
+    said = b"PUB a.* 5\r\nhello\r\nPUB a..b 1\r\nx\r\n"
+    line = len(b"PUB a.* 5\r\n")
+    for filled in (line, line + 2):
+        assert session.receive(bytearray(said), filled) == 0
+    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"
+    desk.tell(session, said)
+    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"  # of the second op
+
+
 def test_a_client_that_skips_connect_is_verbose_and_has_no_headers() -> None:
     assert Desk().ask(b"PING\r\nSUB a 1\r\n", b"") == b"PONG\r\n+OK\r\n"
     assert Desk().ask(b"HPUB a 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"") == b""

@@ -206,6 +206,15 @@ def test_pedantic_complains_of_a_publish_subject_and_stays_open(server: Server, 
     assert answer == still_open(b"-ERR 'Invalid Publish Subject'\r\n")
 
 
+def test_the_pedantic_complaint_does_not_wait_for_the_payload(server: Server) -> None:
+    with dial(server.port, pedantic=True) as link:
+        link.say(b"PUB foo.* 5\r\n")
+        assert link.hear_line() == b"-ERR 'Invalid Publish Subject'\r\n"
+        assert set(link.answer(b"hello\r\n").said.splitlines()) <= {
+            b"-ERR 'Invalid Publish Subject'"
+        }  # nats-server's second
+
+
 def test_the_pedantic_complaint_comes_also_when_the_payload_is_torn(server: Server) -> None:
     with dial(server.port, pedantic=True) as link:
         answer = link.answer(b"PUB foo.* 5\r\nhello, no end")
@@ -367,6 +376,14 @@ def test_a_control_line_at_the_limit_is_accepted(server: Server) -> None:
     with dial(server.port) as link:
         subject = b"a" * (MAX_CONTROL_LINE - len(b" 1"))
         assert link.answer(b"SUB " + subject + b" 1\r\n") == still_open()
+
+
+def test_a_control_line_at_the_limit_may_be_cut_within_its_end(server: Server) -> None:
+    with dial(server.port) as link:
+        subject = b"a" * (MAX_CONTROL_LINE - len(b" 1"))
+        link.say(b"PING\r\nSUB " + subject + b" 1\r")
+        assert link.hear_line() == b"PONG\r\n"
+        assert link.answer(b"\n") == still_open()
 
 
 def test_a_payload_at_the_limit_is_delivered_whole(server: Server) -> None:

@@ -165,6 +165,14 @@ def test_an_op_is_understood_as_nats_server_understands_it(data: bytes, call: Ca
     assert parse(data, cuts=tuple(range(1, len(data)))) == [call]
 
 
+@pytest.mark.parametrize("line_end", [b"\r\n", b"\n"])
+def test_a_control_line_at_the_limit_is_whole_wherever_it_is_cut(line_end: bytes) -> None:
+    data = b"SUB " + b"a" * 62 + b" 1" + line_end
+    calls: list[Call] = [("subscribe", b"a" * 62, b"", b"1")]
+    assert parse(data) == calls
+    assert parse(data, cuts=tuple(range(1, len(data)))) == calls
+
+
 def test_plus_ok_from_a_client_is_ignored() -> None:
     assert parse(b"+OK\r\nPING\r\n") == [("ping",)]
 

@@ -320,6 +320,8 @@ class Router:
                 end,
             ):
                 deliveries += 1
+        if not match.groups and called is None:
+            return deliveries
         position: cython.Py_ssize_t
         _tried: cython.Py_ssize_t
         index: cython.Py_ssize_t
@@ -393,6 +395,10 @@ class Router:
         strip: cython.bint = headers != payload and not outlet.headers
         if own_subject and subscription.msg and not strip:
             output.append_pair(subscription.msg if headers == payload else subscription.hmsg, buffer, tail, end + 2)
+        elif not strip and not cython.compiled:  # one call for two: a tenth of what a message costs
+            verb = b"MSG " if headers == payload else b"HMSG "
+            rest = buffer[tail : end + 2]
+            output.append(b"".join((verb, buffer[subject:subject_end], subscription.after_subject, rest)))
         elif not strip:
             output.append_pair(b"MSG " if headers == payload else b"HMSG ", buffer, subject, subject_end)
             output.append_pair(subscription.after_subject, buffer, tail, end + 2)

@@ -34,6 +34,7 @@ cdef class Session(ClientOpHandler):
     cdef public object tracer
     cdef public bint verbose
     cdef public bint pedantic
+    cdef bint _checked
     cdef public bint no_responders
     cdef public int protocol
     cdef public bint introduced

@@ -102,6 +102,7 @@ class Session(ClientOpHandler):
         # Until CONNECT says otherwise; nats-server assumes the same of a client that skips it.
         self.verbose = True
         self.pedantic = True
+        self._checked = False  # the subject of the op whose payload is coming
         self.no_responders = False
         self.protocol = 0
         self.introduced = False
@@ -185,7 +186,8 @@ class Session(ClientOpHandler):
         self.in_messages += 1
         self.in_bytes += end - headers
         if self.pedantic:
-            self._check_publish(slice_bytes(buffer, subject, subject_end))
+            self.on_early_publish(slice_bytes(buffer, subject, subject_end))
+            self._checked = False
         if self.guard is not None or buffer[subject] == 95 or buffer[subject] == 36 or reply != reply_end:  # _ $
             if not self._may_publish(buffer, subject, subject_end, reply, reply_end):
                 return 0
@@ -247,9 +249,11 @@ class Session(ClientOpHandler):
         )
         return 0
 
-    def on_torn_publish(self, subject: bytes) -> cython.int:
-        if self.pedantic:
-            self._check_publish(subject)
+    def on_early_publish(self, subject: bytes) -> cython.int:
+        if self.pedantic and not self._checked:
+            self._checked = True
+            if not (is_valid_subject(subject) and is_literal(subject)):
+                self._error(error_texts.INVALID_PUBLISH_SUBJECT)
         return 0
 
     def _may_publish(
@@ -277,10 +281,6 @@ class Session(ClientOpHandler):
                 self._error(error_texts.reply_permission(_text(name)))
                 return False
         return True
-
-    def _check_publish(self, subject: bytes) -> None:
-        if not (is_valid_subject(subject) and is_literal(subject)):
-            self._error(error_texts.INVALID_PUBLISH_SUBJECT)
 
     def _no_responders(self, subject: bytes, reply: bytes) -> None:
         """Status 503 for a request that reached nobody, on the requester's own subscription to the reply subject."""

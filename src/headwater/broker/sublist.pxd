@@ -85,6 +85,7 @@ cdef class Sublist:
     cdef Py_ssize_t _passing
     cdef Py_ssize_t _mask
     cdef list _cache
+    cdef dict _seen
     cdef Known _last
     cdef bytes _prefix
     cdef Match _prefix_found

@@ -235,6 +235,7 @@ class Sublist:
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
         self._last: Known | None = None
+        self._seen: dict[bytes, Match] = {}  # the cache of interpreted code
         # Where the last walk stood before the last token: the next subject often differs in that one only.
         self._prefix = b""
         self._prefix_found = self._nobody
@@ -304,12 +305,8 @@ class Sublist:
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
         """The same for the subject `buffer[start:end]`."""
-        if not cython.compiled and self._passing == 0:
-            seen = self._cache[hash(subject := bytes(buffer[start:end])) & self._mask]  # the look below, without calls
-            if seen is not None and seen.subject == subject and seen.match.generation == self.generation:
-                if self._missed:
-                    self._missed -= 1
-                return seen.match
+        if not cython.compiled:
+            return self._find_interpreted(buffer, start, end)
         known: Known | None = self._last
         if known is not None and known.match.generation == self.generation:
             if equals(buffer, start, end, known.subject):
@@ -332,6 +329,19 @@ class Sublist:
             self._passing = 1 << 15
         found: Match = self._walk(buffer, start, end)
         self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
+        return found
+
+    def _find_interpreted(self, buffer: bytearray, start: int, end: int) -> Match:
+        """`find` where no compiler is: a dict is then cheaper than a table of slots, and so is never to pass it over."""
+        subject = bytes(buffer[start:end])
+        seen = self._seen.get(subject)
+        if seen is not None and seen.generation == self.generation:
+            return seen
+        found = self._walk(buffer, start, end)
+        if not subject.startswith((b"_", b"$")):  # as in `find`
+            if len(self._seen) >= CACHE_SIZE:
+                self._seen.clear()
+            self._seen[subject] = found
         return found
 
     def has_interest(self, subject: bytes) -> bool:

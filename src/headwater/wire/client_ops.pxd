@@ -29,7 +29,7 @@ cdef class ClientOpHandler:
         Py_ssize_t stride,
         Py_ssize_t count,
     ) except? -1
-    cpdef int on_torn_publish(self, bytes subject) except? -1
+    cpdef int on_early_publish(self, bytes subject) except? -1
     cpdef int on_subscribe(self, bytes subject, bytes queue, bytes sid) except? -1
     cpdef int on_unsubscribe(self, bytes sid, Py_ssize_t maximum) except? -1
     cpdef int on_connect(self, bytes json) except? -1

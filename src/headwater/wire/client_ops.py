@@ -111,8 +111,11 @@ class ClientOpHandler:
             count -= 1
         return result
 
-    def on_torn_publish(self, subject: bytes) -> cython.int:
-        """A PUB or HPUB whose payload does not end where its size says; a violation follows."""
+    def on_early_publish(self, subject: bytes) -> cython.int:
+        """The control line of a PUB or HPUB is there, its payload not yet or not as it should be.
+
+        It may be called again for the same op; `on_publish` follows, or a violation.
+        """
         return 0
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
@@ -188,26 +191,28 @@ class ClientOpParser:
         is otherwise to it: twice the speed where no two control lines are alike.
         """
         on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
+        most, longest = self.max_payload, self.max_control_line + 2
         while position < filled:
             found = read(buffer, position, filled)
             if found is None:
                 return position
             subject, subject_end = found.span(1)
             body, size = found.end(), int(found[3])
-            tail, end = subject_end + 1, body + size
+            tail, end, reply_end = subject_end + 1, body + size, found.end(2)
             following = end + 2
             if (
                 following > filled
-                or size > self.max_payload
-                or body - 2 - subject > self.max_control_line
-                or buffer[end:following] != b"\r\n"
+                or size > most
+                or body - subject > longest
+                or not buffer.startswith(b"\r\n", end)
                 or buffer.startswith(found[0], following)
             ):
                 return position
             position = following
-            if self._stop_if(
-                on_publish(buffer, subject, subject_end, tail, max(tail, found.end(2)), tail, body, body, end)
-            ):
+            if reply_end < tail:
+                reply_end = tail
+            if stop := on_publish(buffer, subject, subject_end, tail, reply_end, tail, body, body, end):
+                self._stop_if(stop)
                 break
         return position
 
@@ -337,9 +342,10 @@ class ClientOpParser:
         body: cython.Py_ssize_t = newline + 1
         end: cython.Py_ssize_t = body + size
         if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):
-            self.handler.on_torn_publish(slice_bytes(buffer, s1, e1))
+            self.handler.on_early_publish(slice_bytes(buffer, s1, e1))
             return self._violation(UNKNOWN_OPERATION)
         if filled < end + 2:
+            self.handler.on_early_publish(slice_bytes(buffer, s1, e1))
             return -1
         # One blank between arguments, CRLF behind the last: the tail can be copied as it is.
         exact: cython.bint = (
@@ -412,7 +418,10 @@ class ClientOpParser:
         if verb in _NEEDS_BLANK and after < filled and buffer[after] != 32 and buffer[after] != 9:
             return self._violation(UNKNOWN_OPERATION)
         if newline < 0:
-            if filled - skip_blanks(buffer, after, filled) > self.max_control_line:
+            after = skip_blanks(buffer, after, filled)
+            if find_byte(buffer, 13, after, filled) >= 0:  # as below: it does not count
+                after += 1
+            if filled - after > self.max_control_line:
                 return self._violation(CONTROL_LINE_TOO_LONG)
             return -1
         if newline > after and find_byte(buffer, 13, after, newline) >= 0:  # as in _parse_publish

@@ -158,7 +158,8 @@ class OutputBuffer:
     def append(self, piece: bytes) -> cython.int:
         """Append a bytes object."""
         length: cython.Py_ssize_t = len(piece)
-        self.reserve(length)
+        if self.size + length > len(self.data):
+            self.reserve(length)
         if cython.compiled:
             memcpy(PyByteArray_AS_STRING(self.data) + self.size, PyBytes_AS_STRING(piece), length)
         else:
