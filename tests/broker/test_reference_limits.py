@@ -158,8 +158,10 @@ def test_who_is_too_far_behind_is_cut_off_without_a_word_and_others_are_served(k
         assert good.settle() == b""
         for _ in range(12):
             publisher.say(op * 10)
-            assert publisher.settle() == b""
-            assert len(good.hear(10 * (len(op) + 2))) == 10 * (len(op) + 2)
+            assert unasked(publisher.settle()) == b""
+            wanted = 10 * (len(op) + 2)
+            while wanted > 0:
+                wanted -= len(unasked(good.hear(wanted)))
         assert is_gone(reader)
     prove_service(port)
 
@@ -170,10 +172,18 @@ def test_who_takes_no_bytes_until_the_deadline_is_cut_off(kind: str, shelf: Serv
     op = b"PUB flood 100000\r\n" + bytes(100_000) + b"\r\n"
     with stuck_reader(port) as reader, dial(port) as publisher:
         publisher.say(op * 120)  # more than the sockets take
-        assert publisher.settle().removeprefix(b"PING\r\n") == b""
+        assert unasked(publisher.settle()) == b""
         wait_until_gone(publisher, port)
         assert is_gone(reader)
     prove_service(port)
+
+
+PING = b"PING\r\n"  # the server's first comes two seconds after a client, and on a busy machine into anything
+
+
+def unasked(said: bytes) -> bytes:
+    """What was said but for the server's PING, which comes at most once while a test runs."""
+    return said.replace(PING, b"")
 
 
 def wait_until_gone(link: RawLink, port: int) -> None:
@@ -232,11 +242,13 @@ def test_a_lame_duck_tells_its_clients_takes_no_new_ones_and_ends(kind: str, tmp
             newer.hear_line()
             newer.hear_line()
             server._process.send_signal(signal.SIGUSR2)
-            info = read_info(newer.hear_line())
+            line = newer.hear_line()
+            info = read_info(newer.hear_line() if line == PING else line)
             assert info["ldm"] is True
             with pytest.raises(OSError):
                 RawLink(server.port)
-            assert older.answer(b"SUB a 1\r\nPUB a 1\r\nx\r\n") == still_open(b"MSG a 1 1\r\nx\r\n")
+            answer = older.answer(b"SUB a 1\r\nPUB a 1\r\nx\r\n")
+            assert (unasked(answer.said), answer.closed) == (b"MSG a 1 1\r\nx\r\n", False)
             assert b"-ERR" not in newer.hear_end().replace(b"PING\r\n", b"")
             assert b"INFO" not in older.hear_end(), "an older client is told nothing"
         assert server._process.wait(10) == 0

@@ -250,6 +250,34 @@ def test_jsz_and_healthz_know_the_streams(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def damage(directory: Path, payload: bytes) -> None:
+    """Change a bit of the first message that says so, in the log that a broker has left there."""
+    (segment,) = directory.rglob("*.log")
+    stored = bytearray(segment.read_bytes())
+    stored[stored.index(payload)] ^= 1
+    segment.write_bytes(stored)
+    for index in directory.rglob("log.index"):  # of a clean stop: with it, the damage would show on reading only
+        index.unlink()
+
+
+def test_healthz_tells_what_a_stream_has_lost(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with monitored(jetstream=True, store_dir=tmp_path) as server:
+            link = await asyncio.to_thread(work, server.broker.port)
+            for _ in range(3):
+                await asyncio.to_thread(link.answer, b"PUB s.x 9\r\npr3c1ous!\r\n")
+            assert (await server.ask("/healthz")).status == 200
+            link.close()
+        damage(tmp_path, b"pr3c1ous!")
+        async with monitored(jetstream=True, store_dir=tmp_path) as server:
+            answer = await server.ask("/healthz")
+            assert (answer.status, answer.document["status"]) == (503, "unavailable")
+            assert answer.document["error"].startswith("JetStream stream S: ")
+            assert (await server.ask("/healthz?js-server-only=true")).status == 200
+
+    asyncio.run(main())
+
+
 def test_without_jetstream_jsz_says_so() -> None:
     async def main() -> None:
         async with monitored() as server:
