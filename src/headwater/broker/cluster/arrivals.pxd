@@ -12,6 +12,9 @@ cdef class Arrivals:
     cdef readonly Py_ssize_t passed_on
     cdef Forwarding _forwarding
     cdef object _departed
+    cdef Match _match
+    cdef list[bytes] _queues
+    cdef Match _served
 
     cpdef int deliver(self, bytearray buffer, RouteMessage message) except? -1
     cpdef int deliver_run(

@@ -30,18 +30,28 @@ class Arrivals:
         self.passed_on = 0
         self._forwarding = forwarding
         self._departed = departed
+        # The last Match and list of groups that all have members here, and who they are together; most that follow are so.
+        self._match: Match | None = None
+        self._queues: list[bytes] = []
+        self._served: Match | None = None
 
     def deliver(self, buffer: bytearray, message: RouteMessage) -> cython.int:
         """A v2 message, or a plain one of v1."""
         match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
         queue: bytes
+        if match is self._match and message.queues is self._queues:
+            return self._route(cython.cast(Match, self._served), buffer, message)
         if message.queues or match.groups:
-            if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+            takes_all: cython.bint = self._takes_all(match, message)
+            if not takes_all and len(message.queues) == 2 and message.queues[0] == message.queues[1]:
                 return self.deliver_to_queue(buffer, message, message.queues[0], True)
             for queue in message.queues:
                 if queue not in match.queues:
                     self._pass_on(buffer, message, queue)
-            match = match.serving(message.queues, True)
+            served: Match = match.serving(message.queues, True)
+            if takes_all:
+                self._match, self._queues, self._served = match, message.queues, served
+            match = served
         return self._route(match, buffer, message)
 
     def deliver_run(
