@@ -4,8 +4,8 @@ INPUTS inputs take ten seconds interpreted and one compiled; HEADWATER_FUZZ_INPU
 numbers: what fails shows its seed, and that seed alone makes it again. The same bytes cut in another way must give
 the same calls, which a parser with a slip in its state does not.
 
-Three million were run compiled, in 290 s of CPU; a process grew by 268 KiB at most. They found one slip (seed 494802: a line of
-exactly the allowed length, cut between CR and LF, was refused), which was mended; its eighth of the seeds was run again.
+Three million were run compiled, in 290 s of CPU; a process grew by 268 KiB at most. They found one slip, since mended (seed
+494802: a line of exactly the allowed length, cut between CR and LF, was refused); its eighth of the seeds was run again.
 """
 
 import os
