@@ -252,6 +252,35 @@ def test_an_accounts_limits_are_enforced_in_the_same_words(tmp_path: Path) -> No
             client.close()
 
 
+def test_a_stream_made_again_without_naming_its_storage_is_judged_alike(tmp_path: Path) -> None:
+    for name in ("real", "ours"):
+        (tmp_path / f"{name}.conf").write_text(LIMITED % (tmp_path / name / "js"))
+    with (
+        start_nats_server(tmp_path / "real", "-c", str(tmp_path / "real.conf"), jetstream=False) as real,
+        start_headwater(tmp_path / "ours", "-c", str(tmp_path / "ours.conf")) as ours,
+    ):
+        made = [
+            BlockingClient.connect(ClientOptions(servers=[one.url], user="a", password="a")) for one in (real, ours)
+        ]
+        steps: list[tuple[str, object]] = [
+            (f"{API}STREAM.CREATE.NEW", {"name": "NEW", "subjects": ["new"], "max_bytes": 99_999_999})
+        ]
+        for storage in ("file", "memory"):
+            stream = {"name": "S", "subjects": ["s"]}
+            steps += [
+                (f"{API}STREAM.CREATE.S", stream | {"storage": storage, "max_bytes": 1000}),
+                *[
+                    (f"{API}STREAM.{verb}.S", stream | {"max_bytes": most})
+                    for verb in ("CREATE", "UPDATE")
+                    for most in (1000, 2000, 99_999_999)
+                ],
+                (f"{API}STREAM.DELETE.S", None),
+            ]
+        compare(made, steps)
+        for client in made:
+            client.close()
+
+
 def test_as_many_deliveries_as_waits_are_enough_alike(clients: list[BlockingClient]) -> None:
     fill(clients, "WAITS", 0)
     for most in (-1, 0, 1, 2, 3, 4):

@@ -8,6 +8,8 @@ other.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headwater.broker.jetstream.api_errors import api_error
 from headwater.broker.jetstream.api_types import (
     AccountInfoAnswer,
@@ -75,7 +77,10 @@ class StreamApi:
             raise api_error("stream_name_mismatch")
         config = checked(request)
         existing = self._service.streams.get(config.name)
-        self._check_room(config, existing)
+        if existing is None or "storage" in msgspec.json.decode(
+            payload
+        ):  # else nats-server knows no limit to hold it to
+            self._check_room(config, existing)
         if existing is not None:
             if not same(existing.config, config):
                 raise api_error("stream_name_in_use")
