@@ -254,6 +254,23 @@ def test_what_waits_when_a_link_closes_is_written_first() -> None:
     run(conversation)
 
 
+def test_a_link_that_is_gone_can_be_ended_again() -> None:
+    async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
+        server_link.pause_reading()
+        link.output.append(bytes(8 << 20))
+        link.flush()
+        assert link.pending
+        link.close()
+        assert link._transport is not None
+        link._transport.close()  # as the timer does, with bytes still to write
+        server_link.resume_reading()
+        await client.ended.wait()
+        link.abort()
+        link.close()
+
+    run(conversation)
+
+
 def test_large_pieces_and_small_ones_arrive_in_order_however_much_the_kernel_takes() -> None:
     async def conversation(server: Owner, server_link: Link, client: Owner, link: Link) -> None:
         server_link.pause_reading()

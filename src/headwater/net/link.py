@@ -95,6 +95,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._paused = False
         self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
+        self._gone = False  # a transport that wrote its last bytes after its end cannot be aborted any more
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -130,7 +131,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._wake_drained(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.closing = True
+        self.closing = self._gone = True
         self._leave_descriptor()
         self.output.clear()
         self._queue.clear()
@@ -369,7 +370,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def abort(self) -> None:
         """End now; what is not written is lost."""
         self.closing = True
-        if self._transport is not None:
+        if self._transport is not None and not self._gone:
             self._transport.abort()
 
     # ── with a layer ──
