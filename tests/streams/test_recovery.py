@@ -172,7 +172,14 @@ def test_segments_that_are_gone_are_missed_at_every_place() -> None:
     def empty(base: int, previous_end: int) -> SegmentFacts:
         head = SegmentHead(IDENTITY, base, previous_end, 1)
         return SegmentFacts(
-            str(base), base, HEAD_PAGE_SIZE, SparseIndex(0), head, Mark(base, base), page_in_order=True, end_offset=base
+            str(base),
+            base,
+            HEAD_PAGE_SIZE,
+            SparseIndex(0),
+            head,
+            mark=Mark(base, base),
+            page_in_order=True,
+            end_offset=base,
         )
 
     assert decide([], STATE).next_offset == 1000
