@@ -90,7 +90,7 @@ def test_clear_text_where_tls_is_required_is_cut_off_without_a_word(
 def test_silence_is_cut_off_when_the_time_for_the_handshake_is_over(
     shelf: ServerShelf, kind: str, certificates: Certificates
 ) -> None:
-    server = shelf.get(kind, tls_block(certificates, "timeout: 0.2"))
+    server = shelf.get(kind, tls_block(certificates, "timeout: 1"))
     with RawLink(server.port) as link:
         assert link.hear_end() == b""
     prove_service_over_tls(server, trusting(certificates))
@@ -160,7 +160,7 @@ def test_certificates_can_be_pinned(shelf: ServerShelf, kind: str, certificates:
 
 
 def test_handshake_first_says_nothing_before(shelf: ServerShelf, kind: str, certificates: Certificates) -> None:
-    server = shelf.get(kind, tls_block(certificates, "handshake_first: true", "timeout: 0.2"))
+    server = shelf.get(kind, tls_block(certificates, "handshake_first: true", "timeout: 1"))
     prove_service_over_tls(server, trusting(certificates), first=True)
     with socket.create_connection(("127.0.0.1", server.port), 5) as silent:
         assert silent.recv(1000) == b""
@@ -170,7 +170,7 @@ def test_handshake_first_says_nothing_before(shelf: ServerShelf, kind: str, cert
 def test_handshake_first_auto_takes_both_kinds_of_client(
     shelf: ServerShelf, kind: str, certificates: Certificates, first: bool
 ) -> None:
-    server = shelf.get(kind, tls_block(certificates, 'handshake_first: "100ms"'))
+    server = shelf.get(kind, tls_block(certificates, 'handshake_first: "500ms"'))
     prove_service_over_tls(server, trusting(certificates), first=first)
 
 
@@ -185,7 +185,7 @@ def test_where_clear_text_is_allowed_both_are_spoken(shelf: ServerShelf, kind: s
 
 
 def test_credentials_are_asked_for_inside_tls_too(shelf: ServerShelf, kind: str, certificates: Certificates) -> None:
-    users = 'authorization { user: derek, password: "p", timeout: 0.3 }'
+    users = 'authorization { user: derek, password: "p", timeout: 1 }'
     server = shelf.get(kind, tls_block(certificates) + users)
     context = trusting(certificates)
     with TlsLink(server.port, context) as link:

@@ -79,6 +79,7 @@ def test_nats_pys_services_answer_us_and_ours_answer_nats_py(serve: Serve) -> No
             theirs = await nats.connect(url, allow_reconnect=False)
             async with await add_service(client, name, "1.0.0") as service:
                 await service.endpoint("echo", lambda request: request.data, subject=f"{name}.echo")
+                await client.flush()
                 assert (await theirs.request(f"{name}.echo", b"hello")).data == b"hello"
                 pong = json.loads((await theirs.request(f"$SRV.PING.{name}")).data)
                 assert pong["id"] == service.id
