@@ -18,6 +18,8 @@ from support.nats_py_flush import flushed
 from headwater.cli.dev import parse_arguments
 from headwater.errors import ConfigError
 
+pytestmark = pytest.mark.interop
+
 
 @contextmanager
 def cluster(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:

@@ -20,6 +20,8 @@ from nats.js.errors import NoStreamResponseError
 from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 
+pytestmark = pytest.mark.interop
+
 Process = subprocess.Popen[str]
 
 

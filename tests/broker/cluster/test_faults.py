@@ -23,6 +23,8 @@ from support.route_proxy import INTO, OUT_OF, RouteProxy
 
 from headwater import Broker
 
+pytestmark = pytest.mark.interop
+
 PING = 0.3  # seconds between pings of a route; with two unanswered, a dead one is noticed within a second or two
 
 
