@@ -51,7 +51,7 @@ def test_records_go_out_with_the_numbers_of_their_delivery(
 ) -> None:
     heard: list[Call] = []
     router = router_with(b"inbox", heard)
-    count, size = send_records(router, b"inbox", given_records, 0, 9, b"$JS.ACK.S.C.", given_before, pending)
+    count, size = send_records(router, b"inbox", given_records, 0, 9, b"$JS.ACK.S.C.", given_before, pending, -1)
     expected = [
         (
             record.subject,
@@ -70,6 +70,20 @@ def test_a_run_begins_and_ends_where_it_is_told_and_stops_when_nobody_listens() 
     heard: list[Call] = []
     some = [StoredRecord(offset, 0, b"s", b"", b"") for offset in range(10)]
     router = router_with(b"inbox", heard)
-    assert send_records(router, b"inbox", some, 3, 2, b"", 0, 10)[0] == 2
+    assert send_records(router, b"inbox", some, 3, 2, b"", 0, 10, -1)[0] == 2
     assert [call[1].split(b".")[1] for call in heard] == [b"4", b"5"]
-    assert send_records(router, b"nobody", some, 0, 9, b"", 0, 10) == (0, 0)
+    assert send_records(router, b"nobody", some, 0, 9, b"", 0, 10, -1) == (0, 0)
+
+
+@given(st.lists(records, max_size=5), st.integers(0, 200))
+def test_a_run_stops_before_the_message_that_has_no_room(given_records: list[StoredRecord], room: int) -> None:
+    everything: list[Call] = []
+    send_records(router_with(b"inbox", everything), b"inbox", given_records, 0, 9, b"$JS.ACK.S.C.", 0, 9, -1)
+    fitting, size = 0, 0
+    while fitting < len(everything) and size + sum(map(len, everything[fitting])) <= room:
+        size += sum(map(len, everything[fitting]))
+        fitting += 1
+    heard: list[Call] = []
+    router = router_with(b"inbox", heard)
+    assert send_records(router, b"inbox", given_records, 0, 9, b"$JS.ACK.S.C.", 0, 9, room) == (fitting, size)
+    assert heard == everything[:fitting]

@@ -95,10 +95,12 @@ def send_records(
     head: bytes,
     given: cython.longlong,
     pending: cython.longlong,
+    room: cython.Py_ssize_t,
 ) -> tuple[int, int]:
     """Deliver `records[first : first + most]` to who listens on `inbox`, each for the first time. `head`: of their ack
     subjects. `given`: consumer sequence of the delivery before. `pending`: matching messages that are left, these
-    included. Returns how many were taken, and their bytes; it stops where nobody takes one."""
+    included. `room`: bytes (subject, ack subject, header block, payload) that may be delivered, -1 for any number. Returns
+    how many were taken, and their bytes; it stops where nobody takes one, or the next has no room."""
     buffer = OutputBuffer()
     head = head + b"1."  # the first time
     match: Match = router.sublist.match(inbox)
@@ -139,10 +141,13 @@ def send_records(
         buffer.append(record.payload)
         end: cython.Py_ssize_t = buffer.size
         buffer.append(b"\r\n")
+        size: cython.Py_ssize_t = subject_end + (reply_end - tail) + (end - headers)
+        if 0 <= room < sent + size:
+            return at - 1 - first, sent
         taken: cython.int = router.route(
             None, match, False, buffer.data, 0, subject_end, tail, reply_end, tail, headers, payload, end
         )
         if taken == 0:
             return at - 1 - first, sent
-        sent += subject_end + (reply_end - tail) + (end - headers)
+        sent += size
     return at - first, sent

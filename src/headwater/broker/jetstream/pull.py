@@ -167,28 +167,28 @@ class PullConsumer(DeliveringConsumer):
         return delay
 
     def _is_plain(self, request: Waiting) -> bool:
-        """Whether a run of messages can go to this request without a look at each: a replay without acks, filter or
-        limits in bytes."""
+        """Whether a run of messages can go to this request without a look at each: a replay without acks or filter."""
         config, state = self.config, self.state
         return (
             config.ack_policy == "none"
             and self.filter is None
-            and not (request.max_bytes or state.selected or state.redeliveries or self._headers_only)
+            and not (state.selected or state.redeliveries or self._headers_only)
             and config.replay_policy == "instant"
             and self._stream.config.retention == "limits"
         )
 
     def _give_run(self, request: Waiting, most: int) -> tuple[int, int]:
-        """Deliver what is at hand, at most so many; returns how many, and their bytes. (0, 0): nobody took it, or the end
-        of the log, which the caller finds out by itself."""
+        """Deliver what is at hand, at most so many; returns how many, and their bytes. (0, 0): nobody took it, it is larger
+        than the bytes that are left, or the end of the log; the caller finds that out by itself."""
         state = self.state
         if self._next_new() is None:
             return 0, 0
         first = self._ahead_at
         most = min(most, state.num_pending)
         given, pending = state.delivered_consumer, state.num_pending
+        room = request.bytes_left if request.max_bytes else -1
         count, size = send_records(
-            self._router, request.reply, self._ahead, first, most, self._ack_head, given, pending
+            self._router, request.reply, self._ahead, first, most, self._ack_head, given, pending, room
         )
         if count:
             self._ahead_at = first + count
