@@ -1,9 +1,11 @@
 from headwater.broker.jetstream.items cimport Item
 from headwater.broker.router cimport Router
+from headwater.streams.log_format cimport StoredRecord
 from headwater.wire.memory cimport OutputBuffer
 
 cdef Py_ssize_t LONGEST_NUMBER
 
 cdef Py_ssize_t digits_of(long long number) noexcept
 cdef int append_number(OutputBuffer buffer, long long number) except? -1
+cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1

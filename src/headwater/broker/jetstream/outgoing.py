@@ -86,6 +86,21 @@ def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
     return 0
 
 
+def _append_ack_subject(
+    buffer: OutputBuffer, head: bytes, record: StoredRecord, given: cython.longlong, pending: cython.longlong
+) -> cython.int:
+    """Append where a delivery is acknowledged: `head`, then the numbers of the message and of its delivery."""
+    buffer.append(head)
+    append_number(buffer, record.offset + 1)  # sequence_of, without the call
+    buffer.append(b".")
+    append_number(buffer, given)
+    buffer.append(b".")
+    append_number(buffer, record.timestamp_ns)
+    buffer.append(b".")
+    append_number(buffer, pending)
+    return 0
+
+
 def send_records(
     router: Router,
     inbox: bytes,
@@ -119,14 +134,7 @@ def send_records(
         subject_end: cython.Py_ssize_t = buffer.size
         buffer.append(b" ")
         tail: cython.Py_ssize_t = buffer.size
-        buffer.append(head)
-        append_number(buffer, record.offset + 1)  # sequence_of, without the call
-        buffer.append(b".")
-        append_number(buffer, given)
-        buffer.append(b".")
-        append_number(buffer, record.timestamp_ns)
-        buffer.append(b".")
-        append_number(buffer, pending)
+        _append_ack_subject(buffer, head, record, given, pending)
         reply_end: cython.Py_ssize_t = buffer.size
         buffer.append(b" ")
         if block_size != 0:
