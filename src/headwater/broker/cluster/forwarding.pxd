@@ -55,7 +55,7 @@ cdef class Forwarding(PeerInterest):
     ) except? -1
     cdef int _send_listed(self, Router router, Target target, bytearray buffer, RouteMessage message) except? -1
     cdef int _send_token(
-        self, Router router, Target target, Subscription subscription, bytearray buffer, RouteMessage message
+        self, Router router, Target target, Subscription subscription, bint passed_on, bytearray buffer, RouteMessage message
     ) except? -1
     cdef int _count(self, Router router, Target target, RouteMessage message, Py_ssize_t count) except? -1
     cpdef bint pass_on(self, Router router, bytearray buffer, RouteMessage message, bytes queue) except? -1

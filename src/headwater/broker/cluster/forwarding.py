@@ -245,7 +245,7 @@ class Forwarding(PeerInterest):
             if target.outlet.closed:
                 continue
             if target.in_v1:
-                frames += self._send_token(router, target, plan.firsts[index], buffer, message)
+                frames += self._send_token(router, target, plan.firsts[index], False, buffer, message)
             else:
                 target.plain = True
         if plan.choices:
@@ -278,7 +278,7 @@ class Forwarding(PeerInterest):
             if here > 0:
                 self._elsewhere = choice.alone if self._elsewhere is None else [*self._elsewhere, choice.queue]
             if target.in_v1:
-                frames += self._send_token(router, target, choice.entries[picked - here], buffer, message)
+                frames += self._send_token(router, target, choice.entries[picked - here], False, buffer, message)
             elif target.listed:
                 target.listed += choice.name
             else:
@@ -297,10 +297,16 @@ class Forwarding(PeerInterest):
         return self._count(router, target, message, 1)
 
     def _send_token(
-        self, router: Router, target: Target, subscription: Subscription, buffer: bytearray, message: RouteMessage
+        self,
+        router: Router,
+        target: Target,
+        subscription: Subscription,
+        passed_on: cython.bint,
+        buffer: bytearray,
+        message: RouteMessage,
     ) -> cython.int:
         """A v1 frame; it may be the last that its subscription gets."""
-        self.headers_dropped += target.write_token(subscription, False, buffer, message)
+        self.headers_dropped += target.write_token(subscription, passed_on, buffer, message)
         if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
             self.end_one(subscription)
         return self._count(router, target, message, 1)
@@ -336,13 +342,10 @@ class Forwarding(PeerInterest):
         subscription = members[self._next_random() % len(members)]
         target = self.targets[cython.cast(Outlet, subscription.outlet)]
         if target.in_v1:
-            self.headers_dropped += target.write_token(subscription, target.ours, buffer, message)
-            if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
-                self.end_one(subscription)
+            self._send_token(router, target, subscription, target.ours, buffer, message)
         else:
-            listed = b" | %b %b " % (queue, queue) if target.ours else b" | %b " % queue
-            self.headers_dropped += target.write(listed, buffer, message)
-        self._count(router, target, message, 1)
+            target.listed = b" | %b %b " % (queue, queue) if target.ours else b" | %b " % queue
+            self._send_listed(router, target, buffer, message)
         return True
 
     def _next_random(self) -> cython.uint:

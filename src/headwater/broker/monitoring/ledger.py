@@ -39,10 +39,8 @@ class Totals:
 
     def add(self, session: "Session") -> None:
         """Count a client in."""
-        self.in_messages += session.in_messages
-        self.in_bytes += session.in_bytes
-        self.out_messages += session.outlet.out_messages
-        self.out_bytes += session.outlet.out_bytes
+        outlet = session.outlet
+        self.include(Totals(session.in_messages, session.in_bytes, outlet.out_messages, outlet.out_bytes))
 
     def include(self, other: "Totals") -> None:
         """Count in what was summed before."""
