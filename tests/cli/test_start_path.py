@@ -49,3 +49,11 @@ def test_a_plain_start_imports_no_heavy_module() -> None:
 def test_openssl_is_loaded_for_a_certificate_only(tmp_path: Path) -> None:
     assert "_ssl" not in imported_until_ready()
     assert "headwater.streams.log" in imported_until_ready("-js", "-sd", str(tmp_path))
+
+
+def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_module() -> None:
+    found = imported_until_ready("--cluster", "nats://127.0.0.1:-1", "--cluster_name", "hw")
+    assert (found & HEAVY) - {"ssl"} == set()
+    assert "_ssl" not in found
+    own = ("headwater.broker.cluster.", "headwater.wire.route")
+    assert [name for name in found if name.startswith(OURS_WHEN_ASKED_FOR) and not name.startswith(own)] == []

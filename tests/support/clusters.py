@@ -58,6 +58,7 @@ async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (
         "max_pending",
         "lame_duck_grace_period",
         "lame_duck_duration",
+        "websocket",
     )
     broker_fields = {key: fields.pop(key) for key in list(fields) if key in of_the_broker}
     broker_fields["port"] = fields.pop("client_port", 0)

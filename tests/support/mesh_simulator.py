@@ -94,7 +94,7 @@ class Network:
                 port=port,
                 headers=True,
                 cluster=cluster,
-                connect_urls=[f"127.0.0.1:{port + 1000}"],
+                connect_urls=(f"127.0.0.1:{port + 1000}",),
                 headwater="1",
             ),
             protocol=protocol,

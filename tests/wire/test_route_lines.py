@@ -84,7 +84,7 @@ def test_refused_connect_does_not_quote_a_password() -> None:
 
 
 def test_documents_read_back() -> None:
-    info = route_lines.RouteInfo(server_id="A", port=7, headers=True, connect_urls=["127.0.0.1:4222"], cluster="hw")
+    info = route_lines.RouteInfo(server_id="A", port=7, headers=True, connect_urls=("127.0.0.1:4222",), cluster="hw")
     connect = route_lines.RouteConnect(name="A", user="u", password="p", cluster="hw", headers=True)
     assert route_lines.decode_route_info(route_lines.encode_route_info(info)[5:]) == info
     assert route_lines.decode_route_connect(route_lines.encode_route_connect(connect)[8:]) == connect

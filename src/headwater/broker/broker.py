@@ -84,6 +84,7 @@ class Broker:
         self.system_account = options.system_account
         self.system: SystemAccount | None = None
         self.view: View | None = None  # of monitoring, once there is any
+        self._started_ns = 0
         self._listeners: list[asyncio.Server] = []
         self._starting: set[asyncio.Task[None]] = set()
         self._tls: ServerTls | None = None
@@ -111,6 +112,7 @@ class Broker:
         """Recover the streams, bind, accept."""
         if self.sessions is not None:
             raise LocalProtocolError("the broker is started already")
+        self._started_ns = time.time_ns()
         options = self.options
         gate = Gate(options)
         if options.tls is not None:
@@ -241,7 +243,8 @@ class Broker:
             from headwater.broker.monitoring.view import View
 
             ledger = Ledger(describe_departed)
-            self.view = View(self, ledger, MonitoringOptions(host=self.options.host, port=0), 0, "")
+            monitoring = MonitoringOptions(host=self.options.host, port=0)
+            self.view = View(self, ledger, monitoring, 0, "", started=self._started_ns)
             if self.sessions is not None:
                 self.sessions.observers.append(ledger)
         return self.view
@@ -300,8 +303,13 @@ class Broker:
 
         options, info = self.options, sessions.info
         name = cluster.name or self.server_id  # nobody chose it: it gives way to one that somebody did
-        ours = [] if cluster.no_advertise else [options.client_advertise or f"{_reachable(self.host)}:{self.port}"]
-        sessions.info = info.replace(cluster=name, cluster_dynamic=not cluster.name, connect_urls=tuple(ours))
+        ours, ours_by_websocket = self._advertised(cluster)
+        sessions.info = info.replace(
+            cluster=name,
+            cluster_dynamic=not cluster.name,
+            connect_urls=ours,
+            ws_connect_urls=ours_by_websocket,
+        )
         self.cluster = Cluster(
             cluster,
             RouteInfo(
@@ -314,19 +322,32 @@ class Broker:
                 cluster=name,
                 cluster_dynamic=not cluster.name,
                 connect_urls=ours,
+                ws_connect_urls=ours_by_websocket,
                 headwater=__version__,
                 auth_required=bool(cluster.username),
                 tls_required=cluster.tls is not None,
                 tls_verify=cluster.tls is not None,
             ),
             accounts,
-            lambda others: sessions.announce(connect_urls=(*ours, *others)),
+            lambda others, by_websocket: sessions.announce(
+                connect_urls=(*ours, *others), ws_connect_urls=(*ours_by_websocket, *by_websocket)
+            ),
             ping_interval=options.ping_interval,
             ping_max=options.ping_max,
             write_deadline=options.write_deadline,
             max_pending=options.max_pending,
         )
         await self.cluster.start()
+
+    def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Where clients of the whole cluster may find this broker, and where those that speak WebSocket."""
+        if cluster.no_advertise:
+            return (), ()
+        websocket = self.options.websocket
+        plain = self.options.client_advertise or f"{_reachable(self.host)}:{self.port}"
+        if websocket is None:
+            return (plain,), ()
+        return (plain,), (websocket.advertise or f"{_reachable(websocket.host or self.host)}:{self.websocket_port}",)
 
     def _info(self) -> ServerInfo:
         options = self.options

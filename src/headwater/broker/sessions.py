@@ -287,13 +287,13 @@ class Sessions:
     def _info_for(self, session: Session) -> ServerInfo:
         websocket = session.connection_type == WEBSOCKET
         tls = self.options.websocket.tls if websocket and self.options.websocket else self.options.tls
-        where = {}
-        if websocket and self.options.websocket is not None:  # other servers' WebSocket listeners are not known here
-            address = self.websocket_address
-            told = (self.options.websocket.advertise or f"{address[0]}:{address[1]}",) if self.info.connect_urls else ()
-            where = {"host": address[0], "port": address[1], "connect_urls": told}
+        where: dict[str, object] = {}
+        if websocket:
+            host, port = self.websocket_address
+            where = {"host": host, "port": port, "connect_urls": self.info.ws_connect_urls}
         return self.info.replace(
             **where,
+            ws_connect_urls=(),
             client_id=session.client_id,
             client_ip=_host_of(session),
             auth_required=session.gate.announced,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.broker.config.draft import Draft
 from headwater.cli.go_flags import Flag, Kind, Value, parse
 from headwater.errors import ConfigError
+from headwater.net.address import url_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,21 +227,18 @@ def _apply_cluster(values: dict[str, Value], draft: Draft) -> None:
 def _cluster_url(url: str) -> dict[str, Any]:
     if not url:
         return {"port": 0}
-    from urllib.parse import unquote, urlsplit
-
     any_port = url.endswith(":-1")
     try:
-        parts = urlsplit(url.removesuffix(":-1") + ":0" if any_port else url)
-        host, port = parts.hostname, parts.port
+        place = url_address(url.removesuffix(":-1") + ":0" if any_port else url)
     except ValueError:
-        host, port = None, None
-    if host is None or port is None:
+        place = None
+    if place is None or "//" not in url or not place.host or place.port is None:
         raise ConfigError("--cluster takes a URL: nats://host:port", hint="port -1 takes any free one")
-    if parts.username and parts.password is None:
+    if place.user and place.password is None:
         raise ConfigError("expected cluster password to be set")
     return {
-        "host": host,
-        "port": -1 if any_port else port,
-        "username": unquote(parts.username or ""),
-        "password": unquote(parts.password or ""),
+        "host": place.host,
+        "port": -1 if any_port else place.port,
+        "username": place.user,
+        "password": place.password or "",
     }

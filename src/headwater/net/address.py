@@ -1,4 +1,62 @@
-"""How addresses are written in URLs and messages."""
+"""How addresses are written in URLs and messages, and read from them.
+
+`urllib.parse` reads URLs of all kinds, and its import costs a server half a mebibyte; what names a route is
+`scheme://user:password@host:port`, and nothing else of it is looked at.
+"""
+
+from typing import NamedTuple
+
+LARGEST_PORT = 65_535
+
+
+class UrlAddress(NamedTuple):
+    """Where a URL leads: `host` in lower case, without brackets, empty when there is none; `port` None when it says none.
+
+    `user` and `password` have their %XX decoded; a `password` of None was not given.
+    """
+
+    host: str
+    port: int | None
+    user: str
+    password: str | None
+
+
+def url_address(url: str) -> UrlAddress:
+    """What `url` says, `host:port` alone included. Raises ValueError for what is no address; it does not quote the URL."""
+    _, found, rest = url.partition("//")
+    place = rest if found else url
+    for end in "/?#":
+        place = place.partition(end)[0]
+    credentials, _, place = place.rpartition("@")
+    user, colon, password = credentials.partition(":")
+    host, port = _host_and_port(place)
+    name, percent, zone = host.partition("%")  # a link-local address names its interface behind it
+    return UrlAddress(name.lower() + percent + zone, port, _decoded(user), _decoded(password) if colon else None)
+
+
+def _host_and_port(place: str) -> tuple[str, int | None]:
+    if place.startswith("["):
+        host, bracket, port = place[1:].partition("]")
+        if not bracket or (port and not port.startswith(":")):
+            raise ValueError("an address whose brackets do not match")
+        port = port[1:]
+    else:
+        host, _, port = place.partition(":")
+        if ":" in port or "[" in host or "]" in host:
+            raise ValueError("an IPv6 address stands in brackets")
+    if not port:
+        return host, None
+    if not (port.isascii() and port.isdigit()) or len(port) > 5 or int(port) > LARGEST_PORT:
+        raise ValueError("a port is a number up to 65535")
+    return host, int(port)
+
+
+def _decoded(text: str) -> str:
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
 
 
 def bracketed(host: str) -> str:

@@ -3,22 +3,26 @@
 Messages are written by the router, which copies them from the publisher's buffer behind one of the prefixes made here.
 """
 
-import msgspec
-
 from headwater.errors import RemoteProtocolError
+from headwater.model.record import Record
+from headwater.wire.json_fields import encode_fields, read_fields, typed
 
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 
 
-class SubjectLists(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SubjectLists(Record):
     """Subjects that a broker imports or exports: those allowed (none: all) less those denied."""
 
-    allow: list[str] | None = []
-    deny: list[str] | None = []
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, list[str]]:
+        """As it stands in JSON: an empty list is left out."""
+        return {name: list(subjects) for name, subjects in self.items() if subjects}
 
 
-class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
+class RouteInfo(Record, frozen=False):
     """INFO on a route: of the peer itself, or gossiped of another (then `ip` says where to dial it).
 
     No `proto` is sent: with one, gnatsd 1.4.1 sends its client INFO on the route; nats-server 2.x does not need it.
@@ -37,8 +41,8 @@ class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     tls_verify: bool = False
     max_payload: int = 0
     jetstream: bool = False
-    connect_urls: list[str] = []
-    ws_connect_urls: list[str] = []
+    connect_urls: tuple[str, ...] = ()
+    ws_connect_urls: tuple[str, ...] = ()
     ldm: bool = False
     ip: str = ""
     cluster: str = ""
@@ -50,53 +54,74 @@ class RouteInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
     nonce: str = ""
     compression: str = ""
     client_id: int = 0
-    imports: SubjectLists | None = msgspec.field(default=None, name="import")
-    exports: SubjectLists | None = msgspec.field(default=None, name="export")
+    imports: SubjectLists | None = None  # `import` on the wire
+    exports: SubjectLists | None = None  # and `export`
     headwater: str = ""  # ours alone; brokers that know it settle at once which of two links stays
 
 
-class RouteConnect(msgspec.Struct, kw_only=True, omit_defaults=True):
+class RouteConnect(Record, frozen=False, secret=("user", "password")):
     """CONNECT on a route, sent by who dialled. `lang` is not in it: servers take whoever sends that for a client."""
 
-    echo: bool | None = None
-    verbose: bool | None = None
-    pedantic: bool | None = None
-    tls_required: bool | None = None
+    echo: bool = False
+    verbose: bool = False
+    pedantic: bool = False
+    tls_required: bool = False
     headers: bool = False
     name: str = ""
     user: str = ""
-    password: str = msgspec.field(default="", name="pass")
+    password: str = ""  # `pass` on the wire
     cluster: str = ""
     lang: str = ""
 
 
-_encoder = msgspec.json.Encoder()
-_info_decoder = msgspec.json.Decoder(RouteInfo)
-_connect_decoder = msgspec.json.Decoder(RouteConnect)
+_INFO_NAMES = {{"imports": "import", "exports": "export"}.get(name, name): name for name in RouteInfo._defaults}
+_INFO_KINDS = {**RouteInfo._defaults, "imports": {}, "exports": {}}
+_CONNECT_NAMES = {("pass" if name == "password" else name): name for name in RouteConnect._defaults}
+_ALWAYS = ("echo", "verbose", "pedantic", "tls_required")  # in CONNECT even when false: absent ones may count as true
 
 
 def encode_route_info(info: RouteInfo) -> bytes:
-    """The whole op, with the blank before CRLF that servers since 1.2 write."""
-    return b"INFO " + _encoder.encode(info) + b" \r\n"
+    """The whole op, with the blank before CRLF that servers since 1.2 write. What is as by default is left out."""
+    defaults = RouteInfo._defaults
+    told: dict[str, object] = {}
+    for wire, name in _INFO_NAMES.items():
+        value = info.__dict__[name]
+        if value != defaults[name]:
+            told[wire] = value.document() if isinstance(value, SubjectLists) else value
+    return b"INFO " + encode_fields(told) + b" \r\n"
 
 
 def decode_route_info(json: bytes) -> RouteInfo:
     """Raises RemoteProtocolError when it is not the JSON object that it should be."""
     try:
-        return _info_decoder.decode(json)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        found = read_fields(json, _INFO_NAMES, _INFO_KINDS)
+        for name in ("imports", "exports"):
+            if name in found:
+                known = {
+                    key: value
+                    for key, value in found[name].items()
+                    if key in SubjectLists._defaults and value is not None
+                }
+                found[name] = SubjectLists(**typed(known, SubjectLists._defaults))
+        return RouteInfo(**found)
+    except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"route INFO cannot be read: {error}", value=json[:200]) from error
 
 
 def encode_route_connect(connect: RouteConnect) -> bytes:
-    return b"CONNECT " + _encoder.encode(connect) + b"\r\n"
+    """The whole op. What is as by default is left out."""
+    state, defaults = connect.__dict__, RouteConnect._defaults
+    told = {
+        wire: state[name] for wire, name in _CONNECT_NAMES.items() if name in _ALWAYS or state[name] != defaults[name]
+    }
+    return b"CONNECT " + encode_fields(told) + b"\r\n"
 
 
 def decode_route_connect(json: bytes) -> RouteConnect:
     """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
     try:
-        return _connect_decoder.decode(json)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return RouteConnect(**read_fields(json, _CONNECT_NAMES, RouteConnect._defaults))
+    except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"route CONNECT cannot be read: {type(error).__name__}") from None
 
 

@@ -32,7 +32,7 @@ def info(server_id: str, port: int = 6333, **fields: object) -> RouteInfo:
 
 
 def mesh(**options: object) -> Mesh:
-    given = {"info": info("ME", 6222, connect_urls=["127.0.0.1:4222"]), "routes": (THEM,)} | options
+    given = {"info": info("ME", 6222, connect_urls=("127.0.0.1:4222",)), "routes": (THEM,)} | options
     return Mesh(MeshOptions(**given), lambda: 0.5)  # type: ignore[arg-type]
 
 
@@ -52,12 +52,12 @@ def test_dialled_peer_is_answered_with_connect_and_info_and_registered() -> None
     us = mesh()
     us.start()
     assert us.dialled(1, THEM, "127.0.0.1") == []
-    actions = us.on_info(1, info("PEER", connect_urls=["127.0.0.1:4333"]))
+    actions = us.on_info(1, info("PEER", connect_urls=("127.0.0.1:4333",)))
     assert sent(actions).startswith(b'CONNECT {"echo":true,"verbose":false,"pedantic":false,"tls_required":false,')
     assert b'"cluster":"hw"' in sent(actions)
     assert b"lang" not in sent(actions)
     assert [type(action) for action in actions[1:]] == [Registered, TellClients]
-    assert us.client_urls() == ["127.0.0.1:4333"]
+    assert us.client_urls() == ("127.0.0.1:4333",)
 
 
 def test_accepted_peer_is_registered_when_it_has_said_both_things() -> None:
@@ -178,22 +178,33 @@ def test_gossip_about_who_we_know_or_with_no_address_is_passed_over(told: RouteI
     assert [action for action in us.on_info(1, told) if not isinstance(action, TellClients)] == []
 
 
+def test_websocket_clients_are_told_of_the_peers_websocket_listeners_alone() -> None:
+    us = mesh()
+    us.dialled(1, THEM, "127.0.0.1")
+    assert TellClients() in us.on_info(1, info("PEER", ws_connect_urls=("127.0.0.1:8080",)))
+    assert (us.client_urls(), us.websocket_urls()) == ((), ("127.0.0.1:8080",))
+    assert us.on_info(1, info("PEER", ws_connect_urls=("10.0.0.7:8080",))) == [TellClients()]
+    assert us.websocket_urls() == ("10.0.0.7:8080",)
+    assert TellClients() in us.lost(1)
+    assert us.websocket_urls() == ()
+
+
 def test_later_info_changes_client_urls_and_never_the_address() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
-    assert us.on_info(1, info("PEER", 9999, connect_urls=["10.0.0.7:4222"])) == [TellClients()]
+    assert us.on_info(1, info("PEER", 9999, connect_urls=("10.0.0.7:4222",))) == [TellClients()]
     assert us.peers["PEER"].port == 6333
     assert us.on_info(1, info("PEER", 4333, client_id=12)) == []  # gnatsd 1.4.1's slip
-    assert us.client_urls() == ["10.0.0.7:4222"]
-    assert us.on_info(1, info("PEER", connect_urls=["10.0.0.7:4222"], ldm=True)) == [TellClients()]
-    assert us.client_urls() == []
+    assert us.client_urls() == ("10.0.0.7:4222",)
+    assert us.on_info(1, info("PEER", connect_urls=("10.0.0.7:4222",), ldm=True)) == [TellClients()]
+    assert us.client_urls() == ()
 
 
 def test_peer_that_exports_other_subjects_than_before_is_asked_again() -> None:
     us = mesh()
     us.dialled(1, THEM, "127.0.0.1")
-    few, more = SubjectLists(allow=["a"]), SubjectLists(allow=["a", "b"])
+    few, more = SubjectLists(allow=("a",)), SubjectLists(allow=("a", "b"))
     us.on_info(1, info("PEER", exports=few))
     assert us.on_info(1, info("PEER", exports=few)) == []
     assert us.on_info(1, info("PEER", exports=more)) == [Repeat(us.peers["PEER"])]
@@ -202,7 +213,7 @@ def test_peer_that_exports_other_subjects_than_before_is_asked_again() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_is_imported_and_exported_is_announced(protocol: Protocol) -> None:
-    ours = info("ME", 6222, imports=SubjectLists(allow=["a.>"]), exports=SubjectLists(deny=["b"]))
+    ours = info("ME", 6222, imports=SubjectLists(allow=("a.>",)), exports=SubjectLists(deny=("b",)))
     said = sent(mesh(info=ours, protocol=protocol).accepted(1, "127.0.0.1"))
     assert b'"import":{"allow":["a.>"]},"export":{"deny":["b"]}' in said
 
@@ -211,10 +222,10 @@ def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled
     us = mesh()
     us.start()
     us.dialled(1, THEM, "127.0.0.1")
-    us.on_info(1, info("PEER", connect_urls=["127.0.0.1:4333"]))
+    us.on_info(1, info("PEER", connect_urls=("127.0.0.1:4333",)))
     actions = us.lost(1)
     assert [type(action) for action in actions] == [Lost, TellClients, Dial]
-    assert us.client_urls() == []
+    assert us.client_urls() == ()
     assert not us.peers
 
 

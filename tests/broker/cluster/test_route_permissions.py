@@ -36,4 +36,6 @@ def test_what_is_denied_is_still_kept_from_those_who_want_more() -> None:
 
 def test_the_rules_are_announced_as_they_were_written() -> None:
     assert Filter(None).announced() is None
-    assert Filter(SubjectRules(allow=("a.>",), deny=("a.b",))).announced() == SubjectLists(allow=["a.>"], deny=["a.b"])
+    assert Filter(SubjectRules(allow=("a.>",), deny=("a.b",))).announced() == SubjectLists(
+        allow=("a.>",), deny=("a.b",)
+    )

@@ -34,9 +34,17 @@ from support.clusters import (
 from support.nats_server import gnatsd_binaries, start_nats_server
 from support.raw_wire import RawLink
 
+import headwater
 from headwater import Broker
 from headwater.broker.cluster.mesh import Protocol
-from headwater.broker.options import AccountOptions, AuthorizationOptions, SubjectRules, TlsOptions, UserOptions
+from headwater.broker.options import (
+    AccountOptions,
+    AuthorizationOptions,
+    SubjectRules,
+    TlsOptions,
+    UserOptions,
+    WebSocketOptions,
+)
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
 
@@ -367,6 +375,32 @@ def test_clients_learn_of_servers_that_come_and_go() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("other_is", ["ours", "a real server"])
+def test_websocket_clients_learn_of_the_others_websocket_listeners(other_is: str, tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        listener = WebSocketOptions(no_tls=True, host="127.0.0.1")
+        first = await start_node(stack, "n0", websocket=listener)
+        client = await stack.enter_async_context(await headwater.connect(first.websocket_url))
+        async with AsyncExitStack() as visit:
+            if other_is == "ours":
+                other = await start_node(visit, "n1", [route_url(first)], websocket=listener)
+                place = f"127.0.0.1:{other.websocket_port}"
+            else:
+                place = f"127.0.0.1:{free_port()}"
+                config = tmp_path / "real.conf"
+                config.write_text(
+                    f"websocket {{ listen: '{place}', no_tls: true }}\n"
+                    f"cluster {{ name: hw, listen: '127.0.0.1:-1', routes: ['{route_url(first)}'] }}"
+                )
+                real = await asyncio.to_thread(start_nats_server, tmp_path, "-c", str(config), jetstream=False)
+                visit.callback(real.stop)
+            await until(lambda: place in (client.server_info.connect_urls or ()), "the other's WebSocket address")
+            assert client.server_info.connect_urls == (f"127.0.0.1:{first.websocket_port}", place)
+        await until(lambda: place not in client.server_info.connect_urls, "that it is gone")
+
+    run(test)
+
+
 def test_lame_duck_takes_its_address_from_the_other_brokers_clients() -> None:
     async def test(stack: AsyncExitStack) -> None:
         brokers = await start_nodes(stack, 2)
@@ -549,7 +583,7 @@ def test_permissions_hold_towards_a_real_server_and_its_own_towards_us(ruled_is:
         else:
             exports = cluster_of(ours).peers[0].exports
             assert exports is not None
-            assert exports.deny == ["out.secret", "ready.secret"]
+            assert exports.deny == ("out.secret", "ready.secret")
             await check_exchange(there, here, ours, {b"in.a", b"ready.ruled"})
 
     run(test)

@@ -21,12 +21,11 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from headwater.broker.auth.passwords import is_correct, is_hashed
-from headwater.net.address import bracketed
+from headwater.model.record import Record
+from headwater.net.address import UrlAddress, bracketed, url_address
 from headwater.wire.error_texts import encode_error
 from headwater.wire.route_lines import (
     RouteConnect,
@@ -96,8 +95,7 @@ class TellClients(NamedTuple):
 Action = Send | Close | Dial | Registered | Repeat | Lost | TellClients
 
 
-@dataclass(slots=True, eq=False)
-class Peer:
+class Peer(Record, frozen=False):
     """Another broker. `url`: where others can dial it. `configured`: the route of ours that led here, or ""."""
 
     server_id: str
@@ -108,7 +106,8 @@ class Peer:
     url: str
     host: str
     port: int
-    connect_urls: list[str]
+    connect_urls: tuple[str, ...]
+    ws_connect_urls: tuple[str, ...] = ()
     configured: str = ""
     ours: bool = False  # it is a Headwater broker too
     dialled: bool = False
@@ -116,9 +115,13 @@ class Peer:
     imports: SubjectLists | None = None  # which subscriptions of its clients it tells us of
     exports: SubjectLists | None = None  # which subscriptions of ours it accepts
 
+    @property
+    def is_open_to_clients(self) -> bool:
+        """Whether clients are told where it is."""
+        return bool(self.connect_urls or self.ws_connect_urls) and not self.leaving
 
-@dataclass(slots=True)
-class _Link:
+
+class _Link(Record, frozen=False):
     """A connection before it is a peer, and after."""
 
     number: int
@@ -129,8 +132,7 @@ class _Link:
     finished: bool = False
 
 
-@dataclass(slots=True)
-class _Target:
+class _Target(Record, frozen=False):
     """An address that we dial. `tries_left` is None for a configured route: for ever."""
 
     tries_left: int | None
@@ -139,8 +141,7 @@ class _Target:
     lost: bool = False  # it was a peer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeshOptions:
+class MeshOptions(Record, secret=("routes", "password")):
     """What this broker is in its cluster. `info`: what it says of itself, client URLs included.
 
     `user`, `password`: what peers must show; also what we show to addresses that came by gossip.
@@ -151,7 +152,7 @@ class MeshOptions:
     protocol: Protocol = "v2"
     routes: tuple[str, ...] = ()
     user: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     name_is_dynamic: bool = False
     connect_retries: int = 0
     connect_backoff: bool = False
@@ -174,10 +175,16 @@ class Mesh:
 
     # what others may ask
 
-    def client_urls(self) -> list[str]:
+    def client_urls(self) -> tuple[str, ...]:
         """Where clients may go in this cluster besides here, in a stable order."""
-        found = [url for peer in self.peers.values() if not peer.leaving for url in peer.connect_urls]
-        return list(dict.fromkeys(found)) if self.options.advertise else []
+        return self._advertised(peer.connect_urls for peer in self.peers.values() if not peer.leaving)
+
+    def websocket_urls(self) -> tuple[str, ...]:
+        """The same for those that speak WebSocket."""
+        return self._advertised(peer.ws_connect_urls for peer in self.peers.values() if not peer.leaving)
+
+    def _advertised(self, found: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(url for urls in found for url in urls)) if self.options.advertise else ()
 
     def peer_of(self, link: int) -> Peer | None:
         known = self._links.get(link)
@@ -200,12 +207,12 @@ class Mesh:
 
     def accepted(self, link: int, remote_host: str) -> list[Action]:
         """Somebody connected to our route port."""
-        self._links[link] = _Link(link, remote_host)
+        self._links[link] = _Link(number=link, remote_host=remote_host)
         return [Send(link, encode_route_info(self._own_info(self.options.protocol != "v1")))]
 
     def dialled(self, link: int, url: str, remote_host: str) -> list[Action]:
         """`url` was reached; the other side has the first word."""
-        self._links[link] = _Link(link, remote_host, dialled=url)
+        self._links[link] = _Link(number=link, remote_host=remote_host, dialled=url)
         return []
 
     def dial_failed(self, url: str) -> list[Action]:
@@ -231,8 +238,10 @@ class Mesh:
             return self._refuse(state, NOT_A_ROUTE)
         options = self.options
         if known is None:
-            known = connect.user == options.user and is_correct(options.password, connect.password)
-        if state.dialled or (options.user and not known):
+            known = not options.user or (
+                connect.user == options.user and is_correct(options.password, connect.password)
+            )
+        if state.dialled or not known:
             return self._refuse(state, AUTHORIZATION)
         in_v2 = bool(connect.cluster or connect.headers)
         if in_v2 and options.protocol == "v1":
@@ -288,7 +297,7 @@ class Mesh:
         if peer is not None and self.peers.get(peer.server_id) is peer:
             del self.peers[peer.server_id]
             actions.append(Lost(peer))
-            if peer.connect_urls and not peer.leaving:
+            if peer.is_open_to_clients:
                 actions.append(TellClients())
         again = (peer.configured if peer is not None else "") or state.dialled
         return actions + (self._dial_again(again, lost=peer is not None) if again else [])
@@ -314,6 +323,7 @@ class Mesh:
             port=info.port,
             max_payload=info.max_payload,
             connect_urls=info.connect_urls,
+            ws_connect_urls=info.ws_connect_urls,
             auth_required=info.auth_required,
             tls_required=info.tls_required,
             ip=info.ip,
@@ -325,18 +335,18 @@ class Mesh:
 
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
         """What who dialled has to say: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
-        parts = urlsplit(state.dialled)
-        if not parts.username and is_hashed(self.options.password):
+        place = _place(state.dialled)
+        if not place.user and is_hashed(self.options.password):
             # Gossip brought the address, and a hash proves nothing: what a configured route shows does.
-            parts = next((known for url in self.options.routes if (known := urlsplit(url)).username), parts)
+            place = next((known for url in self.options.routes if (known := _place(url)).user), place)
         connect = RouteConnect(
             echo=True,
             verbose=False,
             pedantic=False,
             tls_required=self.options.tls_required,
             name=self.info.server_id,
-            user=unquote(parts.username or "") or self.options.user,
-            password=unquote(parts.password or "") if parts.username else self.options.password,
+            user=place.user or self.options.user,
+            password=(place.password or "") if place.user else self.options.password,
         )
         if dialect == "v2":
             connect.headers = True
@@ -376,8 +386,8 @@ class Mesh:
             old.peer = None
             del self.peers[info.server_id]
             actions += [Lost(known), *self._close(old, f"a better route to {info.server_id}")]
-        host = state.remote_host if not info.ip else urlsplit(info.ip).hostname or state.remote_host
-        port = info.port if not info.ip else urlsplit(info.ip).port or info.port
+        host, told = _address(info.ip) if info.ip else ("", 0)
+        host, port = host or state.remote_host, told or info.port
         peer = Peer(
             server_id=info.server_id,
             name=info.server_name,
@@ -387,7 +397,8 @@ class Mesh:
             url=f"nats-route://{bracketed(host)}:{port}/",
             host=info.host,
             port=info.port,
-            connect_urls=list(info.connect_urls),
+            connect_urls=info.connect_urls,
+            ws_connect_urls=info.ws_connect_urls,
             configured=configured,
             ours=bool(info.headwater),
             dialled=bool(state.dialled),
@@ -404,7 +415,7 @@ class Mesh:
             self._targets[state.dialled].lost = False
         actions.append(Registered(peer))
         actions += self._gossip(peer, info, others)
-        if peer.connect_urls and not peer.leaving:
+        if peer.is_open_to_clients:
             actions.append(TellClients())
         return actions
 
@@ -430,6 +441,7 @@ class Mesh:
                 headers=info.headers,
                 max_payload=info.max_payload,
                 connect_urls=info.connect_urls,
+                ws_connect_urls=info.ws_connect_urls,
                 ip=peer.url,
                 cluster=info.cluster,
             )
@@ -445,8 +457,9 @@ class Mesh:
             return self._on_gossip(info)
         if info.client_id:
             return []
-        changed = peer.connect_urls != info.connect_urls or peer.leaving != info.ldm
-        peer.connect_urls, peer.leaving = list(info.connect_urls), info.ldm
+        before = (peer.connect_urls, peer.ws_connect_urls, peer.leaving)
+        peer.connect_urls, peer.ws_connect_urls, peer.leaving = info.connect_urls, info.ws_connect_urls, info.ldm
+        changed = before != (peer.connect_urls, peer.ws_connect_urls, peer.leaving)
         actions: list[Action] = [TellClients()] if changed else []
         if peer.exports != info.exports:
             peer.exports = info.exports
@@ -501,10 +514,15 @@ class Mesh:
         return [Close(state.number, reason, hold)]
 
 
+def _place(url: str) -> UrlAddress:
+    """What a route URL says; nothing when it is none."""
+    try:
+        return url_address(url)
+    except ValueError:
+        return UrlAddress("", None, "", None)
+
+
 def _address(url: str) -> tuple[str, int]:
     """Host, in lower case, and port of a route URL; ("", 0) when it has none."""
-    try:
-        parts = urlsplit(url if "//" in url else f"nats-route://{url}")
-        return (parts.hostname or "").lower(), parts.port or 0
-    except ValueError:
-        return "", 0
+    place = _place(url)
+    return place.host, place.port or 0

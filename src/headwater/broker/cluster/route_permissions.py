@@ -37,7 +37,7 @@ class Filter:
     def announced(self) -> SubjectLists | None:
         """For INFO."""
         rules = self._rules
-        return None if rules is None else SubjectLists(allow=list(rules.allow or ()), deny=list(rules.deny))
+        return None if rules is None else SubjectLists(allow=tuple(rules.allow or ()), deny=tuple(rules.deny))
 
 
 def _encoded(subjects: tuple[str, ...]) -> list[bytes]:

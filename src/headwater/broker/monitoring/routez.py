@@ -42,7 +42,7 @@ def routez(view: View, parameters: Parameters) -> Document:
 def _permissions(who: "RouteInfo | Peer") -> Document:
     """`import` and `export` of a broker, where it has such rules."""
     rules = {"import": who.imports, "export": who.exports}
-    return {name: lists for name, lists in rules.items() if lists is not None}
+    return {name: lists.document() for name, lists in rules.items() if lists is not None}
 
 
 def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Document:

@@ -1,7 +1,7 @@
 """The system account's place in a broker: who hears requests to `$SYS.REQ.>`, and when events are made.
 
-Cheap to load: what answers is imported by the first request, what makes events only where somebody can listen (the
-system account has users, exports, or there is a cluster).
+Cheap to load: what answers is imported by the first request. Events are watched for only where somebody can listen (the
+system account has users, exports, or there is a cluster), and what makes them is imported for the first that is heard.
 
     any account      $SYS.REQ.USER.INFO, …ACCOUNT.PING.STATZ, …   as a service: asks, for itself, the system account
     system account   $SYS.REQ.SERVER.…, $SYS.REQ.ACCOUNT.…        services.py
@@ -74,7 +74,7 @@ class SystemAccount:
             return None
         from headwater.broker.system.events import Events
 
-        events = Events(self._speak(), self._account.router)
+        events = Events(self._broker.server_id, self._speak, self._account.router)
         self._sessions.observers.append(events)
         return events
 

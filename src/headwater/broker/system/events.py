@@ -5,56 +5,55 @@
     $SYS.SERVER.<id>.STATSZ             every STATSZ_SECONDS
     $SYS.SERVER.<id>.LAMEDUCK           $SYS.SERVER.<id>.SHUTDOWN
 
-Nothing is made of an event that nobody listens to. What a client said wrong (a password) is in none.
+Nothing is made of an event that nobody listens to, and what it takes to make one (the view of monitoring)
+is imported for the first that somebody does. What a client said wrong (a password) is in none.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.broker.client_info import client_info
-from headwater.broker.jetstream.timestamps import format_time
-from headwater.broker.monitoring.connz import REASONS
-from headwater.broker.system.documents import Document, Speaker, encode
-
 if TYPE_CHECKING:
     from headwater.broker.accounts import Account
     from headwater.broker.router import Router
     from headwater.broker.session import Session
+    from headwater.broker.system.documents import Document, Speaker
     from headwater.wire.handshake import ConnectOptions
 
 STATSZ_SECONDS = 10.0
 
 
 class Events:
-    """Observes the sessions of a broker, and tells `router`, that of the system account."""
+    """Observes the sessions of a broker, and tells `router`, that of the system account. `speak()` gives who speaks."""
 
-    def __init__(self, speaker: Speaker, router: "Router") -> None:
-        self._speaker = speaker
+    def __init__(self, server_id: str, speak: "Callable[[], Speaker]", router: "Router") -> None:
+        self._speak = speak
         self._router = router
         self._entered: set[int] = set()
-        self._id = speaker.view.broker.server_id
+        self._id = server_id
         self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
 
     def stop(self) -> None:
         """Say that the server ends, and no more."""
         self._timer.cancel()
-        self._say(f"$SYS.SERVER.{self._id}.SHUTDOWN", self._speaker.server)
+        self._say(f"$SYS.SERVER.{self._id}.SHUTDOWN", lambda: self._speak().server())
 
     def lame_duck(self) -> None:
         """The server begins to send its clients away."""
-        self._say(f"$SYS.SERVER.{self._id}.LAMEDUCK", self._speaker.server)
+        self._say(f"$SYS.SERVER.{self._id}.LAMEDUCK", lambda: self._speak().server())
 
-    def _say(self, subject: str, make: Callable[[], Document]) -> None:
+    def _say(self, subject: str, make: "Callable[[], Document]") -> None:
         name = subject.encode("utf-8", "surrogateescape")
         if self._router.has_interest(name):
+            from headwater.broker.system.documents import encode
+
             self._router.publish(name, b"", b"", encode(make()))
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
         self._say(
             f"$SYS.SERVER.{self._id}.STATSZ",
-            lambda: {"server": self._speaker.server(), "statsz": self._speaker.statistics()},
+            lambda: {"server": self._speak().server(), "statsz": self._speak().statistics()},
         )
 
     # ── the sessions' observer ──
@@ -73,7 +72,7 @@ class Events:
         self._count(account, account.connections)
         self._say(
             f"$SYS.ACCOUNT.{account.name}.CONNECT",
-            lambda: {**self._speaker.event("client_connect"), "client": self._client(session)},
+            lambda: {**self._speak().event("client_connect"), "client": self._client(session)},
         )
 
     def left(self, session: "Session") -> None:
@@ -87,17 +86,22 @@ class Events:
             self._say(f"$SYS.SERVER.{self._id}.CLIENT.AUTH.ERR", lambda: self._departure(session))
         self._say(f"$SYS.ACCOUNT.{session.identity.account}.DISCONNECT", lambda: self._departure(session))
 
-    def _departure(self, session: "Session") -> Document:
-        now = format_time(self._speaker.clock_ns())
+    def _departure(self, session: "Session") -> "Document":
+        from headwater.broker.jetstream.timestamps import format_time
+        from headwater.broker.monitoring.connz import REASONS
+
+        now = format_time(self._speak().clock_ns())
         return {
-            **self._speaker.event("client_disconnect"),
+            **self._speak().event("client_disconnect"),
             "client": {**self._client(session), "stop": now},
             "sent": {"msgs": session.outlet.out_messages, "bytes": session.outlet.out_bytes},
             "received": {"msgs": session.in_messages, "bytes": session.in_bytes},
             "reason": REASONS.get(session.end_reason, session.end_reason),
         }
 
-    def _client(self, session: "Session") -> Document:
+    def _client(self, session: "Session") -> "Document":
+        from headwater.broker.client_info import client_info
+
         return {**client_info(session), "name_tag": session.identity.account}
 
     def _count(self, account: "Account", connections: int) -> None:
@@ -105,7 +109,7 @@ class Events:
             self._say(
                 subject,
                 lambda: {
-                    **self._speaker.event("account_connections"),
-                    **self._speaker.account_statistics(account, connections),
+                    **self._speak().event("account_connections"),
+                    **self._speak().account_statistics(account, connections),
                 },
             )
