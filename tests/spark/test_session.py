@@ -60,6 +60,7 @@ def test_everything_stays_on_loopback_and_in_utc(monkeypatch: pytest.MonkeyPatch
     ours = settings(brief=False, log_level="ERROR")
     assert ours["spark.driver.host"] == ours["spark.driver.bindAddress"] == "127.0.0.1"
     assert ours["spark.sql.session.timeZone"] == "UTC"
+    assert ours["spark.python.unix.domain.socket.enabled"] == "true"
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])

@@ -29,6 +29,7 @@ from headwater.errors import ConfigError, HeadwaterError, RequestTimeout, Transp
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.options import SourceOptions
+from headwater.spark.quiet_end import end_quietly
 from headwater.spark.record_batches import record_batches
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.receive import ReceiveBuffer
@@ -261,6 +262,7 @@ class CoreStreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         if self._subscriber is not None:
             self._subscriber.close()
+        end_quietly()
 
 
 def as_delivered(messages: list[tuple[bytes, int, bytes, bytes]], start: int) -> Iterator[bytes]:

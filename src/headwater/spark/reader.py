@@ -26,6 +26,7 @@ from headwater.spark.garbage import settle
 from headwater.spark.offsets import StreamOffset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
+from headwater.spark.quiet_end import end_quietly
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, shares, split_all
 from headwater.spark.record_batches import record_batches
@@ -152,3 +153,4 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def stop(self) -> None:
         for tail in self._tails:
             tail.close()
+        end_quietly()

@@ -58,10 +58,10 @@ def session(
 ) -> "SparkSession":
     """The Spark session of this process, made if there is none.
 
-    `config` is laid over our settings: loopback addresses, no web UI, UTC, one shuffle partition per core up to 8
-    (Spark's 200 are for clusters). `brief` is for jobs of seconds rather than minutes: less compiling, in the JVM and in
-    Spark. The environment of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`,
-    and for a local master `SPARK_HOME` where it is not set.
+    `config` is laid over our settings: loopback addresses, no web UI, UTC, Unix sockets to Python workers (40 ms less a
+    micro-batch), one shuffle partition per core up to 8 (Spark's 200 are for clusters). `brief` is for jobs of seconds
+    rather than minutes: less compiling, in the JVM and in Spark. The environment of this process is changed: `JAVA_HOME`,
+    `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a local master `SPARK_HOME` where it is not set.
     Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
@@ -127,6 +127,9 @@ def settings(*, brief: bool, log_level: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Over TCP each Python task waits 40 ms for its input: Spark writes it in two pieces, Nagle's algorithm holds the
+        # second until the first is acknowledged, and the worker's kernel delays that. A Unix socket has neither.
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(min(os.cpu_count() or 1, 8)),
         **(BRIEF_SETTINGS if brief else {}),

@@ -38,6 +38,7 @@ from headwater.spark.iggy.options import Edge, IggySourceOptions, Position
 from headwater.spark.iggy.planner import IggyPlanner
 from headwater.spark.iggy.range_reader import logger, read_range
 from headwater.spark.iggy.schema import iggy_array
+from headwater.spark.quiet_end import end_quietly
 from headwater.spark.ranges import shares
 from headwater.spark.record_batches import without_large
 
@@ -260,3 +261,4 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from headwater.spark.iggy.links import close_idle
 
         close_idle()
+        end_quietly()
