@@ -15,7 +15,8 @@ from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.files import Files, OsFiles
-from headwater.streams.log import Log, LogOptions, StagedBatch
+from headwater.streams.log import Log, LogOptions
+from headwater.streams.writer import StagedBatch
 
 ROOT = Path(__file__).parents[2]
 
@@ -397,6 +398,7 @@ CHILD = """
 import sys
 from headwater.streams.files import OsFiles
 from headwater.streams.log import Log, LogOptions
+from headwater.streams.writer import StagedBatch
 log = Log.open(OsFiles(), sys.argv[1], LogOptions(segment_bytes=64 << 10), 1)
 print("open", log.end_offset, flush=True)
 while True:

@@ -22,7 +22,8 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from headwater.errors import StorageError, WriteFailed
-from headwater.streams.log import Log, StagedBatch
+from headwater.streams.log import Log
+from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
 

@@ -139,9 +139,13 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
     if not pieces:
         return
     body = b"".join(pieces)
-    header = header._replace(
+    header = BatchHeader(
+        dialect=header.dialect,
+        flags=header.flags,
         record_count=len(pieces),
+        offset_span=header.offset_span,
         body_size=len(body),
+        base_offset=header.base_offset,
         first_timestamp_ns=times[0],
         last_timestamp_ns=times[-1],
         body_crc=crc32c(body),

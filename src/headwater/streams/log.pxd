@@ -1,4 +1,7 @@
 cimport cython
+from headwater.streams.recent cimport RecentBatches
+from headwater.streams.staging cimport Staging
+from headwater.streams.writer cimport LogWriter, StagedBatch
 
 @cython.final
 cdef class Log:
@@ -17,8 +20,12 @@ cdef class Log:
     cdef list _deletions
     cdef object _first_timestamp
     cdef readonly bytes document
-    cdef object _recent
-    cdef readonly object staging
+    cdef RecentBatches _recent
+    cdef readonly Staging staging
     cdef list _unfinished
     cdef bint _closed
-    cdef readonly object _writer
+    cdef readonly LogWriter _writer
+
+    cpdef seal(self)
+    cpdef write(self, StagedBatch batch)
+    cpdef publish(self, StagedBatch batch)

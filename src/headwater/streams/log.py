@@ -35,12 +35,24 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import BatchHeader
+    from cython.cimports.headwater.streams.recent import RecentBatches
+    from cython.cimports.headwater.streams.staging import Staging
+    from cython.cimports.headwater.streams.writer import LogWriter, PlacedBatch, StagedBatch
+else:
+    from headwater.streams.log_format import BatchHeader
+    from headwater.streams.recent import RecentBatches
+    from headwater.streams.staging import Staging
+    from headwater.streams.writer import LogWriter, PlacedBatch, StagedBatch
+
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams import iggy_records
 from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import (
     DIALECT_IGGY,
-    BatchHeader,
     RecordCursor,
     StoredRecord,
     read_records,
@@ -48,15 +60,12 @@ from headwater.streams.log_format import (
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.opening import OpenedLog, delete_directory, open_directory, save_index
 from headwater.streams.options import LogOptions
-from headwater.streams.recent import RecentBatches
 from headwater.streams.recovery import Damage, RecoveryReport, SpoiledBytes
 from headwater.streams.segment import RangedBatch, Segment
-from headwater.streams.staging import Staging
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
-from headwater.streams.writer import LogWriter, StagedBatch
 
-__all__ = ["Log", "LogOptions", "Span", "StagedBatch", "StoredBatch", "StoredRecord", "Upkeep"]
+__all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep"]
 
 USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
@@ -285,13 +294,15 @@ class Log:
                 value=(batch.base_offset, batch.end_offset),
                 limit=self._end_offset,
             )
+        placed: PlacedBatch
         for placed in batch.placed:
+            header: BatchHeader = placed.header
             if placed.segment is not self._segments[-1]:
                 self._segments.append(placed.segment)
-            placed.segment.publish(placed.position, placed.header)
-            if placed.header.holds_records:
-                self._recent.add(placed.header, placed.body)
-                self._records += placed.header.record_count
+            placed.segment.publish(placed.position, header)
+            if header.holds_records:
+                self._recent.add(header, placed.body)
+                self._records += header.record_count
         if batch.base_offset > self._end_offset:
             self._absent.add(self._end_offset, batch.base_offset)
             if self._start_offset == self._end_offset:

@@ -4,6 +4,24 @@ cdef Py_ssize_t _RECORD_HEAD_SIZE
 cdef Py_ssize_t _MAX_SUBJECT
 cdef Py_ssize_t _MAX_BODY
 
+cdef int _TOMBSTONES
+cdef Py_ssize_t _BATCH_HEADER_SIZE
+cdef long long _VERSION
+cdef bytes _ZEROS
+
+@cython.final
+@cython.freelist(64)
+cdef class BatchHeader:
+    cdef readonly int dialect
+    cdef readonly int flags
+    cdef readonly long long record_count
+    cdef readonly long long offset_span
+    cdef readonly long long body_size
+    cdef readonly long long base_offset
+    cdef readonly long long first_timestamp_ns
+    cdef readonly long long last_timestamp_ns
+    cdef readonly long long body_crc
+
 @cython.final
 @cython.freelist(64)
 cdef class StoredRecord:
@@ -41,6 +59,9 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
+cdef void _put(bytes buffer, Py_ssize_t at, bytes piece) noexcept
+cdef void _put_number(bytes buffer, Py_ssize_t at, Py_ssize_t size, long long number) noexcept
+cpdef bytes encode_batch_header(BatchHeader header, bytes identity)
 cpdef bytes mark_sector(long long durable_end, long long assigned_end, bytes identity)
 cdef bytes _slice(bytes buffer, Py_ssize_t start, Py_ssize_t end)
 cdef unsigned long long _u32(bytes buffer, Py_ssize_t at) noexcept

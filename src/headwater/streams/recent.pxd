@@ -1,4 +1,5 @@
 cimport cython
+from headwater.streams.log_format cimport BatchHeader
 
 @cython.final
 cdef class RecentBatches:
@@ -6,3 +7,5 @@ cdef class RecentBatches:
     cdef list _bases
     cdef list _batches
     cdef readonly Py_ssize_t size
+
+    cpdef add(self, BatchHeader header, bytes body)

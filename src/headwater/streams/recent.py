@@ -8,7 +8,12 @@ the loop thread.
 
 from bisect import bisect_right
 
-from headwater.streams.log_format import BatchHeader
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.log_format import BatchHeader
+else:
+    from headwater.streams.log_format import BatchHeader
 
 OBJECT_COST = 400  # bytes per batch for header tuple, numbers and list slots: what counts when batches hold one record
 

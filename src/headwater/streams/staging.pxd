@@ -8,3 +8,4 @@ cdef class Staging:
     cdef Py_ssize_t _batch_bytes
     cdef public object failure
     cpdef Py_ssize_t stage(self, bytes subject, bytes header_block, bytes payload, long long timestamp_ns) except? -1
+    cpdef list seal(self)

@@ -65,7 +65,7 @@ class Staging:
             sealed.append(self._open)
         if sealed:
             self._full = []
-            self._open = BatchBuilder(self.end_offset)
+            self._open = BatchBuilder(self._open.base_offset + self._open.record_count)
         return sealed
 
     def restart(self, end_offset: int) -> None:

@@ -1,4 +1,13 @@
 cimport cython
+from headwater.streams.log_format cimport BatchHeader
+
+@cython.final
+@cython.freelist(64)
+cdef class PlacedBatch:
+    cdef readonly object segment
+    cdef readonly long long position
+    cdef readonly BatchHeader header
+    cdef readonly bytes body
 
 @cython.final
 cdef class StagedBatch:
@@ -31,6 +40,7 @@ cdef class LogWriter:
     cdef long long _synced_at_ns
     cdef readonly object failure
 
+    cpdef write(self, StagedBatch batch)
     cdef int _append(self, long long end_offset, list[bytes] pieces, long long size) except? -1
     cdef bytes _next_mark(self, long long durable_end, long long assigned_end)
     cdef int _sync_as_chosen(self, StagedBatch batch) except? -1

@@ -15,14 +15,13 @@ from then on every write raises it again without touching the disk. A failed fsy
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.streams.log_format import mark_sector
+    from cython.cimports.headwater.streams.log_format import BatchHeader, mark_sector
 else:
-    from headwater.streams.log_format import mark_sector
+    from headwater.streams.log_format import BatchHeader, mark_sector
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
@@ -32,7 +31,6 @@ from headwater.streams.iggy_records import ReadyBatch
 from headwater.streams.log_format import (
     HEAD_PAGE_SIZE,
     BatchBuilder,
-    BatchHeader,
     Mark,
     SegmentHead,
     encode_head_page,
@@ -47,13 +45,19 @@ from headwater.streams.upkeep import Upkeep
 STATE_DOCUMENT = "log.state"
 
 
-class PlacedBatch(NamedTuple):
+class PlacedBatch:
     """A written batch: in which segment, at which byte of it, and its contents for the readers' cache."""
 
     segment: Segment
     position: int
     header: BatchHeader
     body: bytes
+
+    def __init__(self, segment: Segment, position: cython.longlong, header: BatchHeader, body: bytes) -> None:
+        self.segment = segment
+        self.position = position
+        self.header = header
+        self.body = body
 
 
 class StagedBatch:

@@ -13,7 +13,8 @@ from headwater.broker.jetstream.committer import Committer
 from headwater.broker.jetstream.items import Item
 from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
-from headwater.streams.log import Log, LogOptions, StagedBatch
+from headwater.streams.log import Log, LogOptions
+from headwater.streams.writer import StagedBatch
 
 
 class Bench:

@@ -37,7 +37,8 @@ else:
 
 from headwater.broker.jetstream.writers import Writers
 from headwater.errors import StorageError, WriteFailed
-from headwater.streams.log import Log, StagedBatch, Upkeep
+from headwater.streams.log import Log, Upkeep
+from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
 

@@ -8,4 +8,5 @@ cdef Py_ssize_t LONGEST_NUMBER
 cdef Py_ssize_t digits_of(long long number) noexcept
 cdef int append_number(OutputBuffer buffer, long long number) except? -1
 cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
+cdef int _route_acks(Router router, list[Item] items, bytes head) except? -1
 cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1

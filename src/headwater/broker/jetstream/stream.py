@@ -392,17 +392,13 @@ class Stream:
     # ── what became of a batch ──
 
     def _on_durable(self, items: list[Item]) -> None:
-        router, contents = self._router, self.contents
-        assert router is not None
+        contents = self.contents
+        assert self._router is not None
         if contents.keeps_no_history:
-            first, stored = self.subjects.add_all(items)
+            first, stored = contents.subjects.add_all(items)
         else:
             first, stored = contents.added_all(items)
-        router.begin_read()
-        try:
-            send_acks(router, items, self._ack_head)
-        finally:
-            router.end_read()  # written now, without another turn of the loop
+        send_acks(self._router, items, self._ack_head)
         special = [] if self._capture.is_plain else [item for item in items if item.particulars is not None]
         if self.config.discard == "new":
             self._in_flight = max(0, self._in_flight - stored)

@@ -1,0 +1,3 @@
+cdef class OsFile:
+    cdef readonly int _descriptor
+    cdef object _shared
