@@ -1,15 +1,13 @@
-"""An archive for executors: what is in it, and that a cluster whose workers know nothing of Headwater reads with it.
-
-The cluster takes minutes and is started on request only: HEADWATER_SPARK_CLUSTER=1.
-"""
+"""An archive for executors: what is in it, and that a cluster whose workers know nothing of Headwater reads with it."""
 
 import os
 import re
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from headwater.spark.home import spark_home
 from headwater.spark.interpreter import worker_python
 from headwater.spark.java import java_home
 from headwater.spark.packaging import UNPACKED, made_for, make_archive, settings
+from headwater.spark.session import BRIEF_JAVA_OPTIONS
 
 
 def test_the_archive_has_the_package_as_it_runs_and_what_it_needs(
@@ -51,6 +50,13 @@ def test_a_package_that_is_not_installed_is_named(tmp_path: Path) -> None:
         make_archive(tmp_path / "deps.zip", ["no-such-package"])
 
 
+@pytest.fixture(scope="module")
+def spread(nats_server: NatsServer) -> NatsServer:
+    """A server with what is read."""
+    fill(nats_server.url, "SPREAD", ["spread.*"], numbered("spread", 2_000))
+    return nats_server
+
+
 @contextmanager
 def standalone(directory: Path, workers: int) -> Iterator[str]:
     """A master and its workers as processes that know nothing of Headwater; the master's URL."""
@@ -63,19 +69,26 @@ def standalone(directory: Path, workers: int) -> Iterator[str]:
         "JAVA_HOME": str(java_home()),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "128m",
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF_JAVA_OPTIONS,
         "PYSPARK_PYTHON": str(worker_python(Path(sys.executable), cache_directory(os.environ))),
     }
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
-        url = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
+        master = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
+        url = said_by(master)
+        started = []
         for number in range(workers):
             place = ("--work-dir", str(directory / f"worker-{number}"), "--webui-port", "0")
-            start(stack, home, environ, f"{deploy}.worker.Worker", "--cores", "1", "--memory", "1g", *place, url)
+            size = ("--cores", "1", "--memory", "1g")
+            started.append(start(stack, home, environ, f"{deploy}.worker.Worker", *size, *place, url))
+        for worker in started:
+            said_by(worker)
         yield url
 
 
-def start(stack: ExitStack, home: Path, environ: dict[str, str], *command: str) -> str:
-    """Start a daemon; what it says of where the master is."""
+def start(stack: ExitStack, home: Path, environ: dict[str, str], *command: str) -> "subprocess.Popen[str]":
+    """Start a daemon."""
     process = stack.enter_context(
         subprocess.Popen(
             [str(home / "bin" / "spark-class"), command[0], "--host", "127.0.0.1", *command[1:]],
@@ -85,28 +98,39 @@ def start(stack: ExitStack, home: Path, environ: dict[str, str], *command: str) 
         )
     )
     stack.callback(process.kill)
+    return process
+
+
+def said_by(process: "subprocess.Popen[str]") -> str:
+    """Where the master is, as soon as the daemon says it; then it may go on talking."""
     assert process.stderr is not None
     for line in process.stderr:
         if found := re.search(r"(?:Starting Spark master at|Successfully registered with master) (spark://\S+)", line):
-            stack.callback(process.stderr.close)
+            threading.Thread(target=process.stderr.read, daemon=True).start()
             return found[1]
-    raise RuntimeError(f"{command} ended")
+    raise RuntimeError(f"{process.args!r} ended")
+
+
+def places_and_count(server: NatsServer, master: str, archive: Path) -> tuple[list[str], str]:
+    """What `cluster_child` says."""
+    command = [sys.executable, cluster_child.__file__, server.url, master, str(archive)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    *homes, count = done.stdout.split()
+    return homes, count
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.interop
 @pytest.mark.timeout(900)
-def test_two_workers_of_a_standalone_master_read_with_the_archive(nats_server: NatsServer, tmp_path: Path) -> None:
-    if os.environ.get("HEADWATER_SPARK_CLUSTER") != "1":
-        pytest.skip("a cluster of its own: HEADWATER_SPARK_CLUSTER=1")
-    fill(nats_server.url, "SPREAD", ["spread.*"], numbered("spread", 2_000))
+@pytest.mark.parametrize("master", ["standalone", "local-cluster[2,1,1024]"])
+def test_two_workers_that_know_nothing_of_it_read_with_the_archive(
+    spread: NatsServer, tmp_path: Path, master: str
+) -> None:
     archive = make_archive(tmp_path / "deps.zip")
-    with standalone(tmp_path, workers=2) as master:
-        command = [sys.executable, cluster_child.__file__, nats_server.url, master, str(archive)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    *homes, count = done.stdout.split()
+    with standalone(tmp_path, workers=2) if master == "standalone" else nullcontext(master) as url:
+        homes, count = places_and_count(spread, url, archive)
     assert count == "2000"
     assert len(set(homes)) == 2  # the same archive, unpacked beside each of two executors
     assert all(f"/{UNPACKED}/headwater/" in home for home in homes)

@@ -1,6 +1,7 @@
 """Reads the stream SPREAD on a cluster: `cluster_child.py URL MASTER ARCHIVE`.
 
-Prints where two executors have Headwater from, and how many messages there are.
+Prints where two executors have Headwater from, and how many messages there are. Executors and driver are told to compile
+little (`brief`), for in a run of seconds that is most of what their JVMs do.
 """
 
 import sys
@@ -11,22 +12,26 @@ import pyarrow as pa
 
 from headwater.spark import session
 from headwater.spark.packaging import settings
+from headwater.spark.session import BRIEF_JAVA_OPTIONS
 
 
 def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs on an executor, long enough for the other one to get a task as well."""
-    import time
-
+    """Runs on an executor."""
     import headwater
 
     for _ in batches:
-        time.sleep(5)
         yield pa.RecordBatch.from_pydict({"place": [headwater.__file__]})
 
 
 def main(url: str, master: str, archive: str) -> None:
-    spark = session("cluster child", master=master, config={**settings(Path(archive)), "spark.executor.memory": "512m"})
-    frame = spark.range(0, 2, 1, 2).mapInArrow(places, "place string")
+    config = {
+        **settings(Path(archive)),
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": BRIEF_JAVA_OPTIONS,
+    }
+    spark = session("cluster child", master=master, config=config, brief=True)
+    # As a barrier stage: both tasks run at once, so each of the two executors with one core has one.
+    frame = spark.range(0, 2, 1, 2).mapInArrow(places, "place string", barrier=True)
     for row in frame.collect():
         sys.stdout.write(f"{row['place']}\n")
     source = spark.read.format("nats").options(servers=url, stream="SPREAD", minPartitions="4", decode="cloudevents")
