@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from headwater.broker.jetstream.acknowledging import Acknowledging
 from headwater.broker.jetstream.api_errors import api_error
 from headwater.broker.jetstream.api_types import (
     ApiError,
@@ -109,8 +110,9 @@ class Stream:
         self._expiry_at = 0
         self._republisher = Republisher.of(record.config)
         self._ack_head = b'{"stream":%s,"seq":' % msgspec.json.encode(record.config.name)
+        self._acknowledging = Acknowledging(log, self.consumers, self._ack_head, self._on_durable)
         self._has_room: Callable[[int], bool] | None = None
-        self._capture.is_plain = self._is_plain()
+        self._choose_ways()
 
     # ── life ──
 
@@ -148,14 +150,23 @@ class Stream:
     def attach(self, router: Router, writers: Writers | None) -> None:
         """Start to capture. Without writers, writes happen in the loop."""
         self._router = router
-        self._committer = self._capture.committer = Committer(self.log, writers, self._on_durable, self._on_failed)
+        self._committer = self._capture.committer = Committer(self.log, writers, self._acknowledging.take, self._on_failed)
+        self._acknowledging.router = router
+        self._choose_ways()
         self._subscribe()
         self.enforce()
 
     def limit_room(self, has_room: Callable[[int], bool]) -> None:
         """From now on ask before a message is stored; `has_room(bytes)` knows what the account holds."""
         self._has_room = has_room
-        self._capture.is_plain = self._is_plain()
+        self._choose_ways()
+
+    def _choose_ways(self) -> None:
+        """Tell those who do most of the work whether the configuration leaves them anything else to do."""
+        plain = self._capture.is_plain = self._is_plain()
+        simple = plain and self.config.retention == "limits" and self.contents.keeps_no_history
+        self._acknowledging.is_plain = simple and not self.contents.is_limited
+        self._acknowledging.subjects = self.contents.subjects
 
     def _is_plain(self) -> bool:
         """Whether a message without headers needs no look at the configuration."""
@@ -180,7 +191,6 @@ class Stream:
         resubscribe = config.subjects != self.config.subjects
         self.config = config
         self._republisher = Republisher.of(config)
-        self._capture.is_plain = self._is_plain()
         unwritten = self._unwritten()
         self._in_flight = sum(1 for item in unwritten if item.subject)
         self._in_flight_bytes = sum(item.size for item in unwritten)
@@ -188,6 +198,7 @@ class Stream:
             self._unsubscribe()
             self._subscribe()
         self.contents.reconfigure(config, self._clock_ns())
+        self._choose_ways()
         self._after_removals()
 
     def _subscribe(self) -> None:

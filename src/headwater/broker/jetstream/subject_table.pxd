@@ -1,4 +1,5 @@
 cimport cython
+from headwater.broker.jetstream.items cimport Item
 
 @cython.final
 @cython.freelist(64)
@@ -14,3 +15,5 @@ cdef class SubjectTable:
     cdef bint _with_history
     cdef object _find_before
     cdef dict _subjects
+
+    cpdef tuple add_all(self, list[Item] items)

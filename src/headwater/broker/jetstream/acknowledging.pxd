@@ -1,0 +1,16 @@
+cimport cython
+from headwater.broker.jetstream.items cimport Item
+from headwater.broker.jetstream.subject_table cimport SubjectTable
+from headwater.broker.router cimport Router
+from headwater.streams.log cimport Log
+
+@cython.final
+cdef class Acknowledging:
+    cdef Log _log
+    cdef dict _consumers
+    cdef bytes _ack_head
+    cdef object _rest
+    cdef public Router router
+    cdef public SubjectTable subjects
+    cdef public bint is_plain
+    cpdef take(self, list[Item] items)
