@@ -8,6 +8,8 @@
     interest  a SUB at the second node, answered by PONG, until the first message that the first node is given arrives
     failover  kill -9 of a node: until a client of it sees the end (the kernel takes the process' memory apart before that,
               and nobody can know), until clients of the others are told, and, once it is back, until they are told again
+    mixed     the same in clusters of one nats-server, one Headwater and a third that is killed, of either make in turn: the
+              two that are left notice the same death, so that only what they do themselves differs
 
 Both clusters run all the time; repetitions alternate A B A B. nats-server runs with its default route pool and settings.
 """
@@ -42,6 +44,7 @@ RUN_MESSAGES = 500_000
 SMOKE_MESSAGES = 2_000
 INTEREST_ROUNDS = 200
 SMOKE_ROUNDS = 5
+DEATHS = 15  # in each mixed cluster
 PATIENCE = 20.0  # seconds for anything to happen
 
 Start = Callable[..., Contestant]
@@ -232,11 +235,15 @@ def await_told(links: list[socket.socket], count: int) -> float:
             raise Failure(f"clients are not told of {count} servers within {PATIENCE:g} s")
         for link in ready:
             said[link] += link.recv(65536)
-            lines = said[link].split(b"\r\n")[:-1]
-            told = [json.loads(line[5:]).get("connect_urls", []) for line in lines if line.startswith(b"INFO ")]
-            if any(len(urls) == count for urls in told):
+            if any(len(urls) == count for urls in urls_told(said[link])):
                 del said[link]
     return time.perf_counter() - started
+
+
+def urls_told(said: bytes) -> list[list[str]]:
+    """The `connect_urls` of each whole INFO."""
+    lines = said.split(b"\r\n")[:-1]
+    return [json.loads(line[5:]).get("connect_urls", []) for line in lines if line.startswith(b"INFO ")]
 
 
 def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, float]:
@@ -268,6 +275,48 @@ def measure_failover(cluster: Cluster, stack: ExitStack) -> tuple[float, float, 
     for link in links:
         link.close()
     return 1e3 * closed[0], 1e3 * noticed, 1e3 * rejoined
+
+
+class Mixed(NamedTuple):
+    """A nats-server and a Headwater, in this order, and a third node, which is killed again and again."""
+
+    name: str
+    survivors: list[Contestant]
+    start_third: Callable[[], Contestant]
+
+
+def start_mixed(name: str, start_third: Start, stack: ExitStack) -> Mixed:
+    """The survivors dial each other's seed, the first; so does the third."""
+    ports = [free_port() for _ in range(3)]
+    survivors = [
+        stack.enter_context(start_node(start, f"mixed {at}", ports[at], ports[0]))
+        for at, start in enumerate((start_nats_server, start_headwater))
+    ]
+    await_names(survivors, 2)
+    return Mixed(name, survivors, lambda: start_node(start_third, name, ports[2], ports[0]))
+
+
+def measure_same_death(mixed: Mixed) -> tuple[float, float]:
+    """Milliseconds from the kill of the third node until a client of the nats-server is told, and one of the Headwater."""
+    with mixed.start_third() as third:
+        await_names([third, *mixed.survivors], 3)
+        links = [open_listener(node.port) for node in mixed.survivors]
+        said = dict.fromkeys(links, b"")
+        seconds: dict[socket.socket, float] = {}
+        started = time.perf_counter()
+        os.kill(third.pid, signal.SIGKILL)
+        while len(seconds) < len(links):
+            ready, _, _ = select.select([link for link in links if link not in seconds], [], [], PATIENCE)
+            now = time.perf_counter() - started
+            if not ready:
+                raise Failure(f"a death was not noticed within {PATIENCE:g} s")
+            for link in ready:
+                said[link] += link.recv(65536)
+                if any(len(urls) == 2 for urls in urls_told(said[link])):
+                    seconds[link] = now
+        for link in links:
+            link.close()
+        return 1e3 * seconds[links[0]], 1e3 * seconds[links[1]]
 
 
 def spell(values: list[float], digits: int = 2) -> str:
@@ -307,6 +356,12 @@ def main() -> int:
                 row.setdefault("rejoined, ms", []).append(rejoined)
                 row.setdefault("mesh of three, ms", []).append(1e3 * measure_mesh(cluster.start, cluster.name))
                 row.setdefault("start of three, ms", []).append(1e3 * measure_start(cluster.start, cluster.name))
+        mixtures = [start_mixed(name, start, stack) for name, start in makes]
+        for _ in range(DEATHS if not arguments.smoke else 1):
+            for mixed in mixtures:
+                by_theirs, by_ours = measure_same_death(mixed)
+                results["nats-server"].setdefault(f"the same killed {mixed.name} noticed, ms", []).append(by_theirs)
+                results["headwater"].setdefault(f"the same killed {mixed.name} noticed, ms", []).append(by_ours)
     if arguments.json:
         print(json.dumps({"machine": heading, "results": results}, indent=1))
         return 0

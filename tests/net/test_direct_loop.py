@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 import pytest
+from support.clusters import until
 
 from headwater.net.link import Link
 from headwater.net.tcp import dial, listen
@@ -83,6 +84,19 @@ def test_what_comes_is_read_by_the_loop_itself_and_answered() -> None:
         server.close()
 
     run(scenario)
+
+
+def test_an_owner_that_fails_when_it_hears_of_the_end_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        owner, peer, server = await conversation()
+        owner.ended.set_result(None)  # a second result is refused
+        peer.close()
+        await until(lambda: "link_owner_failed" in caplog.text, "the failure in the log")
+        assert owner.link.closing
+        server.close()
+
+    run(scenario)
+    assert "InvalidStateError" in caplog.text
 
 
 def test_the_end_and_a_reset_of_the_peer_end_the_link_once() -> None:

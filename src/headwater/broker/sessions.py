@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.broker.accounts import Accounts
 from headwater.broker.auth.gate import Gate
@@ -21,6 +21,7 @@ from headwater.broker.options import GLOBAL_ACCOUNT, BrokerOptions
 from headwater.broker.session import Session
 from headwater.broker.sublist import Outlet
 from headwater.net.layer import Layer
+from headwater.net.link import Link
 from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
 
@@ -273,11 +274,12 @@ class Sessions:
         )
 
     def announce(self, **changes: object) -> None:
-        """Something about this server has changed: tell all clients that want to know."""
+        """Something about this server has changed: tell all clients that want to know, now."""
         self.info = self.info.replace(**changes)
         for session in list(self._sessions.values()):
             if session.wants_news:
-                session.tell(encode_info(self._info_for(session)))
+                session.outlet.output.append(encode_info(self._info_for(session)))
+                cast(Link, session.outlet.link).flush()
 
     def send_away(self, session: Session) -> None:
         """Tell one client that it should go to another server."""

@@ -50,6 +50,7 @@ class Record:
     """
 
     _defaults: ClassVar[dict[str, Any]] = {}
+    _demands: ClassVar[bool] = False  # whether some field has no default
     _frozen: ClassVar[bool] = True
     _secret: ClassVar[frozenset[str]] = frozenset()
     if TYPE_CHECKING:
@@ -61,12 +62,13 @@ class Record:
         cls._frozen = frozen
         cls._secret = cls._secret | frozenset(secret)
         cls._defaults = {**cls._defaults, **{name: getattr(cls, name, _REQUIRED) for name in cls.__annotations__}}
+        cls._demands = _REQUIRED in cls._defaults.values()
 
     def __init__(self, **values: Any) -> None:
         state = self.__dict__
         state.update(self._defaults)
         state.update(values)
-        if len(state) != len(self._defaults) or _REQUIRED in state.values():
+        if len(state) != len(self._defaults) or (self._demands and _REQUIRED in state.values()):
             self._refuse(values)
         self.__post_init__()
 
@@ -79,7 +81,14 @@ class Record:
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values in some fields."""
-        return type(self)(**{**self.__dict__, **changes})
+        copy = object.__new__(type(self))
+        state = copy.__dict__
+        state.update(self.__dict__)
+        state.update(changes)
+        if len(state) != len(self._defaults):
+            self._refuse(changes)
+        copy.__post_init__()
+        return copy
 
     __replace__ = replace
 

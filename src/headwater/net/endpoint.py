@@ -84,6 +84,8 @@ class Endpoint:
             except OSError:
                 return False
         if count <= 0:
+            if count == 0:
+                self.ended()
             return False
         received.received(count)
         self.hand_over()
@@ -140,6 +142,10 @@ class Endpoint:
     @property
     def pending(self) -> int:
         """Bytes that were handed to this link and that the kernel has not taken."""
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        """The peer has sent its last byte; the transport is about to find out."""
         raise NotImplementedError
 
     def flush(self) -> None:

@@ -11,6 +11,7 @@ one, nothing is between, and `Endpoint` does the frequent things.
 
 Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer takes no more
 the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
+The owner hears of the end at once where it is read; the transport needs another turn of the loop to say so.
 
 Ranges of files (`send`) and whatever follows them meanwhile wait in a queue in front of `output`; as long as there is one,
 `output` is held back. To hear when a plain socket is writable again, a duplicate of its descriptor is watched: an event
@@ -95,6 +96,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._paused = False
         self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
+        self._lost = False  # the owner has heard of the end
         self._gone = False  # a transport that wrote its last bytes after its end cannot be aborted any more
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
@@ -130,8 +132,21 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if not self._paused:
             self._wake_drained(None)
 
+    def ended(self) -> None:
+        if self._transport is None or self.closing or self._transport.get_write_buffer_size():
+            return
+        try:
+            self._lose(None)
+        except Exception:
+            logger.exception("link_owner_failed peer=%s", self.peer)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self.closing = self._gone = True
+        if not self._lost:
+            self._lose(exc)
+        self._gone = True
+
+    def _lose(self, exc: Exception | None) -> None:
+        self.closing = self._lost = True
         self._leave_descriptor()
         self.output.clear()
         self._queue.clear()

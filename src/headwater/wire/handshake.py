@@ -6,7 +6,7 @@ the *receiver* assumes: a CONNECT without `verbose` and `pedantic` means both ar
 
 from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import encode_fields, read_fields
+from headwater.wire.json_fields import encode_fields, kinds_of, read_fields
 
 PROTOCOL_DYNAMIC = 1  # CONNECT.protocol: the client understands asynchronous INFO
 
@@ -71,7 +71,8 @@ class ConnectOptions(Record, frozen=False, secret=("user", "password", "auth_tok
 
 
 _CONNECT_NAMES = {("pass" if name == "password" else name): name for name in ConnectOptions._defaults}  # wire: field
-_INFO_NAMES = {name: name for name in ServerInfo._defaults}
+_CONNECT_KINDS = kinds_of(_CONNECT_NAMES, ConnectOptions._defaults)
+_INFO_KINDS = kinds_of({name: name for name in ServerInfo._defaults}, ServerInfo._defaults)
 
 
 def encode_info(info: ServerInfo) -> bytes:
@@ -84,7 +85,7 @@ def encode_info(info: ServerInfo) -> bytes:
 def decode_info(json: bytes) -> ServerInfo:
     """Raises RemoteProtocolError when the argument of INFO is not the JSON object that it should be."""
     try:
-        return ServerInfo(**read_fields(json, _INFO_NAMES, ServerInfo._defaults))
+        return ServerInfo(**read_fields(json, _INFO_KINDS))
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"INFO with an argument that cannot be read: {error}", value=json[:200]) from error
 
@@ -101,7 +102,7 @@ def decode_connect(json: bytes) -> ConnectOptions:
     if json.strip() == b"null":
         return ConnectOptions()
     try:
-        return ConnectOptions(**read_fields(json, _CONNECT_NAMES, ConnectOptions._defaults))
+        return ConnectOptions(**read_fields(json, _CONNECT_KINDS))
     except (ValueError, RecursionError) as error:
         # The document may hold a password: neither this error nor its cause may quote it.
         raise RemoteProtocolError(f"CONNECT with an argument that cannot be read: {type(error).__name__}") from None

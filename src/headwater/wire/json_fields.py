@@ -12,6 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _encode = json_documents.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Kinds = Mapping[str, tuple[str, type]]
+
+
+def kinds_of(names: Mapping[str, str], defaults: Mapping[str, object]) -> Kinds:
+    """Which field a name on the wire is, and of which kind. `names` go from the wire to the field."""
+    return {wire: (name, str if defaults[name] is None else type(defaults[name])) for wire, name in names.items()}
 
 
 def encode_fields(told: dict[str, object]) -> bytes:
@@ -19,40 +25,38 @@ def encode_fields(told: dict[str, object]) -> bytes:
     return _encode(told).encode()
 
 
-def read_fields(json: bytes, names: Mapping[str, str], defaults: Mapping[str, object]) -> dict[str, Any]:
-    """The known fields; `names` says which name on the wire is which field's. Raises ValueError and RecursionError."""
-    return typed(_read_as_go_does(json, names), defaults)
+def read_fields(json: bytes, kinds: Kinds) -> dict[str, Any]:
+    """The known fields. Raises ValueError and RecursionError.
 
-
-def typed(found: dict[str, object], defaults: Mapping[str, object]) -> dict[str, Any]:
-    """The same when each value is of its field's kind. Raises ValueError otherwise."""
-    for name, value in found.items():
-        default = defaults[name]
-        if isinstance(default, tuple):
-            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise ValueError(f"{name} is not a list of strings")
-            found[name] = tuple([_printable(one) for one in value])
-        elif type(value) is not (str if default is None else type(default)):
-            raise ValueError(f"{name} is of the wrong type")
-    return found
-
-
-def _read_as_go_does(json: bytes, names: Mapping[str, str]) -> dict[str, object]:
-    """The known fields. Go's decoder is lenient about the case of keys, null for "not given", bytes that are no UTF-8,
-    any depth.
+    Go's decoder is lenient about the case of keys, null for "not given", bytes that are no UTF-8, any depth.
     """
     text = json.decode("utf-8", "replace")
     try:
-        found = json_documents.loads(text, parse_constant=_refuse_constant)
+        found = _decode(text)
     except RecursionError:
-        found = json_documents.loads(_without_depth(text), parse_constant=_refuse_constant)
+        found = _decode(_without_depth(text))
     if not isinstance(found, dict):
         raise ValueError("not an object")
-    return {
-        names[key.lower()]: _printable(value)
-        for key, value in found.items()
-        if value is not None and key.lower() in names
-    }
+    return typed(found, kinds, escaped="\\u" in text)
+
+
+def typed(found: dict[str, object], kinds: Kinds, escaped: bool = True) -> dict[str, Any]:
+    """The known fields of an object, each of its kind. Raises ValueError otherwise. `escaped`: text may hold any \\uXXXX."""
+    fields: dict[str, Any] = {}
+    for key, value in found.items():
+        known = kinds.get(key) or kinds.get(key.lower())
+        if known is None or value is None:
+            continue
+        name, kind = known
+        if kind is tuple:
+            if type(value) is not list or not all(type(one) is str for one in value):
+                raise ValueError(f"{name} is not a list of strings")
+            fields[name] = tuple([_printable(one) for one in value] if escaped else value)
+        elif type(value) is not kind:
+            raise ValueError(f"{name} is of the wrong type")
+        else:
+            fields[name] = _printable(value) if escaped else value
+    return fields
 
 
 def _printable(value: object) -> object:
@@ -82,3 +86,6 @@ def _without_depth(text: str) -> str:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(name)  # NaN and Infinity are Python's, not JSON's
+
+
+_decode = json_documents.JSONDecoder(parse_constant=_refuse_constant).decode

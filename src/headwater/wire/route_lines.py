@@ -5,7 +5,7 @@ Messages are written by the router, which copies them from the publisher's buffe
 
 from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import encode_fields, read_fields, typed
+from headwater.wire.json_fields import encode_fields, kinds_of, read_fields, typed
 
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
@@ -75,8 +75,10 @@ class RouteConnect(Record, frozen=False, secret=("user", "password")):
 
 
 _INFO_NAMES = {{"imports": "import", "exports": "export"}.get(name, name): name for name in RouteInfo._defaults}
-_INFO_KINDS = {**RouteInfo._defaults, "imports": {}, "exports": {}}
+_INFO_KINDS = kinds_of(_INFO_NAMES, {**RouteInfo._defaults, "imports": {}, "exports": {}})
+_LISTS_KINDS = kinds_of({name: name for name in SubjectLists._defaults}, SubjectLists._defaults)
 _CONNECT_NAMES = {("pass" if name == "password" else name): name for name in RouteConnect._defaults}
+_CONNECT_KINDS = kinds_of(_CONNECT_NAMES, RouteConnect._defaults)
 _ALWAYS = ("echo", "verbose", "pedantic", "tls_required")  # in CONNECT even when false: absent ones may count as true
 
 
@@ -94,15 +96,10 @@ def encode_route_info(info: RouteInfo) -> bytes:
 def decode_route_info(json: bytes) -> RouteInfo:
     """Raises RemoteProtocolError when it is not the JSON object that it should be."""
     try:
-        found = read_fields(json, _INFO_NAMES, _INFO_KINDS)
+        found = read_fields(json, _INFO_KINDS)
         for name in ("imports", "exports"):
             if name in found:
-                known = {
-                    key: value
-                    for key, value in found[name].items()
-                    if key in SubjectLists._defaults and value is not None
-                }
-                found[name] = SubjectLists(**typed(known, SubjectLists._defaults))
+                found[name] = SubjectLists(**typed(found[name], _LISTS_KINDS))
         return RouteInfo(**found)
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"route INFO cannot be read: {error}", value=json[:200]) from error
@@ -120,7 +117,7 @@ def encode_route_connect(connect: RouteConnect) -> bytes:
 def decode_route_connect(json: bytes) -> RouteConnect:
     """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
     try:
-        return RouteConnect(**read_fields(json, _CONNECT_NAMES, RouteConnect._defaults))
+        return RouteConnect(**read_fields(json, _CONNECT_KINDS))
     except (ValueError, RecursionError) as error:
         raise RemoteProtocolError(f"route CONNECT cannot be read: {type(error).__name__}") from None
 

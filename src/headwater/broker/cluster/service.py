@@ -129,6 +129,7 @@ class Cluster:
         self._deadlines: dict[int, float] = {}  # until when a connection has to be a route
         self._backpressure = Backpressure(self.clock, max_pending)
         self._forget_at = self.clock() + DEPARTED_SECONDS
+        self._unsent: list[Route] = []  # what was said to them waits for the end of `_do`
         self._numbers = 0
         self._listener: asyncio.Server | None = None
         self._dial_tls: ssl.SSLContext | None = None
@@ -183,6 +184,7 @@ class Cluster:
             space.router.join(space.forwarding, space)
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         self._do(self.mesh.start())
+        await asyncio.sleep(0)  # on their way to the others before this broker says, in the log, that it is there
 
     async def stop(self) -> None:
         """End every route; safe to call again."""
@@ -372,18 +374,21 @@ class Cluster:
         else:
             lines = b"".join(self._default().wanted.all_v1())
         if lines:
-            route.send(lines)
+            self._say(route, lines)
 
     # what the mesh decided
 
     def _do(self, actions: list[Action]) -> None:
+        """What is to be said goes out in this turn of the loop, in one write for each peer: others wait for it."""
         for action in actions:
             match action:
                 case Send(link, data):
                     if link in self._routes:
-                        self._routes[link].send(data)
+                        self._say(self._routes[link], data)
                 case Close(link, reason, hold):
                     self._close(link, reason, hold)
+                case Dial(url, 0.0):
+                    self._start_dial(url)
                 case Dial(url, delay):
                     self._later(delay, partial(self._start_dial, url))
                 case Registered(peer):
@@ -394,12 +399,26 @@ class Cluster:
                     self._lost(peer)
                 case TellClients() if self.mesh is not None:
                     self._tell_clients(self.mesh.client_urls(), self.mesh.websocket_urls())
+        unsent, self._unsent = self._unsent, []
+        for route in unsent:
+            if route.link is not None:
+                route.link.flush()
+
+    def _say(self, route: Route, data: bytes) -> None:
+        """Written at the end of what is being done."""
+        if route.link is not None and not route.link.closing:
+            route.link.output.append(data)
+            self._unsent.append(route)
+
+    def _note(self, text: str, *values: object) -> None:
+        """Log it, a turn later: a line takes longer to write than all that others wait for."""
+        self._loop.call_soon(partial(logger.info, text, *values))
 
     def _close(self, link: int, reason: str, hold: float) -> None:
         route = self._routes.get(link)
         if route is None:
             return
-        logger.info("route_closed number=%d peer=%s reason=%s", link, _peer_of(route), reason)
+        self._note("route_closed number=%d peer=%s reason=%s", link, _peer_of(route), reason)
         route.parser.stopped = True
         self._deadlines.pop(link, None)
         if hold:
@@ -414,13 +433,13 @@ class Cluster:
         outlet.headers = peer.headers
         route.register()
         self._deadlines.pop(peer.link, None)
-        logger.info("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, _peer_of(route))
+        self._note("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, _peer_of(route))
         self._tell_everything(route, peer.dialect)
         self._peers_changed.set()
 
     def _lost(self, peer: Peer) -> None:
         """Its interest goes in this step, whether or not its connection is gone yet."""
-        logger.info("route_lost id=%s name=%s", peer.server_id, peer.name)
+        self._note("route_lost id=%s name=%s", peer.server_id, peer.name)
         route = self._routes.get(peer.link)
         if route is not None and route.outlet is not None:
             for space in self._spaces.values():
