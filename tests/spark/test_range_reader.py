@@ -14,7 +14,7 @@ from support.stream_filling import delete_consumers, delete_message, delete_stre
 
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
-from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, RequestTimeout, TransportError
+from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, TransportError
 from headwater.spark import connections, range_reader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
@@ -232,17 +232,46 @@ def test_statuses_that_end_a_read(status: bytes, error: type[HeadwaterError]) ->
         replay._act_on(status)
 
 
-def test_statuses_that_end_one_pull_request() -> None:
+def test_a_pull_request_that_ends_early_says_what_it_lacks() -> None:
     replay = replay_without_server()
-    replay.requests.extend([4, 6, 5, 7])
+    replay.due = 100
     replay._act_on(b"NATS/1.0 100 Idle Heartbeat\r\n\r\n")
-    replay._act_on(b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\n\r\n")
+    replay._act_on(b"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 0\r\nNats-Pending-Bytes: 9\r\n\r\n")
+    replay._act_on(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 30\r\n\r\n")
+    assert replay.due == 70
+    too_large = b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 25\r\n\r\n"
+    replay._act_on(too_large)
     assert replay.request_bytes == range_reader.REQUEST_BYTES
-    replay._act_on(b"NATS/1.0 409 Message Size Exceeds MaxBytes\r\n\r\n")
+    replay._act_on(too_large)
     assert replay.request_bytes == 2 * range_reader.REQUEST_BYTES
-    assert list(replay.requests) == [5, 7]
-    replay._act_on(b"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 5\r\n\r\n")
-    assert list(replay.requests) == [7]
-    replay._charge(7)
-    assert not replay.requests
-    assert RequestTimeout.retriable
+    assert replay.due == 20
+    with pytest.raises(TransportError, match="without a word"):
+        replay._act_on(b"NATS/1.0 408 Request Timeout\r\n\r\n")
+
+
+@pytest.mark.parametrize("size", [4_000, 3_333])
+def test_requests_that_end_by_their_bytes_do_not_keep_the_reader_waiting(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    monkeypatch.setattr(range_reader, "REQUEST_BYTES", 0)  # so that it is twice the largest message, 2 MiB
+    stream = f"MIDDLING{size}"
+    fill(server.url, stream, [stream], [(stream, None, bytes(size))] * 4_000)
+    wanted, options = whole(server.url, stream), options_for(server.url, stream, fetchBatch="1000", readTimeout="20")
+    assert sum(columns.rows for columns in read_range(wanted, options)) == 4_000
+    assert caplog.messages == []  # it took a `readTimeout` to notice that nothing was asked for any more
+
+
+def test_a_reset_in_mid_range_costs_no_row_and_doubles_none(filled: Server) -> None:
+    wanted = whole(filled.url, "FILLED")
+    with CutProxy(filled.port, allowance=20_000, reset=True) as proxy:
+        assert read(wanted, options_for(proxy.url, "FILLED")) == expected(1, COUNT + 1)
+        assert proxy.cuts >= 3
+
+
+def test_a_server_that_resets_every_connection_is_given_up_on(filled: Server) -> None:
+    wanted = whole(filled.url, "FILLED")
+    with (
+        CutProxy(filled.port, allowance=600, reset=True) as proxy,
+        pytest.raises(TransportError, match=r"reset|closed|connect|lost"),
+    ):
+        read(wanted, options_for(proxy.url, "FILLED", readTimeout="0.3"))

@@ -1,6 +1,7 @@
-"""A TCP proxy that cuts each connection after a number of bytes from the server."""
+"""A TCP proxy that cuts each connection after a number of bytes from the server: in order, or by a reset."""
 
 import socket
+import struct
 import threading
 from contextlib import suppress
 from types import TracebackType
@@ -10,7 +11,8 @@ from typing import Self
 class CutProxy:
     """Listens at `.url`; `cuts` counts the connections that it has cut."""
 
-    def __init__(self, port: int, allowance: int) -> None:
+    def __init__(self, port: int, allowance: int, *, reset: bool = False) -> None:
+        self._reset = reset
         self._target = ("127.0.0.1", port)
         self._allowance = allowance
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -47,7 +49,11 @@ class CutProxy:
                 client.sendall(data)
                 left -= len(data)
             self.cuts += 1
-            client.shutdown(socket.SHUT_RDWR)
+            if self._reset:
+                client.shutdown(socket.SHUT_RD)  # wakes the other thread; a socket in use is not closed
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                client.shutdown(socket.SHUT_RDWR)
             server.shutdown(socket.SHUT_RDWR)
 
 

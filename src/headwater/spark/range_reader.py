@@ -2,7 +2,9 @@
 
 A range is replayed by an ephemeral pull consumer that starts at its first sequence, acknowledges nothing and is
 deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that the server never waits
-for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end.
+for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end. Servers deal their
+messages to the requests in turn, so what is counted is not each request but what is due of all together; a request
+that ends early (its bytes are used up, its time is over) says how many messages it lacks.
 
     create consumer at `position + 1` ─▶ pull, pull ─▶ feed decoder ─▶ take columns ─▶ … ─▶ range complete
                 ▲                                         │
@@ -11,6 +13,8 @@ for us. No request asks for more than the range can still hold, so nothing is se
 The decoder's `position` is the only state. Whatever breaks (connection, consumer, a delivery that is missing in the
 consumer's own count), the read goes on with a new consumer after that position, and no row can come twice or be
 skipped. It gives up when no row has come for `readTimeout`: a broker that restarts costs a query time and nothing else.
+A reset is the ordinary end of a reader whose rows Spark did not take for longer than the server's write deadline (10 s),
+as a JVM may that compiles its first job on a busy machine.
 
 What the stream no longer has cannot be read: a stream made anew, or sequences that expire while the range is being
 read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
@@ -18,7 +22,6 @@ read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
 
 import logging
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -33,7 +36,7 @@ from headwater.errors import (
     RequestTimeout,
     TransportError,
 )
-from headwater.model.header_block import parse_status
+from headwater.model.header_block import lookup, parse_status
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.offsets import StreamState
@@ -114,7 +117,7 @@ class _Replay:
         self.decoder = decoder
         self.wanted = wanted
         self.options = options
-        self.requests: deque[int] = deque()  # messages still due for each outstanding pull request, oldest first
+        self.due = 0  # messages still to come for all outstanding pull requests together
         self.counted = 0  # of `decoder.received`
         self.request_bytes = max(REQUEST_BYTES, 2 * client.info.max_payload)
         self.exceeded_at = -1  # position at which a request last ran into that limit
@@ -150,16 +153,16 @@ class _Replay:
 
     def _top_up(self, consumer: str, inbox: str) -> None:
         """Keep `OUTSTANDING` pull requests with the server, as far as the range can use them."""
-        while len(self.requests) < OUTSTANDING:
-            left = self.wanted.end - 1 - self.decoder.position - sum(self.requests)
+        while self.due <= (OUTSTANDING - 1) * self.options.fetch_batch:
+            left = self.wanted.end - 1 - self.decoder.position - self.due
             batch = min(self.options.fetch_batch, left)
             if batch <= 0:
                 return
             self.client.pull(self.wanted.stream, consumer, inbox, batch, EXPIRES, self.request_bytes)
-            self.requests.append(batch)
+            self.due += batch
 
     def _account(self) -> bool:
-        """Charge deliveries to the requests that they answer and act on statuses; whether any message came."""
+        """Take deliveries off what is due and act on statuses; whether any message came."""
         decoder = self.decoder
         if decoder.violation is not None:
             raise TransportError(f"the server broke the protocol: {decoder.violation}") from decoder.violation
@@ -167,21 +170,13 @@ class _Replay:
             raise TransportError(f"the server answered: {decoder.errors.pop(0)}")
         came = decoder.received - self.counted
         self.counted = decoder.received
-        self._charge(came)
+        self.due -= came
         for block in decoder.statuses:
             self._act_on(block)
         decoder.statuses.clear()
         if decoder.skipped and not decoder.complete and not decoder.drained:
             raise _ConsumerLost(f"a delivery after sequence {decoder.position} was lost on the way")
         return came > 0
-
-    def _charge(self, came: int) -> None:
-        while came > 0 and self.requests:
-            used = min(came, self.requests[0])
-            came -= used
-            self.requests[0] -= used
-            if self.requests[0] == 0:
-                self.requests.popleft()
 
     def _act_on(self, block: bytes) -> None:
         """A status frame ends one pull request, or the consumer, or the read (JetStream API, CONSUMER.MSG.NEXT)."""
@@ -190,8 +185,10 @@ class _Replay:
             return
         text = (status.description or "").lower()
         if status.code == 408 or (status.code == 409 and text.startswith(REQUEST_ENDED_STATUSES)):
-            if self.requests:
-                self.requests.popleft()
+            lacking = lookup(block, b"Nats-Pending-Messages")
+            if lacking is None:  # before nats-server 2.9
+                raise _ConsumerLost("a pull request ended without a word of how many messages it lacks")
+            self.due -= int(lacking)
             if text.startswith("message size exceeds"):
                 if self.exceeded_at == self.decoder.position:
                     self.request_bytes *= 2  # one message alone is larger: it was stored under another max_payload
