@@ -79,6 +79,30 @@ def test_max_ack_pending_holds_new_messages_back_and_lets_redeliveries_pass() ->
     assert made.may_deliver_new
 
 
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.booleans(), st.sampled_from(["none", "explicit"]))
+def test_a_run_leaves_what_deliveries_one_by_one_would(steps: list[int], backoff: bool, policy: str) -> None:
+    sequences = [sum(steps[: n + 1]) for n in range(len(steps))]
+    together, single = (consumer(ack_policy=policy, backoff=[7, 9] if backoff else []) for _ in range(2))
+    together.deliver_run(sequences, 50)
+    deliver(single, *sequences, now=50)
+    assert together.snapshot() == single.snapshot()
+    assert (together.unacked, together.num_pending) == (single.unacked, single.num_pending)
+    assert together.expire(1000) == single.expire(1000)
+    assert together.next_redelivery() == single.next_redelivery()
+    for sequence, number in zip(sequences, range(1, 9), strict=False):
+        together.ack(sequence, number)
+        single.ack(sequence, number)
+        assert together.snapshot() == single.snapshot()
+
+
+def test_as_many_are_deliverable_as_may_wait_for_their_acks() -> None:
+    made = consumer(max_ack_pending=3)
+    made.deliver_run([1, 2], 0)
+    assert made.deliverable == 1
+    assert consumer().deliverable > 1 << 60
+    assert consumer(ack_policy="none", max_ack_pending=1).deliverable > 1 << 60
+
+
 def test_the_floor_follows_the_oldest_that_is_not_settled() -> None:
     made = consumer()
     deliver(made, 1, 2, 3)

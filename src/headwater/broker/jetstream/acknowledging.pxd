@@ -2,11 +2,10 @@ cimport cython
 from headwater.broker.jetstream.items cimport Item
 from headwater.broker.jetstream.subject_table cimport SubjectTable
 from headwater.broker.router cimport Router
-from headwater.streams.log cimport Log
 
 @cython.final
 cdef class Acknowledging:
-    cdef Log _log
+    cdef object _log  # a Log, or what view.py shows of one
     cdef dict _consumers
     cdef bytes _ack_head
     cdef object _rest

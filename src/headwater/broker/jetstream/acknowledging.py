@@ -15,13 +15,13 @@ if cython.compiled:
     from cython.cimports.headwater.broker.jetstream.outgoing import send_acks
     from cython.cimports.headwater.broker.jetstream.subject_table import SubjectTable
     from cython.cimports.headwater.broker.router import Router
-    from cython.cimports.headwater.streams.log import Log
 else:
     from headwater.broker.jetstream.items import Item
     from headwater.broker.jetstream.outgoing import send_acks
     from headwater.broker.jetstream.subject_table import SubjectTable
     from headwater.broker.router import Router
-    from headwater.streams.log import Log
+
+from headwater.streams.log import Log
 
 
 class Acknowledging:

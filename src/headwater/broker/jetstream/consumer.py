@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """What a consumer has delivered, what of it is unacknowledged, and what comes next: pure decisions, no I/O, no clock.
 
 Three numbers of a delivery appear in its ack subject, `$JS.ACK.<stream>.<consumer>.<count>.<stream seq>.<consumer
@@ -20,6 +21,7 @@ a clock that never steps back, in nanoseconds.
 Refused here: whom to deliver to (pull.py), whether a message matches a filter (pull.py counts), what is on disk.
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
@@ -47,23 +49,6 @@ class ConsumerSnapshot(msgspec.Struct, frozen=True):
 class Consumer:
     """The state of one consumer. It delivers `selected`, and then what is at `start` and above."""
 
-    __slots__ = (
-        "_deadlines",
-        "_due",
-        "_in_order",
-        "_redeliveries",
-        "attempts",
-        "config",
-        "delivered_consumer",
-        "delivered_stream",
-        "floor_consumer",
-        "floor_stream",
-        "num_pending",
-        "position",
-        "selected",
-        "unacked",
-    )
-
     def __init__(self, config: ConsumerConfig, start: int, selected: Iterable[int] = ()) -> None:
         self.config = config
         self.position = start
@@ -86,8 +71,13 @@ class Consumer:
     @property
     def may_deliver_new(self) -> bool:
         """False while max_ack_pending messages wait for their acks; redeliveries go on."""
+        return self.deliverable > 0
+
+    @property
+    def deliverable(self) -> int:
+        """How many new messages may go out before some are acknowledged."""
         limit = self.config.max_ack_pending
-        return limit <= 0 or self.config.ack_policy == "none" or len(self.unacked) < limit
+        return limit - len(self.unacked) if limit > 0 and self.config.ack_policy != "none" else sys.maxsize
 
     @property
     def redeliveries(self) -> int:
@@ -127,14 +117,24 @@ class Consumer:
             self._in_order.append(sequence)
         return consumer_sequence
 
-    def deliver_run(self, last: int, count: int) -> None:
-        """`count` messages up to sequence `last` went out for the first time, to somebody who acknowledges none."""
-        self.delivered_consumer += count
+    def deliver_run(self, sequences: list[int], now: int) -> None:
+        """These, at least one of them and none of `selected`, went out for the first time, in this order."""
+        count = len(sequences)
+        last = sequences[count - 1]
+        consumer_sequence = self.delivered_consumer
+        self.delivered_consumer = consumer_sequence + count
         self.delivered_stream = last
         self.position = last + 1
         self.num_pending -= count
-        self.floor_consumer = self.delivered_consumer
-        self.floor_stream = last
+        if self.config.ack_policy == "none":
+            self.floor_consumer = self.delivered_consumer
+            self.floor_stream = last
+            return
+        deadline = now + self._ack_wait(0)
+        for sequence in sequences:
+            consumer_sequence += 1
+            self._set_deadline(sequence, consumer_sequence, deadline)
+            self._in_order.append(sequence)
 
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
         """The redelivery that `next_redelivery` named goes out; returns (consumer sequence, count of deliveries)."""

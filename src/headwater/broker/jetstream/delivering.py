@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from headwater.broker.jetstream.ack_intake import AckIntake
 from headwater.broker.jetstream.acks import parse_ack, parse_ack_subject
 from headwater.broker.jetstream.api_types import ConsumerConfig, ConsumerInfo, SequenceInfo
 from headwater.broker.jetstream.consumer import Consumer, ConsumerSnapshot
@@ -86,10 +87,11 @@ class DeliveringConsumer(ABC):
         self._replayed: tuple[int, int] | None = None  # replay policy original: (delivered at, time stamp) of the last
         head = f"$JS.ACK.{stream.name}.{name}"
         self._ack_head = head.encode() + b"."
+        self._intake = AckIntake(stream, state, self._on_settled, self._on_ack, self._loop)
         self._ack_subscription = None
         if state.config.ack_policy != "none":
             subject = f"{head}.*.*.*.*.*".encode()
-            self._ack_subscription = router.subscribe_internal(subject, self._on_ack)
+            self._ack_subscription = router.subscribe_internal(subject, self._intake.take)
         self._take_on(state.config)
 
     # ── what differs ──
@@ -143,6 +145,7 @@ class DeliveringConsumer(ABC):
 
     def info(self, *, full: bool = True) -> ConsumerInfo:
         """CONSUMER.INFO; `full` is False in lists, whose metadata is bare."""
+        self._intake.tell()
         waiting = self._waiting()
         state, config = self.state, self.state.config
         if full:
@@ -211,6 +214,7 @@ class DeliveringConsumer(ABC):
     def close(self, status: bytes) -> None:
         """No more deliveries; whoever waits is told why."""
         self._closed = True
+        self._intake.closed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._ack_subscription is not None:
@@ -290,6 +294,15 @@ class DeliveringConsumer(ABC):
             self.on_request(reply, ack.request)
         elif reply:
             self._router.publish(reply, b"", b"", b"")
+        if self.durable:
+            self._on_change(self)
+        if self._has_taker():
+            self._wake()
+
+    def _on_settled(self) -> None:
+        """The intake has taken in acks since it said so last."""
+        self._active_at = self._now()
+        self._acked_ns = self._clock_ns()
         if self.durable:
             self._on_change(self)
         if self._has_taker():

@@ -26,7 +26,6 @@ from headwater.broker.jetstream.pull_requests import (
     parse_request,
     refusal_by_limits,
 )
-from headwater.broker.jetstream.sequence import sequence_of
 from headwater.broker.router import Router
 from headwater.errors import StorageError
 from headwater.streams.log import StoredRecord
@@ -141,8 +140,8 @@ class PullConsumer(DeliveringConsumer):
                     delay = LINK_RETRY
                     break
                 checked.add(inbox)
-            if alone and self._is_plain(request):
-                given, size = self._give_run(request, min(messages, request.remaining))
+            if alone and self._may_give_runs():
+                given, size = self._give_run(request, min(messages, request.remaining), now)
                 messages -= given
                 size_left -= size
                 if given:
@@ -166,34 +165,33 @@ class PullConsumer(DeliveringConsumer):
             self._note_turn(now)
         return delay
 
-    def _is_plain(self, request: Waiting) -> bool:
-        """Whether a run of messages can go to this request without a look at each: a replay without acks or filter."""
+    def _may_give_runs(self) -> bool:
+        """Whether messages can go out without a look at each: first deliveries, as they are, at once."""
         config, state = self.config, self.state
         return (
-            config.ack_policy == "none"
-            and self.filter is None
-            and not (state.selected or state.redeliveries or self._headers_only)
+            not (state.selected or state.redeliveries or self._headers_only)
             and config.replay_policy == "instant"
-            and self._stream.config.retention == "limits"
+            and (config.ack_policy != "none" or self._stream.config.retention == "limits")
         )
 
-    def _give_run(self, request: Waiting, most: int) -> tuple[int, int]:
+    def _give_run(self, request: Waiting, most: int, now: int) -> tuple[int, int]:
         """Deliver what is at hand, at most so many; returns how many, and their bytes. (0, 0): nobody took it, it is larger
         than the bytes that are left, or the end of the log; the caller finds that out by itself."""
         state = self.state
-        if self._next_new() is None:
+        most = min(most, state.num_pending, state.deliverable)
+        if most <= 0 or self._next_new() is None:
             return 0, 0
-        first = self._ahead_at
-        most = min(most, state.num_pending)
-        given, pending = state.delivered_consumer, state.num_pending
+        first, given, pending = self._ahead_at, state.delivered_consumer, state.num_pending
         room = request.bytes_left if request.max_bytes else -1
-        count, size = send_records(
-            self._router, request.reply, self._ahead, first, most, self._ack_head, given, pending, room
+        head, wanted = self._ack_head, self.filter
+        delivered: list[int] = []
+        passed, size = send_records(
+            self._router, request.reply, self._ahead, first, most, wanted, head, given, pending, room, delivered
         )
-        if count:
-            self._ahead_at = first + count
-            state.deliver_run(sequence_of(self._ahead[first + count - 1].offset), count)
-        return count, size
+        if delivered:
+            self._ahead_at += passed
+            state.deliver_run(delivered, now)
+        return len(delivered), size
 
     def _give(self, request: Waiting, record: StoredRecord, again: int, now: int) -> int:
         """Deliver `record` to `request`, for the first time or again; returns its size, 0 when it was not delivered and

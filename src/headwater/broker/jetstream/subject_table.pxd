@@ -2,6 +2,13 @@ cimport cython
 from headwater.broker.jetstream.items cimport Item
 
 @cython.final
+cdef class SubjectFilter:
+    cdef readonly tuple patterns
+    cdef readonly bint literals
+    cdef dict _known
+    cpdef bint matches(self, bytes subject) except? -1
+
+@cython.final
 @cython.freelist(64)
 cdef class SubjectEntry:
     cdef public long long count

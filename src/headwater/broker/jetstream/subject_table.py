@@ -46,20 +46,23 @@ def memory_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
 class SubjectFilter:
     """True for subjects that match one of the patterns."""
 
-    __slots__ = ("_known", "literals", "patterns")
+    patterns: tuple[bytes, ...]
 
     def __init__(self, patterns: Iterable[bytes]) -> None:
         self.patterns = tuple(patterns)
         self.literals = all(map(is_literal, self.patterns))
         self._known: dict[bytes, bool] = {}
 
-    def matches(self, subject: bytes) -> bool:
-        known = self._known.get(subject)
+    def matches(self, subject: bytes) -> cython.bint:
+        known: bool | None = self._known.get(subject)
         if known is None:
             if len(self._known) >= CACHED_SUBJECTS:
                 self._known.clear()
-            known = self._known[subject] = any(matches(pattern, subject) for pattern in self.patterns)
-        return known
+            known = self._known[subject] = self._look(subject)
+        return known is True
+
+    def _look(self, subject: bytes) -> bool:
+        return any(matches(pattern, subject) for pattern in self.patterns)
 
 
 class SubjectEntry:
