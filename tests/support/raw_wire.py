@@ -78,6 +78,10 @@ class RawLink:
         """Closes the socket, whatever is still unread."""
         self._socket.close()
 
+    def patience(self, seconds: float) -> None:
+        """How long the server may be silent from now on."""
+        self._socket.settimeout(seconds)
+
     def say(self, data: bytes) -> None:
         """Sends `data` as one write. A server that has closed already is no error here: `hear_end` will tell."""
         try:

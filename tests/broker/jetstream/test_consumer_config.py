@@ -4,7 +4,15 @@ import msgspec
 import pytest
 
 from headwater.broker.jetstream.api_types import ConsumerConfig, StreamConfig
-from headwater.broker.jetstream.consumer_config import check_beside, check_name, checked, filters_of, updated
+from headwater.broker.jetstream.consumer_config import (
+    check_beside,
+    check_name,
+    check_reset,
+    checked,
+    filters_of,
+    updated,
+    with_patience,
+)
 from headwater.errors import JetStreamError
 
 SECOND = 10**9
@@ -21,8 +29,8 @@ def config(**settings: object) -> ConsumerConfig:
 def test_defaults_depend_on_acks_and_on_who_is_asked() -> None:
     explicit = checked(config(ack_policy="explicit"), stream())
     assert (explicit.ack_wait, explicit.max_ack_pending, explicit.max_waiting) == (30 * SECOND, 1000, 512)
-    assert explicit.inactive_threshold == 5 * SECOND
-    assert checked(config(ack_policy="explicit", durable_name="d"), stream()).inactive_threshold == 0
+    assert with_patience(explicit, durable=False).inactive_threshold == 5 * SECOND
+    assert with_patience(explicit, durable=True).inactive_threshold == 0
     without = checked(config(ack_policy="none"), stream())
     assert (without.ack_wait, without.max_ack_pending) == (0, 0)
     assert (
@@ -54,6 +62,14 @@ def test_the_streams_consumer_limits_are_defaults() -> None:
         ({"filter_subjects": ["s.a", "s.*"]}, 10138),
         ({"filter_subjects": [""]}, 10139),
         ({"ack_wait": -1}, 10183),
+        ({"backoff": [-1]}, 10184),
+        ({"deliver_subject": "a..b"}, 10112),
+        ({"deliver_subject": "a", "max_ack_pending": 5}, 10082),
+        ({"deliver_subject": "a", "direct": True, "durable_name": "d"}, 10091),
+        ({"num_replicas": 2}, 10126),
+        ({"name": "a", "durable_name": "b"}, 10132),
+        ({"priority_timeout": 5}, 10197),
+        ({"metadata": {"a": "x" * 200_000}}, 10135),
         ({"description": "x" * 5000}, 10107),
     ],
 )
@@ -61,6 +77,43 @@ def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: 
     with pytest.raises(JetStreamError) as refused:
         checked(config(**settings), stream())
     assert refused.value.err_code == number
+
+
+def test_the_streams_limits_for_consumers_hold() -> None:
+    limited = stream(consumer_limits={"max_ack_pending": 7, "inactive_threshold": 9 * SECOND})
+    for settings, number in (({"max_ack_pending": 8}, 10121), ({"inactive_threshold": 10 * SECOND}, 10153)):
+        with pytest.raises(JetStreamError) as refused:
+            checked(config(ack_policy="explicit", **settings), limited)
+        assert refused.value.err_code == number
+
+
+@pytest.mark.parametrize(
+    ("settings", "sequence", "allowed"),
+    [
+        ({}, 1, True),
+        ({"deliver_policy": "new"}, 1, False),
+        ({"deliver_policy": "by_start_sequence", "opt_start_seq": 5}, 4, False),
+        ({"deliver_policy": "by_start_sequence", "opt_start_seq": 5}, 5, True),
+        ({"deliver_policy": "by_start_time", "opt_start_time": "2020-01-01T00:00:00Z"}, 6, False),
+        ({"deliver_policy": "by_start_time", "opt_start_time": "2020-01-01T00:00:00Z"}, 7, True),
+    ],
+)
+def test_a_reset_goes_not_below_where_the_consumer_was_to_begin(
+    settings: dict[str, object], sequence: int, allowed: bool
+) -> None:
+    if allowed:
+        check_reset(config(**settings), sequence, 7)
+        return
+    with pytest.raises(JetStreamError) as refused:
+        check_reset(config(**settings), sequence, 7)
+    assert refused.value.err_code == 10204
+
+
+def test_filters_may_cross_but_not_contain_each_other() -> None:
+    assert checked(config(filter_subjects=["s.*.b", "s.a.*"]), stream()).filter_subjects
+    for pair in (["s.*.b", "s.a.b"], ["s.>", "s.*"], ["s.a", "s.a"]):
+        with pytest.raises(JetStreamError):
+            checked(config(filter_subjects=pair), stream())
 
 
 def test_a_work_queue_gives_each_message_to_one() -> None:

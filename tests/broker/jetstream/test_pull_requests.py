@@ -24,11 +24,19 @@ from headwater.model.header_block import decode_header_block
         (b"0", NextRequest(batch=1)),
         (b"x", NextRequest(batch=1)),
         (b'{"batch":5,"expires":10,"no_wait":true}', NextRequest(batch=5, expires=10, no_wait=True)),
-        (b'{"batch":-3,"max_bytes":-1,"group":"g"}', NextRequest(batch=1)),
+        (b'{"batch":-3,"max_bytes":-1,"group":"g"}', NextRequest(batch=1, group="g")),
+        (b'{"batch":2,"min_pending":null,"id":null}', NextRequest(batch=2)),
     ],
 )
 def test_a_request_is_read_as_nats_server_reads_it(payload: bytes, request_: NextRequest) -> None:
     assert parse_request(payload) == request_
+
+
+@pytest.mark.parametrize("wish", ['"id":"x"', '"min_pending":1', '"min_ack_pending":2', '"priority":10', '"id":5'])
+def test_what_only_a_priority_group_can_grant_is_refused(wish: str) -> None:
+    answer = parse_request(b'{"batch":1,%s}' % wish.encode())
+    assert isinstance(answer, bytes)
+    assert answer.startswith(b"NATS/1.0 400 Bad Request - ")
 
 
 @given(st.binary(max_size=40))

@@ -4,7 +4,14 @@ import msgspec
 import pytest
 
 from headwater.broker.jetstream.api_types import Republish, StreamConfig
-from headwater.broker.jetstream.stream_config import checked, same, shown_metadata, stored_metadata, updated
+from headwater.broker.jetstream.stream_config import (
+    check_alone,
+    checked,
+    same,
+    shown_metadata,
+    stored_metadata,
+    updated,
+)
 from headwater.errors import JetStreamError
 
 
@@ -35,7 +42,6 @@ def test_defaults_are_those_of_the_server() -> None:
         ({"name": "a/b"}, 10128),
         ({"name": "x" * 256}, 10052),
         ({"description": "x" * 5000}, 10052),
-        ({"num_replicas": 3}, 10074),
         ({"num_replicas": -1}, 10133),
         ({"max_age": 5}, 10052),
         ({"max_age": 10**9, "duplicate_window": 10**10}, 10052),
@@ -70,12 +76,18 @@ def test_what_is_not_built_is_refused_and_never_ignored(settings: dict[str, obje
 def test_an_update_keeps_what_cannot_change() -> None:
     old = checked(config())
     assert updated(old, config(max_msgs=5)).max_msgs == 5
-    for change in ({"storage": "memory"}, {"retention": "workqueue"}):
+    for change in ({"storage": "memory"}, {"retention": "workqueue"}, {"num_replicas": 3}):
         with pytest.raises(JetStreamError):
-            updated(old, config(**change))
-    sealed = updated(old, config(sealed=True))
+            updated(old, checked(config(**change), sealing=True))
+    sealed = updated(old, checked(config(sealed=True), sealing=True))
     with pytest.raises(JetStreamError, match="unseal"):
-        updated(sealed, config())
+        updated(sealed, checked(config(), sealing=True))
+
+
+def test_one_server_holds_one_copy() -> None:
+    with pytest.raises(JetStreamError) as refused:
+        check_alone(checked(config(num_replicas=3)))
+    assert refused.value.err_code == 10074
 
 
 def test_republishing_into_itself_is_refused() -> None:

@@ -23,6 +23,8 @@ API_LEVEL = 5
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 Uint64 = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]  # half of what Go takes: msgspec bounds fit an int64
 
+Text = Annotated[str, Meta(min_length=1)]  # may be absent, but is not empty when it is there
+
 Retention = Literal["limits", "interest", "workqueue"]
 Discard = Literal["old", "new"]
 Storage = Literal["file", "memory"]
@@ -166,10 +168,10 @@ class MessageGetRequest(_Document, kw_only=True):
     next_by_subj: str = ""
     batch: Int64 = 0
     max_bytes: Int64 = 0
-    start_time: str = ""
+    start_time: Text = ""
     multi_last: list[str] = []
     up_to_seq: Uint64 = 0
-    up_to_time: str = ""
+    up_to_time: Text = ""
     no_hdr: bool = False
 
 
@@ -194,10 +196,10 @@ class DirectGetRequest(Struct, kw_only=True, omit_defaults=True):
     next_by_subj: str = ""
     batch: Int64 = 0
     max_bytes: Int64 = 0
-    start_time: str = ""
+    start_time: Text = ""
     multi_last: list[str] = []
     up_to_seq: Uint64 = 0
-    up_to_time: str = ""
+    up_to_time: Text = ""
     no_hdr: bool = False
 
 
@@ -220,7 +222,7 @@ class ConsumerConfig(_Document, kw_only=True):
     description: str = ""
     deliver_policy: DeliverPolicy = always("all")
     opt_start_seq: Uint64 = 0
-    opt_start_time: str = ""
+    opt_start_time: Text = ""
     ack_policy: AckPolicy = always("none")
     ack_wait: Int64 = 0
     max_deliver: Int64 = 0
@@ -245,18 +247,22 @@ class ConsumerConfig(_Document, kw_only=True):
     mem_storage: bool = False
     direct: bool = False
     metadata: dict[str, str] = {}
-    pause_until: str = ""
+    pause_until: Text = ""
     priority_groups: list[str] = []
-    priority_policy: str = ""
+    priority_policy: Text = ""
     priority_timeout: Int64 = 0
 
 
 class PauseRequest(_Document, kw_only=True):
-    pause_until: str = ""
+    pause_until: Text = ""
 
 
 class ResetRequest(Struct, kw_only=True):
     seq: Uint64 = 0
+
+
+class UnpinRequest(Struct, kw_only=True):
+    group: str = ""
 
 
 class CreateConsumerRequest(_Document, kw_only=True):
@@ -440,6 +446,11 @@ def decode_request(payload: bytes, kind: type[D]) -> D:
         return decoder.decode(payload)  # type: ignore[return-value]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid_json(str(error)) from error
+
+
+def decode_document(payload: bytes, kind: type[D]) -> D:
+    """As `decode_request` where a document is optional: what is no object and no list counts as none."""
+    return decode_request(payload, kind) if payload.lstrip(b" \t\r\n")[:1] in (b"{", b"[") else kind()
 
 
 def is_empty_request(payload: bytes) -> bool:

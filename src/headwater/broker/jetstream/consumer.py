@@ -152,6 +152,14 @@ class Consumer:
         self._settle(sequence)
         self._move_floor_past_settled()
 
+    def removed(self, sequence: int) -> bool:
+        """A message has left the stream: nobody waits for its ack any more. Returns whether somebody did."""
+        entry = self._settle(sequence)
+        if entry is None:
+            return False
+        self._move_floor(sequence, entry[0])
+        return True
+
     def purged(self, first: int) -> None:
         """Everything below `first` has left the stream."""
         self.position = max(self.position, first)

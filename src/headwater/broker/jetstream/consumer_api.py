@@ -6,6 +6,7 @@ updates it.
 """
 
 import asyncio
+import re
 import secrets
 import string
 from typing import TYPE_CHECKING
@@ -25,11 +26,23 @@ from headwater.broker.jetstream.api_types import (
     PauseRequest,
     ResetRequest,
     SuccessAnswer,
+    UnpinRequest,
+    decode_document,
     decode_request,
     is_empty_request,
 )
 from headwater.broker.jetstream.consumer import Consumer
-from headwater.broker.jetstream.consumer_config import check_beside, check_name, checked, filters_of, updated
+from headwater.broker.jetstream.consumer_config import (
+    check_beside,
+    check_name,
+    check_pedantic,
+    check_queue,
+    check_reset,
+    checked,
+    filters_of,
+    updated,
+    with_patience,
+)
 from headwater.broker.jetstream.contents import SCAN_BYTES, SCAN_RECORDS
 from headwater.broker.jetstream.delivering import DeliveringConsumer
 from headwater.broker.jetstream.sequence import offset_of
@@ -46,6 +59,7 @@ LIST_PAGE = 256
 EPHEMERAL_NAME_LENGTH = 8
 
 _TYPE = "io.nats.jetstream.api.v1."
+_GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}", re.ASCII)
 _ALPHABET = string.ascii_letters + string.digits
 
 
@@ -60,30 +74,31 @@ class ConsumerApi:
         request = _request(names[0], payload)
         config = request.config
         if len(names) == 1:
+            _check_separators(config.name)
             if config.durable_name:
                 raise api_error("ephemeral_with_durable_name")
             return await self._create(names[0], config.name, request)
         name, subject = names[1], ".".join(names[2:])
-        check_name(name)
+        _check_separators(name)
         if config.durable_name and config.durable_name != name:
             raise api_error("durable_name_mismatch")
+        config.name = name
         if subject:
             if config.filter_subjects:
                 raise api_error("filters_with_subject_api")
             if subject != config.filter_subject:
                 raise api_error("filter_not_in_subject")
-        config.name = name
         return await self._create(names[0], name, request)
 
     async def create_durable(self, names: list[str], payload: bytes) -> ConsumerAnswer:
         """`CONSUMER.DURABLE.CREATE.<stream>.<name>`."""
         request = _request(names[0], payload)
         config = request.config
+        _check_separators(names[1])
         if not config.durable_name:
             raise api_error("durable_name_not_set")
         if config.durable_name != names[1]:
             raise api_error("durable_name_mismatch")
-        check_name(names[1])
         config.name = names[1]
         return await self._create(names[0], names[1], request)
 
@@ -119,9 +134,9 @@ class ConsumerApi:
         )
 
     async def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
+        until = _pause_time(decode_document(payload, PauseRequest).pause_until)
         stream, consumer = self._service.stream(names[0]), self._consumer(names)
-        request = decode_request(payload, PauseRequest)
-        config = msgspec.structs.replace(consumer.config, pause_until=_pause_time(request.pause_until))
+        config = msgspec.structs.replace(consumer.config, pause_until=until)
         if config.pause_until:
             config.metadata = stored_metadata(config.metadata, 1)
         consumer.reconfigure(config)
@@ -138,6 +153,9 @@ class ConsumerApi:
             request = msgspec.json.decode(payload or b"{}", type=ResetRequest)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise api_error("invalid_json", reason=str(error)) from error
+        if request.seq:
+            at = consumer.config.opt_start_time
+            check_reset(consumer.config, request.seq, stream.contents.sequence_at_time(parse_time(at)) if at else 0)
         sequence = consumer.reset(request.seq)
         consumer.state.num_pending = _count_now(stream, sequence, consumer.filter)
         answer = _answer(consumer.info(), "consumer_reset_response")
@@ -145,39 +163,38 @@ class ConsumerApi:
         await self._service.save_consumer(stream, consumer)
         return answer
 
+    def unpin(self, names: list[str], payload: bytes) -> SuccessAnswer:
+        """No consumer here has priority groups, so there is none to take a client from."""
+        group = decode_request(payload, UnpinRequest).group
+        if not group:
+            raise api_error("invalid_json", reason="consumer group not specified")
+        if _GROUP_NAME.fullmatch(group) is None:
+            raise api_error("group_name_invalid")
+        self._consumer(names)
+        raise api_error("no_such_group")
+
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
         raise api_error("cluster_required")
 
     # ── inside ──
 
-    def _within_limits(self, config: ConsumerConfig, asked: int) -> ConsumerConfig:
-        """`config` as the account may have it; `asked`: max_ack_pending in the request, 0 when it was left out."""
-        limit = self._service.limits.max_ack_pending
-        if not 0 < limit < config.max_ack_pending:
-            return config
-        if asked:
-            raise api_error("max_ack_pending_excess", limit=limit)
-        return msgspec.structs.replace(config, max_ack_pending=limit)
-
     async def _create(self, stream_name: str, name: str, request: CreateConsumerRequest) -> ConsumerAnswer:
+        if request.config.num_replicas > 1:
+            raise api_error("too_many_replicas")
         stream = self._service.stream(stream_name)
-        config = self._within_limits(checked(request.config, stream.config), request.config.max_ack_pending)
         existing = stream.consumers.get(name)
         if existing is not None:
-            if request.action == "create" and config != existing.config:
-                raise api_error("consumer_exists")
-            if existing.is_bound and config.deliver_subject != existing.config.deliver_subject:
-                raise api_error("consumer_name_in_use")
-            await self._update(stream, existing, updated(existing.config, config))
+            request.config.pause_until = existing.config.pause_until  # CONSUMER.PAUSE alone changes it
+        if request.pedantic:
+            check_pedantic(request.config, stream.config)
+        config = checked(request.config, stream.config, self._service.limits.max_ack_pending)
+        if existing is not None:
+            await self._change(stream, existing, config, request.action)
             return _answer(existing.info(), "consumer_create_response")
         if request.action == "update":
             raise api_error("consumer_does_not_exist")
-        if 0 < stream.config.max_consumers <= len(stream.consumers):
-            raise api_error("maximum_consumers")
-        if 0 <= self._service.limits.max_consumers <= sum(len(s.consumers) for s in self._service.streams.values()):
-            raise api_error("maximum_consumers")
-        if stream.config.retention == "workqueue":
-            check_beside(config, [other.config for other in stream.consumers.values()])
+        self._check_new(config, stream)
+        config = with_patience(config, durable=bool(config.durable_name))
         if not name:
             name = _ephemeral_name(stream)
         else:
@@ -188,6 +205,30 @@ class ConsumerApi:
         answer = _answer(consumer.info(), "consumer_create_response")
         consumer.start()
         return answer
+
+    def _check_new(self, config: ConsumerConfig, stream: Stream) -> None:
+        """Whether the stream has room for one more consumer, and a work queue for this one."""
+        most, of_account = stream.config.max_consumers, self._service.limits.max_consumers
+        if most <= 0 or 0 < of_account < most:
+            most = of_account
+        if 0 < most <= len(stream.consumers):
+            raise api_error("maximum_consumers")
+        if stream.config.retention == "workqueue":
+            check_queue(config)
+            check_beside(config, [other.config for other in stream.consumers.values()])
+
+    async def _change(self, stream: Stream, existing: DeliveringConsumer, config: ConsumerConfig, action: str) -> None:
+        if action == "create" and config != existing.config:
+            raise api_error("consumer_exists")
+        if stream.config.retention == "workqueue":
+            others = [other.config for other in stream.consumers.values() if other is not existing]
+            check_beside(config, others, new=False)
+        changed = updated(existing.config, config)
+        if existing.is_bound and config.deliver_subject != existing.config.deliver_subject:
+            raise api_error("consumer_name_in_use")
+        if changed.inactive_threshold != existing.config.inactive_threshold:
+            changed = with_patience(changed, durable=existing.durable)
+        await self._update(stream, existing, changed)
 
     async def _update(self, stream: Stream, consumer: DeliveringConsumer, config: ConsumerConfig) -> None:
         old = consumer.config
@@ -212,7 +253,7 @@ class ConsumerApi:
     def _page(
         self, stream: str, payload: bytes, size: int
     ) -> tuple[list[DeliveringConsumer], int, list[DeliveringConsumer]]:
-        request = decode_request(payload, ListRequest)
+        request = decode_document(payload, ListRequest)
         found = [consumer for _, consumer in sorted(self._service.stream(stream).consumers.items())]
         offset = min(max(request.offset, 0), len(found))
         return found, offset, found[offset : offset + size]
@@ -253,10 +294,13 @@ def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
             return Consumer(config, behind)
         case "last":
             last = stream.last_sequence if wanted is None else max(stream.subjects.lasts(wanted), default=0)
-            return Consumer(config, last or behind)
+            return Consumer(config, max(last, first))
         case "last_per_subject":
             assert wanted is not None  # checked
-            return Consumer(config, behind, stream.subjects.lasts(wanted))
+            if stream.config.max_msgs_per_subject == 1:  # every message is the last of its subject
+                return Consumer(config, first)
+            lasts = stream.subjects.lasts(wanted)
+            return Consumer(config, behind, lasts) if lasts else Consumer(config, max(stream.last_sequence, first))
         case "by_start_sequence":
             return Consumer(config, max(config.opt_start_seq, first))
         case "by_start_time":
@@ -270,7 +314,12 @@ def _filter(config: ConsumerConfig) -> SubjectFilter | None:
 
 def _pause_time(text: str) -> str:
     """The time as it is kept, "" for none. Raises JetStreamError."""
-    if text in ("", ZERO):
+    return "" if text == ZERO else _time(text)
+
+
+def _time(text: str) -> str:
+    """In UTC, without trailing zeros. Raises JetStreamError for what is no time."""
+    if not text:
         return ""
     try:
         return format_time(parse_time(text))
@@ -280,9 +329,16 @@ def _pause_time(text: str) -> str:
 
 def _request(stream: str, payload: bytes) -> CreateConsumerRequest:
     request = decode_request(payload, CreateConsumerRequest)
+    request.config.pause_until = _pause_time(request.config.pause_until)
+    _time(request.config.opt_start_time)
     if request.stream_name != stream:
         raise api_error("stream_name_mismatch")
     return request
+
+
+def _check_separators(name: str) -> None:
+    if "/" in name or "\\" in name:
+        raise api_error("consumer_name_with_separator")
 
 
 def _ephemeral_name(stream: Stream) -> str:

@@ -174,6 +174,8 @@ class Contents:
     def enforce(self, now: int) -> None:
         """Remove what the limits of the whole stream leave no room for, and what is too old."""
         limits = self._limits
+        if self.config.discard == "new":  # refuses what is too much, and removes nothing for it
+            limits = limits._replace(max_records=0, max_bytes=0)
         if limits.any and self.subjects.messages:
             over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.size_bytes
             if over or limits.max_age_ns > 0:

@@ -247,12 +247,25 @@ class DeliveringConsumer(ABC):
             state.num_pending = max(0, state.num_pending - 1)
             if self._ahead and sequence <= sequence_of(self._ahead[-1].offset):
                 self._forget_ahead()
+        if sequence in state.unacked and state.removed(sequence):
+            self._acked_by_removal()
+
+    def _acked_by_removal(self) -> None:
+        self._acked_ns = self._clock_ns()
+        if self.durable:
+            self._on_change(self)
+        self._wake()
 
     def on_purged(self) -> None:
         """Many messages have left the stream."""
         self._forget_ahead()
         state, log = self.state, self._stream.log
+        waited = len(state.unacked)
         state.purged(max(self._stream.first_sequence, 1))
+        for sequence in [sequence for sequence in state.unacked if log.is_absent(offset_of(sequence))]:
+            state.removed(sequence)
+        if len(state.unacked) < waited:
+            self._acked_by_removal()
         state.selected = deque(sequence for sequence in state.selected if not log.is_absent(offset_of(sequence)))
         state.num_pending = len(state.selected) + self._count_from(state.position)
         self._wake()

@@ -14,15 +14,13 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from headwater.broker.jetstream.api_types import DirectGetRequest
+from headwater.broker.jetstream.api_types import DirectGetRequest, decode_request
 from headwater.broker.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.subject_table import SubjectFilter
 from headwater.broker.jetstream.timestamps import format_time, parse_time
 from headwater.broker.router import Router
-from headwater.errors import StorageError
+from headwater.errors import JetStreamError, StorageError
 from headwater.streams.log import StoredRecord
 
 if TYPE_CHECKING:
@@ -40,8 +38,6 @@ EMPTY_REQUEST = b"NATS/1.0 408 Empty Request\r\n\r\n"
 MALFORMED_REQUEST = b"NATS/1.0 408 Malformed Request\r\n\r\n"
 BAD_REQUEST = b"NATS/1.0 408 Bad Request\r\n\r\n"
 TOO_MANY_RESULTS = b"NATS/1.0 413 Too Many Results\r\n\r\n"
-
-_decoder = msgspec.json.Decoder(DirectGetRequest)
 
 
 class DirectGet:
@@ -71,8 +67,8 @@ class DirectGet:
             self._status(reply, EMPTY_REQUEST)
             return None
         try:
-            request = _decoder.decode(payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            request = decode_request(payload, DirectGetRequest)
+        except JetStreamError:
             self._status(reply, MALFORMED_REQUEST)
             return None
         refusal = _refusal(request)

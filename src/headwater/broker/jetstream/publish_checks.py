@@ -1,14 +1,16 @@
 """What the headers of a publish demand before it may be stored, in nats-server's order and words.
 
-    1. features that are off in this stream: Nats-TTL (unless it is on), Nats-Batch-Id, Nats-Incr, Nats-Schedule
-    2. Nats-Expected-Stream, Nats-Expected-Last-Sequence, Nats-Expected-Last-Subject-Sequence
+    1. Nats-Batch-Id, Nats-Incr: features that no stream has
+    2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
+       Nats-Schedule
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`stream.py` does that)
-    4. Nats-Expected-Last-Msg-Id, Nats-Rollup
+    4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
 All of these begin with `Nats-`, so a block without a line that does costs one search; one whose only such line is the
 message id, the common case of a careful publisher, costs three.
 """
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,13 +21,8 @@ from headwater.model.header_block import lookup
 MAX_HEADER_BLOCK = 65_535  # bytes
 
 _LINE = b"\r\nNats-"
+_INCREMENT = re.compile(rb"[+-]?[0-9]+")
 _ID_LINE = b"\r\nNats-Msg-Id:"
-
-_OFF = (
-    (b"Nats-Batch-Id", "atomic_publish_disabled"),
-    (b"Nats-Incr", "counter_disabled"),
-    (b"Nats-Schedule", "schedules_disabled"),
-)
 
 
 def lone_message_id(block: bytes) -> bytes | None:
@@ -48,11 +45,12 @@ class Allowed(NamedTuple):
 
 class Demands(NamedTuple):
     """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group. `rollup`:
-    b"sub", b"all", or b""."""
+    b"sub", b"all", or b"". `ttl`: as it was written."""
 
     message_id: bytes
     last_message_id: bytes | None = None
     rollup: bytes = b""
+    ttl: bytes = b""
 
 
 def check_before_id(
@@ -68,19 +66,16 @@ def check_before_id(
     `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
-    if lookup(block, b"Nats-TTL"):
-        if not allowed.ttl:
-            raise api_error("ttl_disabled")
-        ttl_of(block)
-    for name, error in _OFF:
-        if lookup(block, name):
-            raise api_error(error)
+    if lookup(block, b"Nats-Batch-Id"):
+        raise api_error("atomic_publish_disabled")
+    increment = lookup(block, b"Nats-Incr")
+    if increment:
+        raise api_error("counter_disabled" if _INCREMENT.fullmatch(increment) else "increment_invalid")
     expected_stream = lookup(block, b"Nats-Expected-Stream")
     if expected_stream and expected_stream != stream.encode():
         raise api_error("expected_stream")
-    expected = lookup(block, b"Nats-Expected-Last-Sequence")
-    if expected and _number(expected) != last_sequence:
-        raise api_error("wrong_last_sequence", sequence=last_sequence)
+    if not allowed.ttl and _is_ttl(lookup(block, b"Nats-TTL") or b""):
+        raise api_error("ttl_disabled")
     expected = lookup(block, b"Nats-Expected-Last-Subject-Sequence")
     pattern = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
     if expected:
@@ -89,10 +84,16 @@ def check_before_id(
             raise api_error("wrong_last_sequence", sequence=last)
     elif pattern:
         raise api_error("sequence_for_subject_missing")
+    expected = lookup(block, b"Nats-Expected-Last-Sequence")
+    if expected and _number(expected) != last_sequence:
+        raise api_error("wrong_last_sequence", sequence=last_sequence)
+    if lookup(block, b"Nats-Schedule"):
+        raise api_error("schedules_disabled")
     return Demands(
         lookup(block, b"Nats-Msg-Id") or b"",
         lookup(block, b"Nats-Expected-Last-Msg-Id") or None,
-        lookup(block, b"Nats-Rollup") or b"",
+        (lookup(block, b"Nats-Rollup") or b"").lower(),
+        lookup(block, b"Nats-TTL") or b"",
     )
 
 
@@ -100,7 +101,7 @@ def rollup_of(block: bytes) -> bytes:
     """b"sub" or b"all" when the message asks for a roll-up, else b""."""
     if b"Nats-Rollup" not in block:
         return b""
-    kind = lookup(block, b"Nats-Rollup")
+    kind = (lookup(block, b"Nats-Rollup") or b"").lower()
     return kind if kind in (b"sub", b"all") else b""
 
 
@@ -111,15 +112,22 @@ def ttl_of(block: bytes) -> int | None:
     text = lookup(block, b"Nats-TTL")
     if not text:
         return None
-    if text == b"never":
-        return 0
-    if text.isdigit() and len(text) < 12:
-        ttl = int(text) * SECOND
-    else:
-        ttl = parse_duration(text) or 0
-    if ttl < SECOND:
+    ttl = _ttl(text)
+    if ttl is None:
         raise api_error("ttl_invalid")
     return ttl
+
+
+def _ttl(text: bytes) -> int | None:
+    """Nanoseconds, 0 for `never` (in any case of letters), None for what is no time to live."""
+    if text.lower() == b"never":
+        return 0
+    ttl = int(text) * SECOND if text.isdigit() and len(text) < 12 else parse_duration(text) or 0
+    return ttl if ttl >= SECOND else None
+
+
+def _is_ttl(text: bytes) -> bool:
+    return bool(text) and _ttl(text) is not None
 
 
 def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = Allowed()) -> None:  # noqa: B008
@@ -131,6 +139,8 @@ def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = 
     if demands.rollup not in (b"", b"sub", b"all"):
         kind = demands.rollup.decode("utf-8", "replace")
         raise api_error("rollup_failed", reason=f'rollup value invalid: "{kind}"')
+    if demands.ttl and _ttl(demands.ttl) is None:
+        raise api_error("ttl_invalid")
 
 
 def _number(text: bytes) -> int:

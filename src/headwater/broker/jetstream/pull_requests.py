@@ -10,10 +10,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from headwater.broker.jetstream.api_types import ConsumerConfig
+from headwater.broker.jetstream.api_types import ConsumerConfig, decode_request
 from headwater.broker.jetstream.timestamps import format_duration
+from headwater.errors import JetStreamError
 
 SHORTEST_HEARTBEAT = 10_000_000  # ns; a request for more than 100 heartbeats a second gets 100
+
+MOST_PRIORITY = 9
 
 NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"
@@ -31,6 +34,11 @@ class NextRequest(msgspec.Struct):
     expires: int = 0
     no_wait: bool = False
     idle_heartbeat: int = 0
+    group: str = ""
+    id: str = ""
+    min_pending: int = 0
+    min_ack_pending: int = 0
+    priority: int = 0
 
 
 _decoder = msgspec.json.Decoder(NextRequest)
@@ -43,12 +51,19 @@ def parse_request(payload: bytes) -> NextRequest | bytes:
     """
     if payload.lstrip()[:1] == b"{":
         try:
-            request = _decoder.decode(payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            # async-nats spells out what it does not ask for, as null.
+            request = _decoder.decode(payload) if b"null" not in payload else decode_request(payload, NextRequest)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, JetStreamError) as error:
             return _bad_request(str(error))
     else:
         digits = payload.strip()
         request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
+    if request.min_pending or request.min_ack_pending:
+        return _bad_request("Not a Overflow Priority consumer")  # no consumer here has priority groups
+    if request.id:
+        return _bad_request("Not a Pinned Client Priority consumer")
+    if not 0 <= request.priority <= MOST_PRIORITY:
+        return _bad_request(f"Priority must be between 0 and {MOST_PRIORITY}")
     request.batch = max(request.batch, 1)
     request.max_bytes = max(request.max_bytes, 0)
     request.idle_heartbeat = max(request.idle_heartbeat, 0)

@@ -37,6 +37,7 @@ from headwater.broker.jetstream.api_types import (
     PageAnswer,
     PauseAnswer,
     StreamConfig,
+    StreamListAnswer,
     StreamNamesAnswer,
     StreamPurgeAnswer,
     encode,
@@ -460,7 +461,10 @@ class JetStream:
             logger.error("request_failed kind=%s", call.route.kind, exc_info=error)
             known = isinstance(error, StorageError | OSError)
             error = api_error("store_failed", reason=str(error) if known else "internal error")
-        return call.route.refusal(type=_TYPE + call.route.kind, error=error_document(error))
+        answer = call.route.refusal(type=_TYPE + call.route.kind, error=error_document(error))
+        if isinstance(answer, StreamListAnswer):
+            answer.streams = []
+        return answer
 
     # ── inside ──
 
@@ -481,7 +485,7 @@ def _routes(streams: StreamApi, consumers: ConsumerApi) -> dict[tuple[str, ...],
         ("STREAM", "UPDATE"): Route(streams.update, 1, 1, "stream_update_response", Answer),
         ("STREAM", "INFO"): Route(streams.info, 1, 1, "stream_info_response", PageAnswer),
         ("STREAM", "NAMES"): Route(streams.list_names, 0, 0, "stream_names_response", StreamNamesAnswer),
-        ("STREAM", "LIST"): Route(streams.list_infos, 0, 0, "stream_list_response", PageAnswer),
+        ("STREAM", "LIST"): Route(streams.list_infos, 0, 0, "stream_list_response", StreamListAnswer),
         ("STREAM", "DELETE"): Route(streams.delete, 1, 1, "stream_delete_response", Answer),
         ("STREAM", "PURGE"): Route(streams.purge, 1, 1, "stream_purge_response", StreamPurgeAnswer),
         ("STREAM", "MSG", "GET"): Route(streams.get_message, 1, 1, "stream_msg_get_response", Answer),
@@ -498,6 +502,7 @@ def _routes(streams: StreamApi, consumers: ConsumerApi) -> dict[tuple[str, ...],
         ("CONSUMER", "LIST"): Route(consumers.list_infos, 1, 1, "consumer_list_response", ConsumerListAnswer),
         ("CONSUMER", "PAUSE"): Route(consumers.pause, 2, 2, "consumer_pause_response", PauseAnswer),
         ("CONSUMER", "RESET"): Route(consumers.reset, 2, 2, "consumer_reset_response", Answer),
+        ("CONSUMER", "UNPIN"): Route(consumers.unpin, 2, 2, "consumer_unpin_response", Answer),
         ("CONSUMER", "LEADER", "STEPDOWN"): Route(
             consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
         ),

@@ -94,6 +94,7 @@ class Stream:
         self.directory = directory
         self.config = record.config
         self.created_ns = record.created_ns
+        self._begins = record.config.first_seq > 0
         self.log = log
         self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
         overhead = self.contents.overhead
@@ -150,7 +151,9 @@ class Stream:
     def attach(self, router: Router, writers: Writers | None) -> None:
         """Start to capture. Without writers, writes happen in the loop."""
         self._router = router
-        self._committer = self._capture.committer = Committer(self.log, writers, self._acknowledging.take, self._on_failed)
+        self._committer = self._capture.committer = Committer(
+            self.log, writers, self._acknowledging.take, self._on_failed
+        )
         self._acknowledging.router = router
         self._choose_ways()
         self._subscribe()
@@ -189,6 +192,7 @@ class Stream:
         """Take on a configuration that was checked and made durable."""
         self._duplicates.resize(config.duplicate_window, self._clock_ns())
         resubscribe = config.subjects != self.config.subjects
+        unneeded = config.retention == "interest" != self.config.retention
         self.config = config
         self._republisher = Republisher.of(config)
         unwritten = self._unwritten()
@@ -199,6 +203,8 @@ class Stream:
             self._subscribe()
         self.contents.reconfigure(config, self._clock_ns())
         self._choose_ways()
+        if unneeded:
+            self.drop_unneeded()
         self._after_removals()
 
     def _subscribe(self) -> None:
@@ -235,8 +241,9 @@ class Stream:
 
     @property
     def first_sequence(self) -> int:
-        """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message."""
-        return sequence_of(self.log.start_offset) if self.log.end_offset else 0
+        """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message and
+        was not told where to begin."""
+        return sequence_of(self.log.start_offset) if self.log.end_offset or self._begins else 0
 
     @property
     def _last_given_sequence(self) -> int:
@@ -310,12 +317,16 @@ class Stream:
         try:
             if committer.full:
                 raise api_error("too_many_requests")
+            if config.sealed:
+                raise api_error("sealed")
             if 0 < config.max_msg_size < len(header_block) + len(payload):
                 raise api_error("message_too_large")
+            if len(header_block) > MAX_HEADER_BLOCK:
+                raise api_error("header_too_large")
             if header_block:
                 demands = None
                 alone = lone_message_id(header_block)  # the common case of a careful publisher
-                if alone is None or len(header_block) > MAX_HEADER_BLOCK:
+                if alone is None:
                     demands = self._check(header_block, subject)
                 message_id = alone or b"" if demands is None else demands.message_id
                 if message_id:
@@ -354,15 +365,11 @@ class Stream:
         return Allowed(self.config.allow_rollup_hdrs, self.config.allow_msg_ttl)
 
     def _check(self, header_block: bytes, subject: bytes) -> Demands:
-        if len(header_block) > MAX_HEADER_BLOCK:
-            raise api_error("header_too_large")
         last = self._last_given_sequence
         return check_before_id(header_block, subject, self.name, last, self._last_given_of_subject, self._allowed)
 
     def _check_room(self, subject: bytes, size: int) -> None:
         """Discard new: what is in flight counts, for it will be stored."""
-        if self.config.sealed:
-            raise api_error("sealed")
         of_subject = 0
         if self.config.max_msgs_per_subject > 0:
             of_subject = sum(1 for item in self._unwritten() if item.subject == subject)
@@ -484,6 +491,7 @@ class Stream:
         """Remove messages (see `Contents.purge`), durably once this returns; returns how many. Raises StorageError."""
         assert self._committer is not None
         count = self.contents.purge(wanted, below=below, keep=keep)
+        self._begins = self._begins or not (wanted or below or keep)
         if count:
             await self._committer.barrier()
             self._committer.note_deletions()

@@ -29,16 +29,17 @@ from headwater.broker.jetstream.api_types import (
     StreamNamesAnswer,
     StreamPurgeAnswer,
     SuccessAnswer,
+    decode_document,
     decode_request,
     is_empty_request,
 )
 from headwater.broker.jetstream.sequence import sequence_of
 from headwater.broker.jetstream.stream import Stream
-from headwater.broker.jetstream.stream_config import checked, same, updated
+from headwater.broker.jetstream.stream_config import check_alone, checked, same, updated
 from headwater.broker.jetstream.subject_table import SubjectFilter
 from headwater.broker.jetstream.timestamps import format_time, parse_time
 from headwater.errors import StorageError
-from headwater.model.subject import is_valid_subject, patterns_overlap
+from headwater.model.subject import patterns_overlap
 from headwater.streams.log import StoredRecord
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class StreamApi:
         request = decode_request(payload, StreamConfigRequest)
         if request.name != names[0]:
             raise api_error("stream_name_mismatch")
-        config = checked(request)
+        config = checked(request, pedantic=request.pedantic)
+        check_alone(config)
         existing = self._service.streams.get(config.name)
         if existing is None or "storage" in msgspec.json.decode(
             payload
@@ -92,20 +94,19 @@ class StreamApi:
         return self._created(stream, "stream_create_response", did_create=True)
 
     async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
-        request = decode_request(payload, StreamConfigRequest)
-        if not request.name:
-            checked(request)
-        if request.name != names[0]:
+        asked = _checked_update(decode_request(payload, StreamConfigRequest))
+        if asked.name != names[0]:
             raise api_error("stream_name_mismatch")
         stream = self._service.stream(names[0])
-        config = updated(stream.config, request)
-        self._check_overlap(config)
+        config = updated(stream.config, asked)
         self._check_room(config, stream)
+        _check_consumers(config, stream)
+        self._check_overlap(config)
         await self._service.update_stream(stream, config)
         return self._created(stream, "stream_update_response")
 
     def info(self, names: list[str], payload: bytes) -> StreamInfoAnswer:
-        request = decode_request(payload, StreamInfoRequest)
+        request = decode_document(payload, StreamInfoRequest)
         stream = self._service.stream(names[0])
         info = stream.info()
         answer = StreamInfoAnswer(
@@ -154,10 +155,10 @@ class StreamApi:
         return SuccessAnswer(type=_TYPE + "stream_delete_response", success=True)
 
     async def purge(self, names: list[str], payload: bytes) -> StreamPurgeAnswer:
-        stream = self._service.stream(names[0])
-        request = decode_request(payload, PurgeRequest)
+        request = decode_document(payload, PurgeRequest)
         if request.seq and request.keep:
             raise api_error("bad_request")
+        stream = self._service.stream(names[0])
         if stream.config.sealed:
             raise api_error("sealed")
         if stream.config.deny_purge:
@@ -170,18 +171,17 @@ class StreamApi:
         return StreamPurgeAnswer(type=_TYPE + "stream_purge_response", success=True, purged=purged)
 
     async def delete_message(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        stream = self._service.stream(names[0])
-        if not payload.strip():
+        if is_empty_request(payload):
             raise api_error("bad_request")
         request = decode_request(payload, MessageDeleteRequest)
+        stream = self._service.stream(names[0])
         if stream.config.sealed:
             raise api_error("sealed")
         if stream.config.deny_delete:
             raise api_error("delete_failed", reason="message delete not permitted")
-        if not request.seq:
-            raise api_error("delete_failed", reason="no message found")
-        if request.seq > stream.last_sequence:
-            raise api_error("delete_failed", reason="stream store EOF")
+        if stream.config.storage == "file" and not stream.first_sequence <= request.seq <= stream.last_sequence:
+            beyond = request.seq > stream.last_sequence
+            raise api_error("delete_failed", reason="stream store EOF" if beyond else "no message found")
         try:
             found = await stream.delete_message(request.seq, erase=not request.no_erase)
         except StorageError as error:
@@ -191,11 +191,13 @@ class StreamApi:
         return SuccessAnswer(type=_TYPE + "stream_msg_delete_response", success=True)
 
     def get_message(self, names: list[str], payload: bytes) -> MessageGetAnswer:
-        request = decode_request(payload, MessageGetRequest)
-        by_sequence = bool(request.seq or request.next_by_subj or request.start_time)
-        if not payload.strip() or by_sequence == bool(request.last_by_subj):
+        if is_empty_request(payload):
             raise api_error("bad_request")
-        record = _find(self._service.stream(names[0]), request)
+        request = decode_request(payload, MessageGetRequest)
+        start = _start_time(request.start_time)
+        if request.batch > 0 or request.max_bytes > 0 or _contradicts(request):
+            raise api_error("bad_request")
+        record = _find(self._service.stream(names[0]), request, start)
         if record is None:
             raise api_error("no_message")
         message = StoredMessage(
@@ -257,15 +259,34 @@ class StreamApi:
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 
     def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:
-        request = decode_request(payload, ListRequest)
+        request = decode_document(payload, ListRequest)
         found = [stream for _, stream in sorted(self._service.streams.items())]
         if request.subject:
             wanted = request.subject.encode()
-            if not is_valid_subject(wanted):
-                found = []
             found = [s for s in found if any(patterns_overlap(wanted, own.encode()) for own in s.config.subjects)]
         offset = min(max(request.offset, 0), len(found))
         return found, offset, found[offset : offset + size]
+
+
+def _checked_update(request: StreamConfigRequest) -> StreamConfig:
+    return checked(request, sealing=True, pedantic=request.pedantic)
+
+
+def _check_consumers(config: StreamConfig, stream: Stream) -> None:
+    """New limits for consumers must not be below what one of them has."""
+    new, old = config.consumer_limits, stream.config.consumer_limits
+    pending = new.max_ack_pending if new.max_ack_pending != old.max_ack_pending else 0
+    threshold = new.inactive_threshold if new.inactive_threshold != old.inactive_threshold else 0
+    if pending <= 0 and threshold <= 0:
+        return
+    beyond = [
+        consumer.name
+        for consumer in stream.consumers.values()
+        if 0 < new.inactive_threshold < consumer.config.inactive_threshold
+        or 0 < new.max_ack_pending < consumer.config.max_ack_pending
+    ]
+    if beyond:
+        raise api_error("stream_update", reason=f"change to limits violates consumers: {', '.join(beyond)}")
 
 
 def _reserved(streams: Iterable[Stream], storage: str) -> int:
@@ -273,17 +294,27 @@ def _reserved(streams: Iterable[Stream], storage: str) -> int:
     return sum(max(0, stream.config.max_bytes) for stream in streams if stream.config.storage == storage)
 
 
-def _find(stream: Stream, request: MessageGetRequest) -> StoredRecord | None:
+def _start_time(text: str) -> int | None:
+    """Raises JetStreamError for what is no time."""
+    try:
+        return parse_time(text) if text else None
+    except ValueError as error:
+        raise api_error("invalid_json", reason=str(error)) from error
+
+
+def _contradicts(request: MessageGetRequest) -> bool:
+    """Whether the request asks for nothing, or for two things at once: sequence, last and time exclude each other."""
+    ways = [request.seq > 0, bool(request.last_by_subj), bool(request.start_time)]
+    both = bool(request.last_by_subj and request.next_by_subj)
+    return sum(ways) > 1 or both or not (any(ways) or request.next_by_subj)
+
+
+def _find(stream: Stream, request: MessageGetRequest, start: int | None) -> StoredRecord | None:
     contents = stream.contents
     if request.last_by_subj:
         last = contents.subjects.last(request.last_by_subj.encode())
         return contents.load(last) if last else None
-    sequence = request.seq
-    if request.start_time:
-        try:
-            sequence = contents.sequence_at_time(parse_time(request.start_time))
-        except ValueError as error:
-            raise api_error("invalid_json", reason=str(error)) from error
+    sequence = request.seq if start is None else contents.sequence_at_time(start)
     if request.next_by_subj:
         return contents.next_matching(max(sequence, 1), SubjectFilter([request.next_by_subj.encode()]))
     return contents.load(sequence)

@@ -19,6 +19,7 @@ from headwater.streams.options import SyncPolicy
 
 MAX_NAME = 255  # characters
 MAX_DESCRIPTION = 4096  # bytes
+MAX_METADATA = 128 << 10  # bytes of keys and values
 MAX_REPLICAS = 5
 DEFAULT_DUPLICATE_WINDOW = 120 * SECOND
 SMALLEST_DUPLICATE_WINDOW = SECOND // 10
@@ -29,8 +30,10 @@ REQUIRED_LEVEL_KEY = "_nats.req.level"
 SYNC_KEY = "_headwater.sync"  # shown where an acknowledgement does not mean that the message is on disk
 _SERVER_KEYS = ("_nats.level", "_nats.ver", REQUIRED_LEVEL_KEY, SYNC_KEY)
 
-API_SUBJECTS = (b"$JS.API.>", b"$JS.ACK.>", b"$JS.FC.>")
-SYSTEM_SUBJECTS = (b"$SYS.>",)
+API_SUBJECTS = (b"$JS.>", b"$JSC.>", b"$NRG.>")
+EVENTS = b"$JS.EVENT."
+SYSTEM_SUBJECTS = b"$SYS.>"
+ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 
 # Setting, and the value that asks for nothing. Anything else is refused until it is built (issue 6).
 _NOT_BUILT: dict[str, object] = {
@@ -48,11 +51,15 @@ _NOT_BUILT: dict[str, object] = {
 }
 
 
-def checked(config: StreamConfig, *, sealing: bool = False) -> StreamConfig:
-    """`config` with defaults filled in. Raises JetStreamError with nats-server's number and text."""
-    _check_name(config.name)
-    if len(config.description.encode()) > MAX_DESCRIPTION:
-        raise _refused(f"stream description is too long, maximum allowed is {MAX_DESCRIPTION}")
+def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = False) -> StreamConfig:
+    """`config` with defaults filled in; `sealing`: of an update. `pedantic`: refuse what would be put right. Raises
+    JetStreamError with nats-server's number."""
+    if not sealing:
+        _check_new(config)
+    _check_texts(config)
+    _check_replicas(config.num_replicas)
+    if pedantic:
+        _check_pedantic(config)
     complete = msgspec.structs.replace(
         StreamConfig(**{name: getattr(config, name) for name in StreamConfig.__struct_fields__}),
         subjects=config.subjects or ([] if config.mirror or config.sources else [config.name]),
@@ -62,23 +69,47 @@ def checked(config: StreamConfig, *, sealing: bool = False) -> StreamConfig:
         max_msgs_per_subject=_limit(config.max_msgs_per_subject),
         max_msg_size=_limit(config.max_msg_size),
         num_replicas=config.num_replicas or 1,
-        first_seq=0 if config.first_seq == 1 else config.first_seq,
         persist_mode="" if config.persist_mode == "default" else config.persist_mode,
         metadata=stored_metadata(config.metadata),
-        placement=_placement(config.placement),
+        republish=_republish(config.republish),
     )
-    _check_replicas(complete.num_replicas)
     complete.duplicate_window = _check_times(complete)
-    if complete.sealed and not sealing:
-        raise _refused("stream configuration for create can not be sealed")
     _check_permissions(complete)
     _check_subjects(complete)
+    if complete.republish is not None:
+        _check_republish(complete, complete.republish)
+    complete.placement = _placement(config.placement)
     for name, harmless in _NOT_BUILT.items():
         if getattr(complete, name) != harmless:
             raise _refused(f"{name} is not supported by this server yet")
     if complete.allow_msg_ttl:
         complete.metadata[REQUIRED_LEVEL_KEY] = "1"
     return complete
+
+
+def _check_new(config: StreamConfig) -> None:
+    """What only STREAM.CREATE looks at, before all else."""
+    if "/" in config.name or "\\" in config.name:
+        raise api_error("stream_name_with_separator")
+    if config.sealed:
+        raise _refused("stream configuration for create can not be sealed")
+    if config.mirror is None and config.mirror_direct:
+        raise _refused("stream has no mirror but does have mirror direct")
+
+
+def _check_pedantic(config: StreamConfig) -> None:
+    for name in ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers"):
+        if getattr(config, name) < -1:
+            raise api_error("pedantic", reason=f"{name} must be set to -1")
+    if not config.duplicate_window and 0 < config.max_age < DEFAULT_DUPLICATE_WINDOW:
+        raise api_error("pedantic", reason="duplicate window cannot be bigger than max age")
+    if config.republish is not None and not config.republish.src:
+        raise api_error("pedantic", reason="republish source can not be empty")
+
+
+def _republish(setting: Republish | None) -> Republish | None:
+    """With the source that an empty one means: everything."""
+    return msgspec.structs.replace(setting, src=">") if setting is not None and not setting.src else setting
 
 
 def _placement(asked: dict[str, object] | None) -> dict[str, object] | None:
@@ -93,9 +124,16 @@ def _placement(asked: dict[str, object] | None) -> dict[str, object] | None:
     return {name: asked[name] for name in ("cluster", "tags") if asked.get(name)} or None
 
 
-def updated(old: StreamConfig, request: StreamConfig) -> StreamConfig:
-    """The configuration after STREAM.UPDATE. Raises JetStreamError for what must not change."""
-    new = checked(request, sealing=True)
+def check_alone(config: StreamConfig) -> None:
+    """Refuse what only a cluster can hold. Raises JetStreamError 10074."""
+    if config.num_replicas > 1:
+        raise api_error("too_many_replicas")
+
+
+def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
+    """The configuration after STREAM.UPDATE with `new`, already checked. Raises JetStreamError for what must not
+    change."""
+    check_alone(new)
     if new.storage != old.storage:
         raise _refused("stream configuration update can not change storage type")
     if new.retention != old.retention and "workqueue" in (new.retention, old.retention):
@@ -141,22 +179,33 @@ def _limit(value: int) -> int:
     return value if value > 0 else -1
 
 
-def _check_name(name: str) -> None:
-    if not name or any(character in name for character in ".*> \t\r\n\f"):
+def _check_texts(config: StreamConfig) -> None:
+    name = config.name
+    if not is_asset_name(name):
         raise _refused("stream name is required and can not contain '.', '*', '>', '\\', '/'")
     if len(name) > MAX_NAME:
         raise _refused(f"stream name is too long, maximum allowed is {MAX_NAME}")
-    if "/" in name or "\\" in name:
-        raise api_error("stream_name_with_separator")
+    if len(config.description.encode()) > MAX_DESCRIPTION:
+        raise _refused(f"stream description is too long, maximum allowed is {MAX_DESCRIPTION}")
+    if metadata_size(config.metadata) > MAX_METADATA:
+        raise _refused(f"stream metadata exceeds maximum size of {MAX_METADATA} bytes")
+
+
+def is_asset_name(name: str) -> bool:
+    """Whether a stream or a consumer may be called so."""
+    return bool(name) and not any(character in name for character in ".*>/\\ \t\r\n\f")
+
+
+def metadata_size(metadata: dict[str, str]) -> int:
+    """Bytes of keys and values."""
+    return sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
 
 
 def _check_replicas(replicas: int) -> None:
-    if replicas < 0:
-        raise api_error("replicas_negative")
     if replicas > MAX_REPLICAS:
         raise _refused(f"maximum replicas is {MAX_REPLICAS}")
-    if replicas > 1:
-        raise api_error("too_many_replicas")
+    if replicas < 0:
+        raise api_error("replicas_negative")
 
 
 def _check_times(config: StreamConfig) -> int:
@@ -184,20 +233,17 @@ def _check_permissions(config: StreamConfig) -> None:
         raise _refused("discard new per subject requires discard new policy to be set")
     if config.discard_new_per_subject and config.max_msgs_per_subject <= 0:
         raise _refused("discard new per subject requires max msgs per subject > 0")
-    if config.republish is not None:
-        _check_republish(config, config.republish)
     if config.mirror is not None and config.subjects:
         raise api_error("mirror_with_subjects")
-    if config.mirror is None and config.mirror_direct:
-        raise _refused("stream has no mirror but does have mirror direct")
 
 
 def _check_republish(config: StreamConfig, setting: Republish) -> None:
-    if not is_valid_mapping(setting.src, setting.dest):
-        raise _refused("stream configuration for republish with transform is invalid")
     target = ".".join("*" if "{{" in token or "$" in token else token for token in setting.dest.split("."))
     if any(patterns_overlap(subject.encode(), target.encode()) for subject in config.subjects):
         raise _refused("stream configuration for republish destination forms a cycle")
+    if not is_valid_mapping(setting.src, setting.dest):
+        moved = f"from '{setting.src}' to '{setting.dest}'"
+        raise _refused(f"stream configuration for republish with transform {moved} not valid")
 
 
 def _check_subjects(config: StreamConfig) -> None:
@@ -205,13 +251,22 @@ def _check_subjects(config: StreamConfig) -> None:
     for position, subject in enumerate(subjects):
         if not is_valid_subject(subject):
             raise _refused("invalid subject")
+        if subject in subjects[:position]:
+            raise _refused("duplicate subjects detected")
         if not config.no_ack:
-            if subject == b">":
-                raise _refused("capturing all subjects requires no-ack to be true")
-            if any(patterns_overlap(subject, reserved) for reserved in API_SUBJECTS):
-                raise _refused("subjects that overlap with jetstream api require no-ack to be true")
-            if any(patterns_overlap(subject, reserved) for reserved in SYSTEM_SUBJECTS):
-                raise _refused("subjects that overlap with system api require no-ack to be true")
-        for earlier in subjects[:position]:
-            if patterns_overlap(earlier, subject):
-                raise _refused(f'subject "{earlier.decode()}" overlaps with "{subject.decode()}"')
+            _check_reserved(subject)
+        if subject == b">" and config.num_replicas != 1:
+            raise _refused("capturing all subjects requires replicas of 1")
+        for later in subjects[position + 1 :]:
+            if patterns_overlap(later, subject):
+                raise _refused(f'subject "{subject.decode()}" overlaps with "{later.decode()}"')
+
+
+def _check_reserved(subject: bytes) -> None:
+    """Who captures the servers' own subjects must not answer them with acks."""
+    if subject == b">":
+        raise _refused("capturing all subjects requires no-ack to be true")
+    if any(patterns_overlap(subject, reserved) for reserved in API_SUBJECTS) and not subject.startswith(EVENTS):
+        raise _refused("subjects that overlap with jetstream api require no-ack to be true")
+    if patterns_overlap(subject, SYSTEM_SUBJECTS) and not subject.startswith(ACCOUNT_EVENTS):
+        raise _refused("subjects that overlap with system api require no-ack to be true")
