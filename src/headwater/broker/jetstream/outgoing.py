@@ -113,6 +113,47 @@ def _append_ack_subject(
     return 0
 
 
+def _send_record(
+    router: Router,
+    match: Match,
+    buffer: OutputBuffer,
+    head: bytes,
+    record: StoredRecord,
+    given: cython.longlong,
+    pending: cython.longlong,
+    room: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Deliver one record; returns its bytes, 0 when nobody took it or it is larger than `room`."""
+    block_size: cython.Py_ssize_t = len(record.header_block)
+    buffer.size = 0
+    buffer.append(record.subject)
+    subject_end: cython.Py_ssize_t = buffer.size
+    buffer.append(b" ")
+    tail: cython.Py_ssize_t = buffer.size
+    _append_ack_subject(buffer, head, record, given, pending)
+    reply_end: cython.Py_ssize_t = buffer.size
+    buffer.append(b" ")
+    if block_size != 0:
+        append_number(buffer, block_size)
+        buffer.append(b" ")
+    append_number(buffer, block_size + len(record.payload))
+    buffer.append(b"\r\n")
+    headers: cython.Py_ssize_t = buffer.size
+    if block_size != 0:
+        buffer.append(record.header_block)
+    payload: cython.Py_ssize_t = buffer.size
+    buffer.append(record.payload)
+    end: cython.Py_ssize_t = buffer.size
+    buffer.append(b"\r\n")
+    size: cython.Py_ssize_t = subject_end + (reply_end - tail) + (end - headers)
+    if 0 <= room < size:
+        return 0
+    taken: cython.int = router.route(
+        None, match, False, buffer.data, 0, subject_end, tail, reply_end, tail, headers, payload, end
+    )
+    return size if taken > 0 else 0
+
+
 def send_records(
     router: Router,
     inbox: bytes,
@@ -140,41 +181,15 @@ def send_records(
     sent: cython.Py_ssize_t = 0
     while at < stop and most > 0:
         record = records[at]
+        if wanted is None or wanted.matches(record.subject):
+            given += 1
+            pending -= 1
+            most -= 1
+            left: cython.Py_ssize_t = room - sent if room >= 0 else -1
+            size: cython.Py_ssize_t = _send_record(router, match, buffer, head, record, given, pending, left)
+            if size == 0:
+                break
+            delivered.append(record.offset + 1)
+            sent += size
         at += 1
-        if wanted is not None and not wanted.matches(record.subject):
-            continue
-        given += 1
-        pending -= 1
-        most -= 1
-        block_size: cython.Py_ssize_t = len(record.header_block)
-        buffer.size = 0
-        buffer.append(record.subject)
-        subject_end: cython.Py_ssize_t = buffer.size
-        buffer.append(b" ")
-        tail: cython.Py_ssize_t = buffer.size
-        _append_ack_subject(buffer, head, record, given, pending)
-        reply_end: cython.Py_ssize_t = buffer.size
-        buffer.append(b" ")
-        if block_size != 0:
-            append_number(buffer, block_size)
-            buffer.append(b" ")
-        append_number(buffer, block_size + len(record.payload))
-        buffer.append(b"\r\n")
-        headers: cython.Py_ssize_t = buffer.size
-        if block_size != 0:
-            buffer.append(record.header_block)
-        payload: cython.Py_ssize_t = buffer.size
-        buffer.append(record.payload)
-        end: cython.Py_ssize_t = buffer.size
-        buffer.append(b"\r\n")
-        size: cython.Py_ssize_t = subject_end + (reply_end - tail) + (end - headers)
-        if 0 <= room < sent + size:
-            return at - 1 - first, sent
-        taken: cython.int = router.route(
-            None, match, False, buffer.data, 0, subject_end, tail, reply_end, tail, headers, payload, end
-        )
-        if taken == 0:
-            return at - 1 - first, sent
-        delivered.append(record.offset + 1)
-        sent += size
     return at - first, sent
