@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """Which message ids were stored lately, and where: the memory behind `Nats-Msg-Id`.
 
 An id is remembered for `window_ns` from the time it was stored, in the order of storing, and forgotten in that order.
@@ -10,13 +11,15 @@ Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: two different ids
 n²/2¹²⁹. The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because
 digests are stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
 
-The window is not durable: after a restart it is built again from the newest records of the log (`rebuild`), or from what
-a clean stop left (`dump` and `load`).
+The window is not durable: after a restart it is built again from the newest records of the log (`remember`), or from
+what a clean stop left (`dump` and `load`).
 """
 
 from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
+
+import cython
 
 LONGEST_PLAIN = (
     64  # bytes; holds a UUID, a ULID, a hash in hex: to digest those would cost more time than it saves memory
@@ -28,9 +31,7 @@ _PREFIX = b"#"
 class DuplicateWindow:
     """See the head of this module. Times in ns; `len` is how many ids are remembered."""
 
-    __slots__ = ("_now", "_offsets", "_order", "_stored", "_times", "_window")
-
-    def __init__(self, window_ns: int) -> None:
+    def __init__(self, window_ns: cython.longlong) -> None:
         """`window_ns` 0 remembers nothing."""
         self._window = window_ns
         self._now = 0
@@ -46,12 +47,12 @@ class DuplicateWindow:
     def window_ns(self) -> int:
         return self._window
 
-    def seen(self, message_id: bytes, now_ns: int) -> int | None:
+    def seen(self, message_id: bytes, now_ns: cython.longlong) -> int | None:
         """The offset that was remembered for this id within the window, else None. O(1) but for what expires."""
         self._expire(now_ns)
         return self._offsets.get(_key(message_id))
 
-    def remember(self, message_id: bytes, offset: int, now_ns: int) -> None:
+    def remember(self, message_id: bytes, offset: cython.longlong, now_ns: cython.longlong) -> None:
         """The record at `offset` carries this id; it replaces an older one of the same id."""
         self._expire(now_ns)
         if self._window <= 0:
@@ -71,16 +72,6 @@ class DuplicateWindow:
         self._window = window_ns
         self._expire(now_ns)
 
-    @classmethod
-    def rebuild(cls, window_ns: int, records: Iterable[tuple[bytes, int, int]], now_ns: int) -> "DuplicateWindow":
-        """From (id, offset, timestamp ns) in offset order, those within the window before `now_ns`."""
-        window = cls(window_ns)
-        for message_id, offset, timestamp_ns in records:
-            if timestamp_ns > now_ns - window_ns:
-                window.remember(message_id, offset, min(timestamp_ns, now_ns))
-        window._expire(now_ns)
-        return window
-
     def dump(self) -> list[tuple[bytes, int, int]]:
         """(key, offset, time) of what is remembered, in the order of storing; a key is an id or its digest."""
         remembered = zip(self._order, self._stored, self._times, strict=True)
@@ -96,16 +87,17 @@ class DuplicateWindow:
             self._now = max(self._now, time)
         self._expire(now_ns)
 
-    def _expire(self, now_ns: int) -> None:
+    def _expire(self, now_ns: cython.longlong) -> cython.int:
         if now_ns > self._now:
             self._now = now_ns
-        horizon = self._now - self._window
+        horizon: cython.longlong = self._now - self._window
         while self._times and self._times[0] <= horizon:
             self._times.popleft()
             key = self._order.popleft()
             offset = self._stored.popleft()
             if self._offsets.get(key) == offset:  # else withdrawn, or remembered again later
                 del self._offsets[key]
+        return 0
 
 
 def _key(message_id: bytes) -> bytes:

@@ -7,7 +7,9 @@ from support.recording_files import RecordingFiles
 from headwater.broker.jetstream.capture import Capture
 from headwater.broker.jetstream.committer import Committer
 from headwater.broker.jetstream.items import Item
+from headwater.broker.jetstream.publish_checks import MAX_HEADER_BLOCK
 from headwater.errors import StorageError, WriteFailed
+from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log, LogOptions
 
 
@@ -16,13 +18,16 @@ class Bench:
 
     def __init__(self) -> None:
         self.log = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0), 1)
+        self.duplicates = DuplicateWindow(100)
         self.durable: list[Item] = []
         self.checked: list[bytes] = []
         self.refused: list[tuple[bytes, StorageError]] = []
         self.capture = Capture(
             self.log.staging,
+            self.duplicates,
             lambda: 42,
             30,
+            4,
             lambda subject, reply, block, payload: self.checked.append(subject),
             lambda reply, error: self.refused.append((reply, error)),
         )
@@ -47,13 +52,44 @@ def test_a_plain_message_is_staged_and_its_publisher_remembered() -> None:
     asyncio.run(main())
 
 
-def test_headers_and_settings_lead_to_the_long_way() -> None:
+def test_headers_that_demand_nothing_are_stored_with_the_message() -> None:
     async def main() -> None:
         bench = Bench()
-        bench.capture.take(b"with.headers", b"", b"NATS/1.0\r\nA: 1\r\n\r\n", b"")
+        block = b"NATS/1.0\r\nA: 1\r\n\r\n"
+        bench.capture.take(b"orders", b"inbox", block, b"payload")
+        await bench.committer.flush()
+        (item,) = bench.durable
+        assert (item.subject, item.sequence, item.message_id) == (b"orders", 1, b"")
+        assert item.size == 30 + 4 + len(b"orders") + len(block) + len(b"payload")
+        (record,) = bench.log.read(0, 9, 999)
+        assert (record.header_block, record.payload) == (block, b"payload")
+        assert bench.checked == []
+
+    asyncio.run(main())
+
+
+def test_a_new_message_id_is_remembered_and_a_known_one_leads_to_the_long_way() -> None:
+    async def main() -> None:
+        bench = Bench()
+        block = b"NATS/1.0\r\nNats-Msg-Id: one\r\n\r\n"
+        bench.capture.take(b"first", b"", block, b"")
+        bench.capture.take(b"again", b"", block, b"")
+        await bench.committer.flush()
+        assert [(item.subject, item.message_id) for item in bench.durable] == [(b"first", b"one")]
+        assert (bench.capture.last_message_id, bench.duplicates.seen(b"one", 42)) == (b"one", 0)
+        assert bench.checked == [b"again"]
+
+    asyncio.run(main())
+
+
+def test_demands_long_blocks_and_settings_lead_to_the_long_way() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.capture.take(b"with.demands", b"", b"NATS/1.0\r\nNats-Expected-Stream: S\r\n\r\n", b"")
+        bench.capture.take(b"with.many", b"", b"NATS/1.0\r\nA: %b\r\n\r\n" % bytes(MAX_HEADER_BLOCK), b"")
         bench.capture.is_plain = False
         bench.capture.take(b"with.settings", b"", b"", b"")
-        assert bench.checked == [b"with.headers", b"with.settings"]
+        assert bench.checked == [b"with.demands", b"with.many", b"with.settings"]
         assert bench.log.next_offset == 0
 
     asyncio.run(main())

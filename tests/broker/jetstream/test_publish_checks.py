@@ -1,9 +1,12 @@
 """What the headers of a publish demand, in nats-server's order and words."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.broker.jetstream.publish_checks import Demands, check_after_id, check_before_id, lone_message_id
 from headwater.errors import JetStreamError
+from headwater.model.header_block import lookup
 
 
 def block_of(*lines: bytes) -> bytes:
@@ -27,6 +30,13 @@ def test_the_message_id_is_found_alone_or_with_other_demands() -> None:
     assert lone_message_id(block_of(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S")) is None
     assert lone_message_id(block_of(b"Nats-Expected-Stream: S", b"Nats-Msg-Id: 1")) is None
     assert check(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S") == Demands(b"1")
+
+
+@given(st.lists(st.sampled_from([b"Nats-Msg-Id", b"\r\n", b"Nats-", b":", b" ", b"x", b"A: "]), max_size=14))
+def test_a_lone_message_id_is_what_the_look_up_finds(pieces: list[bytes]) -> None:
+    block = b"NATS/1.0\r\n" + b"".join(pieces) + b"\r\n\r\n"
+    alone = lone_message_id(block)
+    assert alone is None or alone == (lookup(block, b"Nats-Msg-Id") or b"")
 
 
 @pytest.mark.parametrize(

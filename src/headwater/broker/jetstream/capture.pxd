@@ -1,12 +1,15 @@
 cimport cython
 from headwater.broker.jetstream.committer cimport Committer
+from headwater.streams.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 
 @cython.final
 cdef class Capture:
     cdef Staging _staging
+    cdef DuplicateWindow _duplicates
     cdef object _clock_ns
     cdef Py_ssize_t _overhead
+    cdef Py_ssize_t _header_overhead
     cdef object _checked
     cdef object _refused
     cdef public Committer committer

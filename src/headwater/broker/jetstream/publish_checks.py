@@ -22,7 +22,8 @@ MAX_HEADER_BLOCK = 65_535  # bytes
 
 _LINE = b"\r\nNats-"
 _INCREMENT = re.compile(rb"[+-]?[0-9]+")
-_ID_LINE = b"\r\nNats-Msg-Id:"
+_ID = b"Nats-Msg-Id"
+_ID_LINE = b"\r\n" + _ID + b":"
 
 
 def lone_message_id(block: bytes) -> bytes | None:
@@ -31,9 +32,13 @@ def lone_message_id(block: bytes) -> bytes | None:
     first = block.find(_LINE)
     if first < 0:
         return b""
-    if block.startswith(_ID_LINE, first) and block.find(_LINE, first + len(_LINE)) < 0:
-        return lookup(block, b"Nats-Msg-Id") or b""
-    return None
+    if not block.startswith(_ID_LINE, first) or block.find(_LINE, first + len(_LINE)) >= 0:
+        return None
+    if block.find(_ID) < first:  # a mention that is no header, of which `lookup` knows more
+        return lookup(block, _ID) or b""
+    start = first + len(_ID_LINE)
+    end = block.find(b"\r\n", start)
+    return block[start : len(block) if end < 0 else end].lstrip(b" ")
 
 
 class Allowed(NamedTuple):

@@ -97,11 +97,12 @@ class Stream:
         self._begins = record.config.first_seq > 0
         self.log = log
         self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
-        overhead = self.contents.overhead
-        self._capture = Capture(log.staging, clock_ns, overhead, self._capture_checked, self._refuse_unstored)
+        self._duplicates = DuplicateWindow(record.config.duplicate_window)
+        overheads = self.contents.overhead, self.contents.size_of(b"", b"\0", b"") - self.contents.overhead - 1
+        ways = self._capture_checked, self._refuse_unstored
+        self._capture = Capture(log.staging, self._duplicates, clock_ns, *overheads, *ways)
         self.consumers: dict[str, DeliveringConsumer] = {}
         self._clock_ns = clock_ns
-        self._duplicates = DuplicateWindow(record.config.duplicate_window)
         self._router: Router | None = None
         self._committer: Committer | None = None
         self._subscriptions: list[Subscription] = []
