@@ -242,11 +242,33 @@ def test_lost_peer_that_gossip_tells_of_again_is_dialled_at_once() -> None:
     assert us.on_info(1, RouteInfo(server_id="OTHER2", ip=other)) == [Dial(other, 0.0)]
 
 
+def test_route_that_nobody_has_answered_yet_is_tried_again_soon_and_then_each_second() -> None:
+    us = mesh()
+    us.start()
+    waits = [action.delay for _ in range(7) for action in us.dial_failed(THEM) if isinstance(action, Dial)]
+    assert [round(wait, 3) for wait in waits] == [0.075, 0.15, 0.3, 0.6, 1.2, 1.05, 1.05]
+
+
+def test_configured_peer_that_came_to_us_meanwhile_is_not_dialled_until_it_is_lost() -> None:
+    us = mesh()
+    us.start()
+    us.dial_failed(THEM)
+    us.accepted(1, "127.0.0.1")
+    us.on_connect(1, CONNECT)
+    us.on_info(1, info("PEER"))
+    assert not us.still_wanted(THEM)
+    assert us.peers["PEER"].configured == THEM
+    assert us.dial_failed(THEM) == []
+    assert us.lost(1)[-1] == Dial(THEM, 1.05)
+
+
 def test_back_off_doubles_up_to_a_bound_and_starts_anew_after_success() -> None:
     us = mesh(connect_backoff=True)
     us.start()
+    us.dialled(2, THEM, "127.0.0.1")
+    us.lost(2)
     waits = [action.delay for _ in range(7) for action in us.dial_failed(THEM) if isinstance(action, Dial)]
-    assert [round(wait, 2) for wait in waits] == [1.05, 2.05, 4.05, 8.05, 16.05, 30.05, 30.05]
+    assert [round(wait, 2) for wait in waits] == [2.05, 4.05, 8.05, 16.05, 30.05, 30.05, 30.05]
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER"))
     assert us.lost(1)[-1] == Dial(THEM, 1.05)

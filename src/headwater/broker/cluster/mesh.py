@@ -17,7 +17,8 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
   the link that the smaller id dialled; real servers just try again, which takes a second.
 * A peer that is ourselves, bears our name or another cluster's name, is closed; a name that was made up gives way.
 * Nothing "soft" is ever sent: a real peer closes the route at any -ERR.
-* We wait at least a second, and some jitter, before we dial the same place again, whatever closed it.
+* We wait at least a second, and some jitter, before we dial the same place again, whatever closed it. Where nobody listened
+  yet when we started we try sooner at first: brokers that start together need not wait for each other so long.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,6 +39,7 @@ from headwater.wire.route_lines import (
 Protocol = Literal["v1", "v2", "auto"]
 Dialect = Literal["v1", "v2"]
 
+FIRST_RETRY = 0.05  # before a configured route that did not answer is tried again; doubles up to the second below
 RETRY_SECONDS = 1.0  # between two tries of one address; gnatsd and nats-server alike
 LONGEST_RETRY = 30.0  # where back-off is wanted, it doubles up to here
 LOST_TRIES = (
@@ -137,6 +139,7 @@ class _Target(Record, frozen=False):
 
     tries_left: int | None
     wait: float = RETRY_SECONDS
+    first_wait: float = FIRST_RETRY  # while it has not answered once; for configured routes
     busy: bool = False  # being dialled, or waiting to be
     lost: bool = False  # it was a peer
 
@@ -212,20 +215,26 @@ class Mesh:
 
     def dialled(self, link: int, url: str, remote_host: str) -> list[Action]:
         """`url` was reached; the other side has the first word."""
+        if url in self._targets:
+            self._targets[url].first_wait = RETRY_SECONDS
         self._links[link] = _Link(number=link, remote_host=remote_host, dialled=url)
         return []
 
     def dial_failed(self, url: str) -> list[Action]:
         """`url` was not reached, or TLS failed."""
-        return self._dial_again(url)
+        target = self._targets.get(url)
+        if target is None or self._is_reached(url, target):
+            return []
+        if target.tries_left is not None or target.first_wait >= RETRY_SECONDS:
+            return self._dial_again(url)
+        wait = target.first_wait
+        target.first_wait *= 2
+        return [Dial(url, wait * (1 + self._jitter()))]
 
     def still_wanted(self, url: str) -> bool:
         """Whether a dial that waited is still to be done: its peer may have come to us meanwhile."""
         target = self._targets.get(url)
-        if target is None or not self._reached(url):
-            return target is not None
-        target.busy = False
-        return False
+        return target is not None and not self._is_reached(url, target)
 
     def on_connect(self, link: int, connect: RouteConnect, known: bool | None = None) -> list[Action]:
         """CONNECT: who dialled us says what it is and proves it. `known`: the verdict on its password, when it was found
@@ -480,16 +489,23 @@ class Mesh:
         self._targets[url] = _Target(tries_left=self.options.connect_retries, busy=True)
         return [Dial(url, 0.0)]
 
-    def _reached(self, url: str) -> bool:
-        """Whether a registered peer is the one that `url` leads to."""
-        return any(url in (peer.configured, peer.url) for peer in self.peers.values())
+    def _is_reached(self, url: str, target: _Target) -> bool:
+        """Whether a registered peer is the one that `url` leads to. Then it need not be dialled as long as it is one; a
+        second route to it would take the place of the first when the smaller id dials it, and lose what is under way.
+        """
+        address = _address(url)
+        for peer in self.peers.values():
+            if url == peer.configured or (address[1] and address == _address(peer.url)):
+                target.busy = False
+                if target.tries_left is None:
+                    peer.configured = peer.configured or url
+                return True
+        return False
 
     def _dial_again(self, url: str, lost: bool = False) -> list[Action]:
         """The next try, if there is one."""
         target = self._targets.get(url)
-        if target is None or self._reached(url):
-            if target is not None:
-                target.busy = False
+        if target is None or self._is_reached(url, target):
             return []
         if target.tries_left is not None:
             if lost:
