@@ -48,7 +48,13 @@ def test_a_request_is_answered(capsys: pytest.CaptureFixture[str], server_url: s
     assert "nobody is subscribed" in run(capsys, server_url, "request", f"{subject}.x", "hi", status=1)
 
 
+def test_the_help_of_a_command_says_how_to_name_the_server(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    for command in (["pub"], ["stream", "info"]):
+        assert "--server=" in run(capsys, server_url, *command, "--help")
+
+
 def test_a_wrong_line_is_told_and_ends_with_two(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
     assert "No such option" in run(capsys, server_url, "pub", "a", "b", "--frobnicate", status=2)
-    assert "Missing argument" in run(capsys, server_url, "sub", status=2)
+    assert "Missing argument" in (missing := run(capsys, server_url, "sub", status=2))
+    assert "(`headwater sub --help` says more)" in missing
     assert "is no header" in run(capsys, server_url, "pub", "a", "b", "-H", "nocolon", status=1)

@@ -295,7 +295,8 @@ class BrokerOptions(Record):
                 limit=self.max_pending,
             )
         if self.sync not in ("always", "interval", "never"):
-            raise ConfigError(f"sync is {self.sync!r}", value=self.sync, limit="always, interval or never")
+            policies = "always, interval or never"
+            raise ConfigError(f"sync is {self.sync!r}", value=self.sync, limit=policies, hint=f"it is {policies}")
         self._check_users()
         self._check_subjects()
 

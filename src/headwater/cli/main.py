@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     name = "version" if arguments[0] == "--version" else arguments[0]
     verb = VERBS.get(name)
     if verb is None:
-        print(f"headwater: there is no verb {name!r}\n{usage()}", file=sys.stderr)
+        print(f"headwater: there is no verb {name!r}{_meant(name)}\n{usage()}", file=sys.stderr)
         return 2
     try:
         status: int = _function(verb)(arguments[1:])
@@ -71,6 +71,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"headwater {name}: needs {missing.name} (pip install 'headwater[cli]')", file=sys.stderr)
         return 1
     return status
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, VERBS, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _function(verb: Verb) -> Callable[[list[str]], int]:

@@ -134,6 +134,8 @@ def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
 
     session, rest = take_session(arguments)
     _current[:] = [session]
+    for command in app.registered_commands:
+        command.epilog = HELP  # the help of each command says how to name the server
     try:
         status = app(rest, prog_name=f"headwater {verb}", standalone_mode=False)
     except HeadwaterError:
@@ -144,7 +146,8 @@ def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
         if present is None:
             raise
         helped = type(wrong).__name__ == "NoArgsIsHelpError"
-        print(present() if helped else f"headwater {verb}: {present()}", file=sys.stderr)
+        path = getattr(getattr(wrong, "ctx", None), "command_path", f"headwater {verb}")
+        print(present() if helped else f"{path}: {present()} (`{path} --help` says more)", file=sys.stderr)
         return 2
     except (typer.Abort, KeyboardInterrupt):
         return 130

@@ -135,6 +135,7 @@ def test_cluster(load_text: Load) -> None:
         ("{port: -1, routes: [a]}", "a route is a URL"),
         ("{port: -1, routes: ['nats://a:x']}", "a route is a URL"),
         ("{port: -1, authorization {token: x}}", "routes show a user and a password"),
+        ("{prot: -1}", 'unknown field "prot"; did you mean "port"?'),
         ("{port: -1, compression {mod: x}}", 'unknown field "mod"; did you mean "mode"?'),
         ("{name: 'a b'}", '"name" cannot contain spaces'),
         ("{port: -1, protocol: v3}", '"protocol" must be v1, v2 or auto'),

@@ -155,7 +155,8 @@ def _nearest(name: str, block: Block) -> str:
     from difflib import get_close_matches
 
     names = [known for field in block.fields for known in field.names]
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.75)
+    near = get_close_matches(name.lower(), names, n=5, cutoff=0.75)
+    near.sort(key=lambda known: sorted(known) != sorted(name.lower()))  # letters that changed places, first of all
     return f'; did you mean "{near[0]}"?' if near else ""
 
 

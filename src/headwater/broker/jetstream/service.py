@@ -120,7 +120,10 @@ class JetStream:
         limits: AccountLimits | None = None,
     ) -> None:
         if sync not in get_args(SyncPolicy):
-            raise ConfigError(f"sync is {sync!r}", value=sync, limit=get_args(SyncPolicy))
+            policies = get_args(SyncPolicy)
+            raise ConfigError(
+                f"sync is {sync!r}", value=sync, limit=policies, hint=f"it is one of {', '.join(policies)}"
+            )
         self.server_name = server_name
         self.streams: dict[str, Stream] = {}
         self.limits = limits or AccountLimits()

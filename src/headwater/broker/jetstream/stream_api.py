@@ -122,7 +122,7 @@ class StreamApi:
         if request.subjects_filter:
             found = stream.subjects.counts(request.subjects_filter.encode())
             if found:
-                offset = min(max(request.offset, 0), len(found))
+                offset = max(request.offset, 0)
                 page = found[offset : offset + SUBJECTS_PAGE]
                 info.state.subjects = {subject.decode("utf-8", "replace"): count for subject, count in page}
                 answer.total, answer.offset, answer.limit = len(found), offset, SUBJECTS_PAGE
