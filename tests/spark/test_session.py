@@ -63,6 +63,15 @@ def test_everything_stays_on_loopback_and_in_utc(monkeypatch: pytest.MonkeyPatch
     assert ours["spark.python.unix.domain.socket.enabled"] == "true"
 
 
+def test_only_workers_on_this_machine_are_forked_from_our_daemon(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    here, elsewhere = (settings(brief=False, log_level="ERROR", local=local) for local in (True, False))
+    assert importlib.util.find_spec(here.pop("spark.python.daemon.module"))
+    assert here == elsewhere
+
+
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
 def test_a_missing_package_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     find = importlib.util.find_spec

@@ -65,11 +65,12 @@ def session(
     Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
-    prepare_environment(local=master.startswith("local"))
+    local = master.startswith("local")
+    prepare_environment(local=local)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in (settings(brief=brief, log_level=log_level) | dict(config or {})).items():
+    for key, value in (settings(brief=brief, log_level=log_level, local=local) | dict(config or {})).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(log_level)
@@ -114,7 +115,7 @@ def prepare_environment(*, local: bool) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([home, *filter(None, paths)])
 
 
-def settings(*, brief: bool, log_level: str) -> dict[str, str]:
+def settings(*, brief: bool, log_level: str, local: bool = True) -> dict[str, str]:
     """Our defaults; every one may be overridden. A log configuration of our own keeps the JVM from starting at WARN."""
     logging = keep(
         cache_directory(os.environ) / "spark" / f"log4j2-{log_level.lower()}.properties",
@@ -132,5 +133,6 @@ def settings(*, brief: bool, log_level: str) -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(min(os.cpu_count() or 1, 8)),
+        **({"spark.python.daemon.module": "headwater.spark.daemon"} if local else {}),
         **(BRIEF_SETTINGS if brief else {}),
     }
