@@ -220,6 +220,8 @@ class Broker:
                 account.server_name = self.sessions.info.server_name
                 if self.system is not None:
                     self.system.add(account)
+                if self.cluster is not None:
+                    self.cluster.add_account(account)
                 if options.jetstream and self._has_streams(account, self.accounts):
                     starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
                     self._starting.add(starting)

@@ -11,11 +11,11 @@ Rule = tuple[UserOptions, Permissions | None]
 
 
 def accounts_can_change(before: BrokerOptions, after: BrokerOptions) -> bool:
-    """Whether a running broker can get these accounts. New ones can come, but not in a cluster, whose other brokers have
-    told us already what they want; none can go, for its streams and its clients; what one may store is fixed.
+    """Whether a running broker can get these accounts. New ones can come; none can go, for its streams and its clients;
+    what one may store is fixed.
     """
     old, new = ({one.name: one for one in options.accounts} for options in (before, after))
-    if before.operator != after.operator or (before.cluster is not None and set(new) - set(old)):
+    if before.operator != after.operator:
         return False
     return all(name in new and new[name].jetstream == one.jetstream for name, one in old.items())
 

@@ -457,6 +457,48 @@ def test_accounts_stay_apart_across_routes() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("other_is", ["ours", "a real server"])
+def test_account_that_a_reload_brings_has_its_interest_in_both_directions(other_is: str, tmp_path: Path) -> None:
+    """Also what a peer said that it wants long before."""
+
+    async def test(stack: AsyncExitStack) -> None:
+        late = AccountOptions(name="LATE", users=(UserOptions(username="late", password="p"),))
+        first = await start_node(stack, "n0", accounts=(AccountOptions(name="A"),))
+        if other_is == "ours":
+            url = (await start_node(stack, "n1", [route_url(first)], accounts=(late,))).url
+        else:
+            config = tmp_path / "real.conf"
+            config.write_text(
+                "accounts { LATE { users: [{user: late, password: p}] } }\n"
+                f"cluster {{ name: hw, listen: '127.0.0.1:-1', routes: ['{route_url(first)}'] }}"
+            )
+            real = await asyncio.to_thread(start_nats_server, tmp_path, "-c", str(config), jetstream=False)
+            stack.callback(real.stop)
+            url = real.url
+        await meshed([first], 1)
+        there, inboxes = await connect(stack, url, user="late", password="p"), [Inbox() for _ in range(2)]
+        await there.subscribe("to.there", cb=inboxes[0].take)
+        gone = await there.subscribe("gone")
+        await gone.unsubscribe()
+        await there.flush()
+        first.reload(first.options.replace(accounts=(*first.options.accounts, late)))
+        here = await connect(stack, first.url, user="late", password="p")
+        await here.subscribe("to.here", cb=inboxes[1].take)
+        await here.flush()
+        forwarding = cluster_of(first).space("LATE").forwarding
+        await until(lambda: b"to.there" in {subject for subject, _, _ in forwarding.peers_want()}, "the old interest")
+        assert b"gone" not in {subject for subject, _, _ in forwarding.peers_want()}
+        await here.publish("to.there", b"1")
+        await until(lambda: inboxes[0].got == [("to.there", b"1")], "the message to the other")
+        async with asyncio.timeout(15):
+            while not inboxes[1].got:
+                await there.publish("to.here", b"2")
+                await there.flush()
+                await asyncio.sleep(0.005)
+
+    run(test)
+
+
 def test_peers_are_not_asked_for_what_every_broker_has_itself() -> None:
     async def test(stack: AsyncExitStack) -> None:
         broker = await start_node(stack, "n0")

@@ -40,6 +40,7 @@ from headwater.broker.cluster.mesh import (
 )
 from headwater.broker.cluster.route import Interest, Route
 from headwater.broker.cluster.route_permissions import Filter
+from headwater.broker.cluster.unclaimed import Unclaimed
 from headwater.broker.cluster_options import ClusterOptions
 from headwater.broker.router import Router
 from headwater.broker.sublist import Outlet, Subscription
@@ -116,14 +117,12 @@ class Cluster:
         self._write_deadline = options.write_deadline or write_deadline
         self._loop = asyncio.get_running_loop()
         self.clock = self._loop.time
-        imports, self._exports = Filter(options.imports), Filter(options.exports)
-        info.imports, info.exports = imports.announced(), self._exports.announced()
-        self._spaces = {
-            account.name.encode(): Space(
-                account.name.encode(), account.router, self._tell_peers, imports, self._exports
-            )
-            for account in accounts
-        }
+        self._imports, self._exports = Filter(options.imports), Filter(options.exports)
+        info.imports, info.exports = self._imports.announced(), self._exports.announced()
+        self._spaces: dict[bytes, Space] = {}
+        for account in accounts:
+            self._make_space(account)
+        self._unclaimed = Unclaimed()
         self._routes: dict[int, Route] = {}
         self._next_ping: dict[int, float] = {}
         self._deadlines: dict[int, float] = {}  # until when a connection has to be a route
@@ -207,6 +206,18 @@ class Cluster:
         if self.mesh is not None:
             self._do(self.mesh.leave())
 
+    def _make_space(self, account: Account) -> Space:
+        name = account.name.encode()
+        space = self._spaces[name] = Space(name, account.router, self._tell_peers, self._imports, self._exports)
+        return space
+
+    def add_account(self, account: Account) -> None:
+        """A reload has brought it: the peers hear what is wanted here, and what they wanted long ago counts now."""
+        space = self._make_space(account)
+        space.router.join(space.forwarding, space)
+        for number, interest in self._unclaimed.claim(account.name.encode()):
+            self.on_interest(self._routes[number], interest)
+
     # what others may ask
 
     @property
@@ -260,6 +271,7 @@ class Cluster:
         self._routes.pop(route.number, None)
         self._next_ping.pop(route.number, None)
         self._deadlines.pop(route.number, None)
+        self._unclaimed.forget(route.number)
         if route.link is not None:
             self._backpressure.progress.forget(route.link)
         if route.outlet is not None:
@@ -312,10 +324,14 @@ class Cluster:
         return not actions
 
     def on_interest(self, route: Route, interest: Interest) -> None:
-        """An account that we do not have is passed over, and so is what we do not export."""
+        """An account that we do not have may come, until then it is noted; what we do not export is passed over."""
         account, subject, queue, token, number = interest
-        space = self._spaces.get(account) if account else self._default()
-        if space is None or (subject and not self._exports.lets(subject)):
+        space = self.find_space(account)
+        if space is None:
+            if not self._unclaimed.note(route.number, interest):
+                logger.warning("unknown_accounts peer=%s account=%r too_many", _peer_of(route), account)
+            return
+        if subject and not self._exports.lets(subject):
             return
         outlet = _outlet(route)
         if not space.forwarding.has_peer(outlet):
