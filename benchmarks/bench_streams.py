@@ -9,13 +9,15 @@ Then the way back: a stream of `--messages` (with `--subjects` of them) is fille
 consumer without acks replays all of it, checked message by message for order; meanwhile another connection publishes into
 a second stream, one at a time, and its median delay is set against the one without a replay.
 
+Then the ways into a stream and out of it, in CPU time: publishes with headers and message ids, filtered consumers,
+acknowledged messages.
+
 At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what is resident then.
 """
 
 import argparse
 import json
 import os
-import re
 import socket
 import statistics
 import sys
@@ -37,14 +39,12 @@ from contestants import (
     start_nats_server,
 )
 from load_generator import Failure, open_link
+from stream_load import ACK, PAYLOAD, ask, fill, read_all, ways
 
 IN_FLIGHT = [1, 64, 512]
-PAYLOAD = 128  # bytes
 RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
 STREAM = "BENCH"
-
-_ACK = re.compile(rb'"seq": ?(\d+)')
 
 
 class Outcome(NamedTuple):
@@ -54,25 +54,6 @@ class Outcome(NamedTuple):
     p50: float  # microseconds
     p99: float
     cpu: float  # microseconds
-
-
-def ask(link: socket.socket, subject: str, document: object) -> dict[str, object]:
-    """One JetStream request on a link that listens on `_INBOX.ask`. Raises Failure when the server reports an error."""
-    body = json.dumps(document).encode() if document is not None else b""
-    link.sendall(b"PUB %b _INBOX.ask %d\r\n%b\r\n" % (subject.encode(), len(body), body))
-    said = bytearray()
-    while (head := said.find(b"\r\n")) < 0 or len(said) < head + 4 + int(said[:head].split()[-1]):
-        chunk = link.recv(65536)
-        if not chunk:
-            raise Failure(f"closed instead of an answer to {subject}")
-        said += chunk
-        if said.startswith(b"PING\r\n"):
-            link.sendall(b"PONG\r\n")
-            del said[:6]
-    answer: dict[str, object] = json.loads(said[head + 2 :])
-    if "error" in answer:
-        raise Failure(f"{subject}: {answer['error']}")
-    return answer
 
 
 def run(server: Contestant, in_flight: int, seconds: float) -> Outcome:
@@ -128,7 +109,7 @@ def publish(link: socket.socket, op: bytes, in_flight: int, deadline: float) -> 
             rest = b"" if rest == b"PING\r\n" else rest
         if b'"error"' in whole or b"503" in whole[:40]:
             raise Failure(f"a publish was refused: {whole[:300]!r}")
-        for sequence in _ACK.findall(whole):
+        for sequence in ACK.findall(whole):
             delays.append(now - sent.popleft())
             missing += 1
             if int(sequence) != len(delays):
@@ -146,55 +127,10 @@ class Replay(NamedTuple):
     busy_p50: float
 
 
-def fill(link: socket.socket, messages: int, subjects: int) -> None:
-    """`messages` into the stream FULL, 1,000 unacknowledged at a time."""
-    link.sendall(b"SUB _INBOX.fill 1\r\n")
-    body = b"x" * PAYLOAD
-    acked = sent = 0
-    rest = b""
-    while acked < messages:
-        count = min(1000 - (sent - acked), messages - sent)
-        if count > 0:
-            numbers = range(sent, sent + count)
-            pieces = (b"PUB full.%d _INBOX.fill %d\r\n%b\r\n" % (n % subjects, PAYLOAD, body) for n in numbers)
-            link.sendall(b"".join(pieces))
-            sent += count
-        said = rest + link.recv(1 << 18)
-        end = said.rfind(b"}\r\n") + 3
-        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
-        if b"PING\r\n" in whole:
-            link.sendall(b"PONG\r\n")
-        if b'"error"' in whole:
-            raise Failure(f"a publish was refused: {whole[:300]!r}")
-        acked += len(_ACK.findall(whole))
-
-
 def resident(pid: int) -> float:
     """MiB of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-
-
-def read_all(link: socket.socket, messages: int) -> None:
-    """Pull everything, 5,000 a request; the sequences in the ack subjects have to be 1, 2, 3, and so on."""
-    link.sendall(b"SUB _INBOX.replay 2\r\n")
-    wanted = re.compile(rb" \$JS\.ACK\.FULL\.R\.1\.(\d+)\.")
-    request = json.dumps({"batch": 5000, "expires": 30_000_000_000}).encode()
-    seen = asked = 0
-    rest = b""
-    while seen < messages:
-        if asked - seen < 5000 and asked < messages:
-            link.sendall(b"PUB $JS.API.CONSUMER.MSG.NEXT.FULL.R _INBOX.replay %d\r\n%b\r\n" % (len(request), request))
-            asked += 5000
-        said = rest + link.recv(1 << 20)
-        end = said.rfind(b"x\r\n") + 3  # a payload is all x, so this ends a message and nothing else
-        whole, rest = (said[:end], said[end:]) if end > 2 else (b"", said)
-        found = wanted.findall(whole)
-        if found and (int(found[0]) != seen + 1 or int(found[-1]) != seen + len(found)):
-            raise Failure(f"sequence {int(found[0])} after {seen}")
-        seen += len(found)
-        if b"PING\r\n" in whole:
-            link.sendall(b"PONG\r\n")
 
 
 def replay(server: Contestant, messages: int, subjects: int) -> Replay:
@@ -286,7 +222,8 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
     parser.add_argument("--stored-subjects", type=int, default=100_000)
-    parser.add_argument("--cases", default="acks,replay,memory", help="some of acks, replay, memory")
+    parser.add_argument("--cases", default="acks,replay,ways,memory", help="some of acks, replay, ways, memory")
+    parser.add_argument("--ways-messages", type=int, default=200_000, help="messages of each way")
     parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
@@ -297,6 +234,7 @@ def main() -> int:
     rows: dict[str, dict[str, list[Outcome]]] = {}
     replays: dict[str, list[Replay]] = {}
     memory: dict[str, float] = {}
+    spent: dict[str, list[dict[str, float]]] = {}
     messages = 2000 if arguments.smoke else arguments.messages
     stored = 2000 if arguments.smoke else arguments.stored
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
@@ -315,11 +253,21 @@ def main() -> int:
             for _ in range(repetitions):
                 for server in ours_and_default:
                     replays[server.name].append(replay(server, messages, arguments.subjects))
+        if "ways" in arguments.cases:
+            each = 2000 if arguments.smoke else arguments.ways_messages
+            spent = {server.name: [] for server in ours_and_default}
+            for _ in range(repetitions):
+                for server in ours_and_default:
+                    spent[server.name].append(ways(server, each))
     if arguments.json:
-        print(json.dumps({"machine": heading, "rows": rows, "replay": replays, "memory": memory}, indent=1))
+        print(
+            json.dumps({"machine": heading, "rows": rows, "replay": replays, "ways": spent, "memory": memory}, indent=1)
+        )
         return 0
     print(heading)
     show(rows, replays, messages)
+    if spent:
+        show_ways(*spent.values())
     if memory:
         print(f"\n{stored} messages on {arguments.stored_subjects} subjects, MiB resident")
         for name, size in memory.items():
@@ -352,6 +300,15 @@ def show(rows: dict[str, dict[str, list[Outcome]]], replays: dict[str, list[Repl
     print(
         f"    rate {spell(rates, 2)}x; publish p50 during it {spell([one.busy_p50 / one.idle_p50 for one in mine], 2)}x"
     )
+
+
+def show_ways(mine: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
+    """A line for each way."""
+    print(f"\n{'server CPU us/message':<42}{'headwater':<22}{'nats-server, default':<24}theirs / ours")
+    for way in mine[0]:
+        ours, peers = [done[way] for done in mine], [done[way] for done in theirs]
+        ratios = [peer / own for own, peer in zip(ours, peers, strict=True)]
+        print(f"  {way:<40}{spell(ours, 2):<22}{spell(peers, 2):<24}{spell(ratios, 2)}x")
 
 
 if __name__ == "__main__":

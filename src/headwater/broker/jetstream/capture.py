@@ -13,15 +13,17 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.broker.jetstream.committer import Committer
     from cython.cimports.headwater.broker.jetstream.items import Item
+    from cython.cimports.headwater.broker.jetstream.publish_checks import lone_message_id
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.broker.jetstream.committer import Committer
     from headwater.broker.jetstream.items import Item
+    from headwater.broker.jetstream.publish_checks import lone_message_id
     from headwater.streams.dedup import DuplicateWindow
     from headwater.streams.staging import Staging
 
-from headwater.broker.jetstream.publish_checks import MAX_HEADER_BLOCK, lone_message_id
+from headwater.broker.jetstream.publish_checks import MAX_HEADER_BLOCK
 from headwater.errors import StorageError
 
 Checked = Callable[[bytes, bytes, bytes, bytes], None]

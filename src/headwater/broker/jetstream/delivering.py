@@ -25,6 +25,7 @@ from headwater.broker.jetstream.api_types import ConsumerConfig, ConsumerInfo, S
 from headwater.broker.jetstream.consumer import Consumer, ConsumerSnapshot
 from headwater.broker.jetstream.consumer_config import filters_of
 from headwater.broker.jetstream.items import Item
+from headwater.broker.jetstream.outgoing import send_records
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.store import ConsumerRecord
 from headwater.broker.jetstream.stream_config import shown_metadata
@@ -338,6 +339,33 @@ class DeliveringConsumer(ABC):
             self._stream.on_settled(sequence, record.subject)
 
     # ── messages ──
+
+    def _may_send_runs(self) -> bool:
+        """Whether messages can go out without a look at each: first deliveries, as they are, at once."""
+        config, state = self.config, self.state
+        return (
+            not (state.selected or state.redeliveries or self._headers_only)
+            and config.replay_policy == "instant"
+            and (config.ack_policy != "none" or self._stream.config.retention == "limits")
+        )
+
+    def _send_run(self, inbox: bytes, most: int, room: int, now: int) -> tuple[int, int]:
+        """Deliver what is at hand, at most so many, and so many bytes (-1: any number); returns how many, and their bytes.
+        (0, 0): nobody took it, it is larger than `room`, or the end of the log; the caller finds that out by itself."""
+        state = self.state
+        most = min(most, state.num_pending, state.deliverable)
+        if most <= 0 or self._next_new() is None:
+            return 0, 0
+        first, given, pending = self._ahead_at, state.delivered_consumer, state.num_pending
+        head, wanted = self._ack_head, self.filter
+        delivered: list[int] = []
+        passed, size = send_records(
+            self._router, inbox, self._ahead, first, most, wanted, head, given, pending, room, delivered
+        )
+        if delivered:
+            self._ahead_at += passed
+            state.deliver_run(delivered, now)
+        return len(delivered), size
 
     def _due(self, now: int) -> tuple[StoredRecord, int] | None:
         """The next message to go out, and its sequence if it goes out again; None when there is none now."""

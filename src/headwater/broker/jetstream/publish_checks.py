@@ -1,3 +1,4 @@
+# cython: boundscheck=True, wraparound=True
 """What the headers of a publish demand before it may be stored, in nats-server's order and words.
 
     1. Nats-Batch-Id, Nats-Incr: features that no stream has
@@ -7,7 +8,7 @@
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
 All of these begin with `Nats-`, so a block without a line that does costs one search; one whose only such line is the
-message id, the common case of a careful publisher, costs three.
+message id, the common case of a careful publisher, costs four. `lone_message_id` is hot and compiled.
 """
 
 import re

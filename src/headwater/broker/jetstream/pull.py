@@ -15,7 +15,6 @@ from headwater.broker.jetstream.delivering import (
     TURN_MESSAGES,
     DeliveringConsumer,
 )
-from headwater.broker.jetstream.outgoing import send_records
 from headwater.broker.jetstream.pull_requests import (
     EXCEEDED_MAX_WAITING,
     NO_MESSAGES,
@@ -140,13 +139,16 @@ class PullConsumer(DeliveringConsumer):
                     delay = LINK_RETRY
                     break
                 checked.add(inbox)
-            if alone and self._may_give_runs():
-                given, size = self._give_run(request, min(messages, request.remaining), now)
+            if self._may_send_runs():
+                most = min(messages, request.remaining) if alone else 1
+                given, size = self._send_run(inbox, most, request.bytes_left if request.max_bytes else -1, now)
                 messages -= given
                 size_left -= size
                 if given:
                     if request.took(size, now, given):
                         queue.drop_first()
+                    elif not alone:
+                        queue.next_turn()
                     continue
             due = self._due(now)
             if due is None:
@@ -164,34 +166,6 @@ class PullConsumer(DeliveringConsumer):
         if messages < TURN_MESSAGES:
             self._note_turn(now)
         return delay
-
-    def _may_give_runs(self) -> bool:
-        """Whether messages can go out without a look at each: first deliveries, as they are, at once."""
-        config, state = self.config, self.state
-        return (
-            not (state.selected or state.redeliveries or self._headers_only)
-            and config.replay_policy == "instant"
-            and (config.ack_policy != "none" or self._stream.config.retention == "limits")
-        )
-
-    def _give_run(self, request: Waiting, most: int, now: int) -> tuple[int, int]:
-        """Deliver what is at hand, at most so many; returns how many, and their bytes. (0, 0): nobody took it, it is larger
-        than the bytes that are left, or the end of the log; the caller finds that out by itself."""
-        state = self.state
-        most = min(most, state.num_pending, state.deliverable)
-        if most <= 0 or self._next_new() is None:
-            return 0, 0
-        first, given, pending = self._ahead_at, state.delivered_consumer, state.num_pending
-        room = request.bytes_left if request.max_bytes else -1
-        head, wanted = self._ack_head, self.filter
-        delivered: list[int] = []
-        passed, size = send_records(
-            self._router, request.reply, self._ahead, first, most, wanted, head, given, pending, room, delivered
-        )
-        if delivered:
-            self._ahead_at += passed
-            state.deliver_run(delivered, now)
-        return len(delivered), size
 
     def _give(self, request: Waiting, record: StoredRecord, again: int, now: int) -> int:
         """Deliver `record` to `request`, for the first time or again; returns its size, 0 when it was not delivered and

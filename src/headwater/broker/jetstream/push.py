@@ -137,6 +137,13 @@ class PushConsumer(DeliveringConsumer):
             if now < self._free_at:
                 delay = (self._free_at - now) / SECOND
                 break
+            if not self.config.rate_limit_bps and self._may_send_runs():
+                given, size = self._send_run(target, messages, self._room(), now)
+                if given:
+                    messages -= given
+                    size_left -= size
+                    self._count_out(size, now)
+                    continue
             due = self._due(now)
             if due is None:
                 if state.num_pending > 0 and state.may_deliver_new:
@@ -159,6 +166,12 @@ class PushConsumer(DeliveringConsumer):
             self._note_turn(now)
             self._set_beat(now)
         return delay
+
+    def _room(self) -> int:
+        """Bytes that may go out before the client is asked how far it has come, or has answered; -1: any number."""
+        if self._flow is None:
+            return -1
+        return max(0, (self._window if self._asked else self._window // 2) - self._out)
 
     def _count_out(self, size: int, now: int) -> None:
         if self.config.rate_limit_bps:

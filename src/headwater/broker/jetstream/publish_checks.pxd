@@ -1,0 +1,1 @@
+cpdef lone_message_id(bytes block)
