@@ -39,7 +39,13 @@ def play(packages: Path, url: str, scenario: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("scenario", ["streams", "consumers", "ordered", "push", "direct", "keys", "objects"])
+SCENARIOS = (
+    "streams", "publishing", "consumers", "settling", "policies", "ordered", "push", "direct", "keys", "buckets",
+    "objects", "links",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_node_client_finds_what_it_finds_on_the_real_server(urls: list[str], scenario: str) -> None:
     packages = install_node_package(PACKAGES)
     real, ours = (play(packages, url, scenario) for url in urls)
@@ -57,5 +63,17 @@ def test_a_node_client_finds_what_it_finds_on_the_real_server(urls: list[str], s
             assert (ours["revisions"], ours["exists"], ours["stale"]) == ([1, 2, 3, 4], True, True)
         case "objects":
             assert (ours["equal"], ours["chunks"], ours["header"]) == (True, 6, "kept")
+        case "publishing":
+            assert ours["acks"][:2] == [[1, False], [1, True]]
+            assert ours["description"] == "changed"
+        case "settling":
+            assert ours["seen"][1:] == [[[1, 2]], [[1, 3]]]
+            assert ours["paused"] is not None
+        case "policies":
+            assert [len(found) for found in ours.values()] == [9, 1, 0, 3, 4, 5, 2]
+        case "buckets":
+            assert (ours["old"], ours["seen"], ours["gone"]) == ("3", "8", True)
+        case "links":
+            assert (ours["followed"], ours["link"], ours["sealed"]) == ("hello", "first", [True, True])
         case _:
             assert len(ours["seen"]) == 6

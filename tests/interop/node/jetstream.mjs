@@ -149,6 +149,179 @@ const scenarios = {
   },
 };
 
+Object.assign(scenarios, {
+  async publishing() {
+    await manager.streams.add({ name: "PUB", subjects: ["PUB.>"], max_msgs_per_subject: 2, allow_rollup_hdrs: true });
+    const put = async (subject, options = {}) => {
+      try {
+        const ack = await js.publish(subject, "x", options);
+        return [ack.seq, ack.duplicate];
+      } catch (error) {
+        return [error.name, error.message];
+      }
+    };
+    const roll = newHeaders();
+    roll.set("Nats-Rollup", "sub");
+    const acks = [
+      await put("PUB.a", { msgID: "1" }),
+      await put("PUB.a", { msgID: "1" }),
+      await put("PUB.a", { expect: { streamName: "OTHER" } }),
+      await put("PUB.a", { expect: { streamName: "PUB", lastSequence: 1 } }),
+      await put("PUB.a", { expect: { lastSequence: 1 } }),
+      await put("PUB.a", { expect: { lastMsgID: "1" } }),
+      await put("PUB.b", { expect: { lastSubjectSequence: 0 } }),
+      await put("PUB.b", { expect: { lastSubjectSequence: 0 } }),
+      await put("PUB.c", { expect: { lastSubjectSequence: 3, lastSubjectSequenceSubject: "PUB.b" } }),
+      await put("PUB.a", { headers: roll }),
+    ];
+    const counts = (await manager.streams.info("PUB", { subjects_filter: ">" })).state.subjects;
+    const full = { max_msgs: 1, discard: "new", max_msgs_per_subject: 1, discard_new_per_subject: true, allow_rollup_hdrs: false };
+    const updated = await manager.streams.update("PUB", { ...full, max_msgs: -1, description: "changed" });
+    const refused = await put("PUB.a");
+    const purges = [
+      (await manager.streams.purge("PUB", { filter: "PUB.b", keep: 0 })).purged,
+      (await manager.streams.purge("PUB", { seq: 6 })).purged,
+      (await manager.streams.purge("PUB", { keep: 1 })).purged,
+    ];
+    const wrong = [
+      await refusal(() => manager.streams.update("PUB", { storage: "memory" })),
+      await refusal(() => manager.streams.add({ name: "PUB2", subjects: ["PUB.x"] })),
+      await refusal(() => manager.streams.add({ name: "no.name", subjects: ["n"] })),
+      await refusal(() => manager.streams.update("PUB", { sealed: false, deny_delete: true, discard: "old" })),
+    ];
+    await manager.streams.update("PUB", { sealed: true });
+    const sealed = [await put("PUB.d"), await refusal(() => manager.streams.deleteMessage("PUB", 6))];
+    const listed = [];
+    for await (const one of manager.streams.list("PUB.>")) listed.push([one.config.name, one.state.messages]);
+    return { acks, counts, description: updated.config.description, refused, purges, wrong, sealed, listed };
+  },
+  async settling() {
+    await filled("SET", 6);
+    await manager.consumers.add("SET", {
+      durable_name: "s", ack_policy: AckPolicy.Explicit, max_deliver: 3, max_ack_pending: 4,
+      filter_subjects: ["SET.0", "SET.1"], backoff: [60_000_000_000, 120_000_000_000],
+    });
+    const consumer = await js.consumers.get("SET", "s");
+    const take = async (max_messages, expires = 1000) => {
+      const taken = [];
+      for await (const message of await consumer.fetch({ max_messages, expires })) taken.push(message);
+      return taken;
+    };
+    const first = await take(4);
+    const seen = [first.map((m) => [m.seq, m.info.deliveryCount, m.info.pending])];
+    first[0].nak(10);
+    first[1].term("no good");
+    first[2].working();
+    await first[3].ackAck();
+    const second = await take(1, 5000);
+    seen.push(second.map((m) => [m.seq, m.info.deliveryCount]));
+    second[0].nak();
+    const third = await take(1, 5000);
+    seen.push(third.map((m) => [m.seq, m.info.deliveryCount]));
+    await third[0].ackAck();
+    const info = await consumer.info();
+    await manager.consumers.pause("SET", "s", new Date(Date.now() + 60_000));
+    const paused = await refusal(async () => { if ((await take(1, 1000)).length === 0) throw new Error("nothing"); });
+    const resumed = await manager.consumers.resume("SET", "s");
+    const changed = await manager.consumers.update("SET", "s", { max_deliver: 5, description: "more" });
+    const wrong = await refusal(() => manager.consumers.update("SET", "s", { max_waiting: 3 }));
+    const names = [];
+    for await (const one of manager.consumers.list("SET")) names.push(one.name);
+    return {
+      seen, floor: [info.ack_floor.consumer_seq, info.ack_floor.stream_seq], waiting: info.num_ack_pending, redelivered: info.num_redelivered, paused,
+      resumed: resumed.paused, changed: [changed.config.max_deliver, changed.config.description], wrong, names,
+      gone: await manager.consumers.delete("SET", "s"),
+    };
+  },
+  async policies() {
+    await filled("POL", 9);
+    const found = {};
+    const middle = (await manager.streams.getMessage("POL", { seq: 5 })).time;
+    const policies = {
+      all: {}, last: { deliver_policy: DeliverPolicy.Last }, new: { deliver_policy: DeliverPolicy.New },
+      lasts: { deliver_policy: DeliverPolicy.LastPerSubject, filter_subject: "POL.*" },
+      sequence: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: 6 },
+      time: { deliver_policy: DeliverPolicy.StartTime, opt_start_time: middle },
+      headers: { headers_only: true, deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: 8 },
+    };
+    for (const [name, config] of Object.entries(policies)) {
+      await manager.consumers.add("POL", { name, ack_policy: AckPolicy.None, inactive_threshold: 60_000_000_000, ...config });
+      const consumer = await js.consumers.get("POL", name);
+      found[name] = [];
+      const waiting = (await consumer.info()).num_pending;
+      for await (const message of await consumer.fetch({ max_messages: waiting || 1, expires: 1000 })) {
+        found[name].push([message.seq, message.data.length, message.headers?.get("Nats-Msg-Size") ?? null]);
+      }
+    }
+    return found;
+  },
+  async buckets() {
+    const manager_ = new Kvm(js);
+    const kv = await manager_.create("more", { history: 4, ttl: 60_000, max_bytes: 100_000, maxValueSize: 200, description: "d" });
+    await kv.put("x.a", "1");
+    await kv.put("x.b", "2");
+    await kv.put("y", "3");
+    await kv.create("z", "4");
+    await kv.delete("x.b", { previousSeq: 2 });
+    const stale = await refusal(() => kv.delete("y", { previousSeq: 1 }));
+    const again = await kv.create("x.b", "5");
+    const long = await refusal(() => kv.put("y", "x".repeat(300)));
+    await kv.put("y", "6");
+    await kv.purge("z");
+    const old = await kv.get("y", { revision: 3 });
+    const keys = [];
+    for await (const key of await kv.keys("x.>")) keys.push(key);
+    const history = [];
+    for await (const entry of await kv.history({ key: ["x.*", "y"] })) history.push([entry.key, entry.operation, entry.revision]);
+    const updates = await kv.watch({ include: "updates", key: "y" });
+    await kv.put("x.a", "7");
+    await kv.put("y", "8");
+    const watched = [];
+    for await (const entry of updates) {
+      watched.push([entry.key, entry.string()]);
+      break;
+    }
+    await kv.purgeDeletes(0);
+    const status = await kv.status();
+    const names = [];
+    for await (const one of manager_.list()) names.push(one.bucket);
+    const opened = await manager_.open("more");
+    const seen = (await opened.get("y")).string();
+    const gone = await kv.destroy();
+    return {
+      stale: stale !== null, again, long: long !== null, old: old.string(), keys, history, watched, values: status.values,
+      history_: status.history, ttl: status.ttl, size: status.max_bytes, names: names.includes("more"), seen, gone,
+    };
+  },
+  async links() {
+    const manager_ = new Objm(js);
+    const store = await manager_.create("first", { storage: "memory" });
+    const other = await manager_.create("second");
+    const info = await store.putBlob({ name: "a", description: "one" }, new TextEncoder().encode("hello"));
+    await other.link("to-a", info);
+    await other.linkStore("to-first", store);
+    const followed = new TextDecoder().decode(await other.getBlob("to-a"));
+    const link = (await other.info("to-first")).options?.link?.bucket;
+    await store.update("a", { name: "b", description: "two", metadata: { k: "v" } });
+    const renamed = await store.info("b");
+    const seen = [];
+    await store.putBlob({ name: "c" }, new Uint8Array(300_000));
+    for await (const one of await store.watch({ includeHistory: true })) {
+      if (one === null || one.isUpdate) break;
+      seen.push([one.name, one.size, one.deleted]);
+      if (seen.length === 2) break;
+    }
+    await store.delete("c");
+    const status = await store.seal();
+    const sealed = await refusal(() => store.putBlob({ name: "d" }, new Uint8Array(1)));
+    return {
+      followed, link, renamed: [renamed.description, renamed.metadata], old: await store.info("a"), seen: seen.sort(),
+      sealed: [status.sealed, sealed !== null], listed: (await store.list()).map((one) => one.name),
+      gone: await other.destroy(),
+    };
+  },
+});
+
 const findings = await scenarios[scenario]();
 process.stdout.write(`${JSON.stringify(findings)}\n`);
 await connection.close();
