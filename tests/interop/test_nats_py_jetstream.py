@@ -11,7 +11,7 @@ import nats.errors
 import pytest
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 from nats.js.errors import APIError, BadRequestError, NotFoundError
 from support.scenarios import play_nats_py
 
@@ -167,5 +167,102 @@ def test_account_information_counts_streams(url: str) -> None:
         before = (await stream.account_info()).streams
         await stream.add_stream(name="counted", subjects=["counted"])
         assert (await stream.account_info()).streams == before + 1
+
+    play(url, scenario)
+
+
+def test_what_a_publisher_expects_holds_or_nothing_is_stored(url: str) -> None:
+    async def scenario(stream: JetStreamContext) -> None:
+        await stream.add_stream(
+            StreamConfig(name="expect", subjects=["expect.>"], max_msgs_per_subject=2, allow_rollup_hdrs=True)
+        )
+        await stream.publish("expect.a", b"1", headers={"Nats-Msg-Id": "one"})
+        for headers, number in (
+            ({"Nats-Expected-Stream": "other"}, 10060),
+            ({"Nats-Expected-Last-Sequence": "5"}, 10071),
+            ({"Nats-Expected-Last-Subject-Sequence": "5"}, 10071),
+            ({"Nats-Expected-Last-Subject-Sequence-Subject": "expect.a"}, 10193),
+            ({"Nats-Expected-Last-Msg-Id": "two"}, 10070),
+            ({"Nats-Rollup": "some"}, 10111),
+        ):
+            with pytest.raises(APIError) as refused:
+                await stream.publish("expect.a", b"no", headers=headers)
+            assert refused.value.err_code == number
+        met = {"Nats-Expected-Last-Sequence": "1", "Nats-Expected-Last-Msg-Id": "one", "Nats-Expected-Stream": "expect"}
+        assert (await stream.publish("expect.a", b"2", headers=met)).seq == 2
+        other = {
+            "Nats-Expected-Last-Subject-Sequence": "2",
+            "Nats-Expected-Last-Subject-Sequence-Subject": "expect.a",
+        }
+        assert (await stream.publish("expect.b", b"3", headers=other)).seq == 3
+        await stream.publish("expect.a", b"4")
+        assert (await stream.stream_info("expect")).state.messages == 3, "two of a, one of b"
+        await stream.publish("expect.b", b"5", headers={"Nats-Rollup": "all"})
+        assert (await stream.stream_info("expect")).state.messages == 1
+
+    play(url, scenario)
+
+
+def test_messages_are_put_off_given_up_and_kept_busy(url: str) -> None:
+    async def scenario(stream: JetStreamContext) -> None:
+        await stream.add_stream(name="settle", subjects=["settle.>"])
+        for number in range(6):
+            await stream.publish(f"settle.{number % 3}", b"%d" % number)
+        config = ConsumerConfig(
+            durable_name="settler",
+            ack_policy=AckPolicy.EXPLICIT,
+            filter_subjects=["settle.0", "settle.1"],
+            backoff=[60.0, 120.0],
+            max_deliver=3,
+            max_ack_pending=4,
+        )
+        await stream.add_consumer("settle", config)
+        reader = await stream.pull_subscribe_bind("settler", "settle")
+        first = await reader.fetch(4, timeout=FETCH_TIMEOUT)
+        assert [message.metadata.sequence.stream for message in first] == [1, 2, 4, 5]
+        await first[0].nak(delay=0.05)
+        await first[1].term()
+        await first[2].in_progress()
+        await first[3].ack_sync()
+        for attempt in (2, 3):
+            (again,) = await reader.fetch(1, timeout=FETCH_TIMEOUT)
+            assert (again.metadata.sequence.stream, again.metadata.num_delivered) == (1, attempt)
+            await again.nak()
+        with pytest.raises(nats.errors.TimeoutError):  # delivered three times, and no more
+            await reader.fetch(1, timeout=0.3, heartbeat=0.1)
+        info = await stream.consumer_info("settle", "settler")
+        assert (info.num_pending, info.num_redelivered is None) == (0, False)
+
+    play(url, scenario)
+
+
+def test_a_stream_is_changed_purged_by_subject_and_sequence_and_sealed(url: str) -> None:
+    async def scenario(stream: JetStreamContext) -> None:
+        config = StreamConfig(name="change", subjects=["change.>"], allow_direct=True)
+        await stream.add_stream(config)
+        for number in range(9):
+            await stream.publish(f"change.{number % 3}", b"%d" % number)
+        direct = await stream.get_msg("change", seq=4, direct=True)
+        assert (direct.subject, direct.data) == ("change.0", b"3")
+        last = await stream.get_last_msg("change", "change.2", direct=True)
+        assert (last.seq, last.data) == (9, b"8")
+        assert await stream.purge_stream("change", subject="change.0")
+        assert await stream.purge_stream("change", seq=5)
+        assert [(await stream.stream_info("change")).state.first_seq] == [5]
+        assert await stream.purge_stream("change", keep=2)
+        assert (await stream.stream_info("change", subjects_filter=">")).state.subjects == {
+            "change.1": 1,
+            "change.2": 1,
+        }
+        changed = await stream.update_stream(config.evolve(description="changed", max_msgs=5))
+        assert (changed.config.description, changed.config.max_msgs) == ("changed", 5)
+        with pytest.raises(APIError):
+            await stream.update_stream(config.evolve(storage="memory"))
+        await stream.update_stream(config.evolve(sealed=True))
+        with pytest.raises(APIError) as sealed:
+            await stream.publish("change.0", b"late")
+        assert sealed.value.err_code == 10109
+        with pytest.raises(APIError):
+            await stream.delete_msg("change", 9)
 
     play(url, scenario)

@@ -102,3 +102,95 @@ def test_a_paused_consumer_rests_until_it_is_resumed(url: str) -> None:
         assert [message.stream_sequence for message in fetched] == [1]
 
     play(url, scenario)
+
+
+def test_messages_are_put_off_kept_and_given_up(url: str) -> None:
+    from natsrpy.js import AckPolicy, PullConsumerConfig, StreamConfig
+
+    async def scenario(js: Any) -> None:
+        stream = await js.streams.create(StreamConfig(name="SETTLED", subjects=["settled.>"]))
+        for n in range(6):
+            await js.publish(f"settled.{n % 3}", b"%d" % n, wait=True)
+        config = PullConsumerConfig(
+            name="s",
+            durable_name="s",
+            ack_policy=AckPolicy.EXPLICIT,
+            filter_subjects=["settled.0", "settled.1"],
+            max_deliver=3,
+            max_ack_pending=4,
+            backoff=[timedelta(minutes=1), timedelta(minutes=2)],
+        )
+        consumer = await stream.consumers.create(config)
+        first = await consumer.fetch(max_messages=4, timeout=SOON)
+        assert [(m.stream_sequence, m.pending) for m in first] == [(1, 3), (2, 2), (4, 1), (5, 0)]
+        await first[0].nack(delay=0.01, double=True)
+        await first[1].term(double=True)
+        await first[2].progress(double=True)
+        await first[3].ack(double=True)
+        (again,) = await consumer.fetch(max_messages=1, expires=5.0, timeout=SOON)
+        assert (again.stream_sequence, again.delivered) == (1, 2)
+        await again.nack(double=True)
+        (last,) = await consumer.fetch(max_messages=1, expires=5.0, timeout=SOON)
+        assert (last.stream_sequence, last.delivered) == (1, 3)
+        await last.ack(double=True)
+        await first[2].ack(double=True)
+        await js.publish("settled.2", b"not wanted", wait=True)
+        await js.publish("settled.1", b"wanted", wait=True)
+        (new,) = await consumer.fetch(max_messages=1, expires=5.0, timeout=SOON)
+        assert bytes(new.payload) == b"wanted"
+
+    play(url, scenario)
+
+
+def test_every_deliver_policy_begins_where_it_says(url: str) -> None:
+    from natsrpy.js import AckPolicy, DeliverPolicy, PullConsumerConfig, StreamConfig
+
+    async def scenario(js: Any) -> None:
+        stream = await js.streams.create(StreamConfig(name="POLICIES", subjects=["policies.*"]))
+        for n in range(9):
+            await js.publish(f"policies.{n % 3}", b"%d" % n, wait=True)
+        for name, policy, more, expected in (
+            ("all", DeliverPolicy.ALL, {}, list(range(1, 10))),
+            ("last", DeliverPolicy.LAST, {}, [9]),
+            ("lasts", DeliverPolicy.LAST_PER_SUBJECT, {"filter_subject": "policies.*"}, [7, 8, 9]),
+            ("from", DeliverPolicy.BY_START_SEQUENCE, {"delivery_start_sequence": 7}, [7, 8, 9]),
+            ("headers", DeliverPolicy.ALL, {"headers_only": True}, list(range(1, 10))),
+        ):
+            config = PullConsumerConfig(name=name, ack_policy=AckPolicy.NONE, deliver_policy=policy, **more)
+            consumer = await stream.consumers.create(config)
+            found = await consumer.fetch(max_messages=len(expected), timeout=SOON)
+            assert [message.stream_sequence for message in found] == expected, name
+            assert all(bool(message.payload) is (name != "headers") for message in found)
+
+    play(url, scenario)
+
+
+def test_a_stream_is_changed_bounded_purged_and_closed(url: str) -> None:
+    from natsrpy.js import DiscardPolicy, StreamConfig
+
+    async def scenario(js: Any) -> None:
+        plain: dict[str, Any] = {"name": "BOUNDED", "subjects": ["bounded.>"]}
+        stream = await js.streams.create(StreamConfig(**plain, max_messages_per_subject=2, allow_rollup=True))
+        for n in range(6):
+            await js.publish(f"bounded.{n % 2}", b"%d" % n, wait=True)
+        assert (await stream.get_info()).state.messages == 4
+        await js.publish("bounded.0", b"all", headers={"Nats-Rollup": "sub"}, wait=True)
+        assert (await stream.get_info()).state.messages == 3
+        for header, wrong in (("Sequence", "99"), ("Subject-Sequence", "99"), ("Msg-Id", "x")):
+            name = "Nats-Expected-Last-" + header
+            with pytest.raises(Exception, match="wrong last"):
+                await js.publish("bounded.0", b"no", headers={name: wrong}, wait=True)
+        full = StreamConfig(
+            **plain,
+            max_messages_per_subject=1,
+            discard=DiscardPolicy.NEW,
+            discard_new_per_subject=True,
+            allow_rollup=True,
+        )
+        await js.streams.update(full)
+        with pytest.raises(Exception, match="maximum messages per subject exceeded"):
+            await js.publish("bounded.0", b"one too many", wait=True)
+        assert await stream.purge(keep=1) == 1
+        assert (await stream.get_info()).state.messages == 1
+
+    play(url, scenario)
