@@ -12,6 +12,7 @@ cdef class Arrivals:
     cdef readonly Py_ssize_t passed_on
     cdef Forwarding _forwarding
     cdef object _departed
+    cdef object _queue_of
     cdef Match _match
     cdef list[bytes] _queues
     cdef Match _served
@@ -19,6 +20,12 @@ cdef class Arrivals:
     cpdef int deliver(self, bytearray buffer, RouteMessage message) except? -1
     cpdef int deliver_run(
         self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
+    cpdef int deliver_to_member(
+        self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
+    cdef Py_ssize_t _route_run(
+        self, Match match, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
     cdef bint _takes_all(self, Match match, RouteMessage message) except? -1
     cpdef int deliver_to_queue(self, bytearray buffer, RouteMessage message, bytes queue, bint passed_on) except? -1

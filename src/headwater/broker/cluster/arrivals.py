@@ -20,16 +20,27 @@ else:
 
 from collections.abc import Callable
 
+from headwater.broker.cluster.frames import PASSED_ON
+
 
 class Arrivals:
-    """One account's. `departed(queue)`: whether a member of that group has left this broker not long ago."""
+    """One account's. `departed(queue)`: whether a member of that group has left this broker not long ago. `queue_of(token)`:
+    the group whose member here has, or had, that token in v1.
+    """
 
-    def __init__(self, router: Router, forwarding: Forwarding, departed: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self,
+        router: Router,
+        forwarding: Forwarding,
+        departed: Callable[[bytes], bool],
+        queue_of: Callable[[bytes], bytes | None],
+    ) -> None:
         self.router = router
         self.groups_missed = 0
         self.passed_on = 0
         self._forwarding = forwarding
         self._departed = departed
+        self._queue_of = queue_of
         # The last Match and list of groups that all have members here, and who they are together; most that follow are so.
         self._match: Match | None = None
         self._queues: list[bytes] = []
@@ -59,34 +70,68 @@ class Arrivals:
     ) -> cython.int:
         """`deliver` for `count` messages with the same line, each `stride` bytes behind the one before."""
         match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
-        deliveries: cython.int = 0
         if self._takes_all(match, message):
-            match = match.serving(message.queues, True)
-            if match.separate and message.reply == message.reply_end:
-                return self.router.route_run_here(
-                    None,
-                    match,
-                    buffer,
-                    message.subject,
-                    message.subject_end,
-                    message.reply,
-                    message.reply_end,
-                    message.tail,
-                    message.headers,
-                    message.payload,
-                    message.end,
-                    stride,
-                    count,
-                )
-            while count > 0 and match.generation == self.router.sublist.generation:
-                deliveries += self._route(match, buffer, message)
-                message.advance(stride)
-                count -= 1
+            count -= self._route_run(match.serving(message.queues, True), buffer, message, stride, count)
         while count > 0:
-            deliveries += self.deliver(buffer, message)
+            self.deliver(buffer, message)
             message.advance(stride)
             count -= 1
-        return deliveries
+        return 0
+
+    def deliver_to_member(
+        self, buffer: bytearray, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        """v1: the same for messages to a member of a queue group, which their token names."""
+        token: bytes = message.token
+        queue: bytes | None = self._queue_of(token)
+        passed_on: cython.bint = False
+        if queue is None and token.endswith(PASSED_ON):
+            passed_on = True
+            queue = self._queue_of(token.removesuffix(PASSED_ON))
+        if queue is None:
+            self.groups_missed += count
+            return 0
+        match: Match = self.router.sublist.find(buffer, message.subject, message.subject_end)
+        if queue in match.queues:
+            count -= self._route_run(match.serving([queue], False), buffer, message, stride, count)
+        while count > 0:
+            self.deliver_to_queue(buffer, message, queue, passed_on)
+            message.advance(stride)
+            count -= 1
+        return 0
+
+    def _route_run(
+        self,
+        match: Match,
+        buffer: bytearray,
+        message: RouteMessage,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """Hand messages to all of `match` for as long as it holds; returns how many. The others are where `message` is."""
+        done: cython.Py_ssize_t = 0
+        if count > 1 and match.separate and message.reply == message.reply_end:
+            self.router.route_run_here(
+                None,
+                match,
+                buffer,
+                message.subject,
+                message.subject_end,
+                message.reply,
+                message.reply_end,
+                message.tail,
+                message.headers,
+                message.payload,
+                message.end,
+                stride,
+                count,
+            )
+            return count
+        while done < count and match.generation == self.router.sublist.generation:
+            self._route(match, buffer, message)
+            message.advance(stride)
+            done += 1
+        return done
 
     def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
         """Whether every group that the frame names has a member here, and it was not passed on."""

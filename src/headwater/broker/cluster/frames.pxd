@@ -25,7 +25,7 @@ cdef class Frame:
     cdef Subscription subscription
     cdef bytes listed
 
-    cdef int write(self, bytearray buffer, RouteMessage message) except? -1
-    cdef Py_ssize_t write_run(
+    cpdef int write(self, bytearray buffer, RouteMessage message) except? -1
+    cpdef Py_ssize_t write_run(
         self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1

@@ -216,9 +216,7 @@ class Route(RouteOpHandler):
             return 0
         arrivals: Arrivals = cython.cast(Arrivals, self._arrivals)
         if message.token and message.token.startswith(b"QRSID:"):
-            for _ in range(count):
-                self.cluster.on_queue_message(buffer, message)
-                message.advance(stride)
+            arrivals.deliver_to_member(buffer, message, stride, count)
         elif count == 1:
             arrivals.deliver(buffer, message)
         else:

@@ -22,7 +22,6 @@ from headwater.broker.auth.passwords import is_correct, is_hashed, require_bcryp
 from headwater.broker.backpressure import Backpressure
 from headwater.broker.cluster.arrivals import Arrivals
 from headwater.broker.cluster.forwarding import Forwarding
-from headwater.broker.cluster.frames import PASSED_ON
 from headwater.broker.cluster.local_interest import LocalInterest, News
 from headwater.broker.cluster.mesh import (
     Action,
@@ -51,7 +50,7 @@ from headwater.net.link import Link, LinkOwner
 from headwater.net.tcp import dial, listen
 from headwater.wire.error_texts import AUTHENTICATION_TIMEOUT, encode_error
 from headwater.wire.route_lines import RouteConnect, RouteInfo
-from headwater.wire.route_ops import V1, V2, RouteMessage
+from headwater.wire.route_ops import V1, V2
 
 if TYPE_CHECKING:
     import ssl
@@ -76,7 +75,7 @@ class Space:
         self.wanted = LocalInterest(name, imports.lets)
         self.forwarding = Forwarding(name, int.from_bytes(os.urandom(4)))
         self.forwarding.withheld = exports.denied
-        self.arrivals = Arrivals(router, self.forwarding, self.wanted.has_departed)
+        self.arrivals = Arrivals(router, self.forwarding, self.wanted.has_departed, self.wanted.queue_of)
         self._tell = tell
 
     def subscribed(self, subscription: Subscription) -> None:
@@ -345,19 +344,6 @@ class Cluster:
             space.forwarding.want_one(outlet, subject, queue, token)
         else:
             space.forwarding.limit_one(outlet, token, number)
-
-    def on_queue_message(self, buffer: bytearray, message: RouteMessage) -> None:
-        """v1: for a member of a queue group."""
-        space = self._default()
-        token = message.token
-        queue = space.wanted.queue_of(token)
-        passed_on = queue is None and token.endswith(PASSED_ON)
-        if passed_on:
-            queue = space.wanted.queue_of(token.removesuffix(PASSED_ON))
-        if queue is None:
-            space.arrivals.groups_missed += 1
-        else:
-            space.arrivals.deliver_to_queue(buffer, message, queue, passed_on)
 
     def find_space(self, account: bytes) -> Space | None:
         """Where messages of an account go, of the first one's when it has no name; None when we do not have it."""

@@ -1,0 +1,57 @@
+"""What peers want, as it comes and goes."""
+
+from support.forwarding_bench import Bench
+
+
+def test_lost_peer_takes_its_interest_with_it() -> None:
+    bench = Bench()
+    _, peer = bench.peer()
+    bench.forwarding.want(peer, b"foo", b"", 1)
+    bench.forwarding.want(peer, b"foo", b"q", 2)
+    assert bench.router.has_interest(b"foo")
+    bench.forwarding.drop_peer(peer)
+    assert not bench.router.has_interest(b"foo")
+    assert bench.publish(b"foo") == 0
+    bench.forwarding.want(peer, b"foo", b"", 1)  # what was still on the way
+    assert bench.forwarding.peers_want() == []
+
+
+def test_v1_unsub_with_a_maximum_counts_what_was_sent_since_sub() -> None:
+    bench = Bench()
+    link, peer = bench.peer(in_v1=True)
+    bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:5")
+    bench.forwarding.want_one(peer, b"bar", b"", b"RSID:1:5")  # a token in use is left alone
+    bench.publish(b"foo")
+    bench.forwarding.limit_one(peer, b"RSID:1:5", 3)
+    assert [bench.publish(b"foo") for _ in range(4)] == [1, 1, 0, 0]
+    assert link.said().count(b"MSG") == 3
+    bench.forwarding.want_one(peer, b"foo", b"", b"RSID:1:6")
+    bench.forwarding.limit_one(peer, b"RSID:1:6", 0)
+    assert bench.publish(b"foo") == 0
+
+
+def test_what_peers_want_is_one_table_of_peers_and_of_members() -> None:
+    bench = Bench()
+    peers = [bench.peer()[1], bench.peer()[1], bench.peer(in_v1=True)[1]]
+    for peer in peers[:2]:
+        bench.forwarding.want(peer, b"foo", b"", 1)
+        bench.forwarding.want(peer, b"foo", b"q", 3)
+    bench.forwarding.want(peers[1], b"foo", b"q", 1)
+    bench.forwarding.want_one(peers[2], b"foo", b"", b"RSID:1:1")
+    bench.forwarding.want_one(peers[2], b"foo", b"", b"RSID:1:2")
+    bench.forwarding.want_one(peers[2], b"foo", b"q", b"QRSID:1:3")
+    assert bench.forwarding.peers_want() == [(b"foo", b"", 3), (b"foo", b"q", 5)]
+    assert bench.forwarding.wants_of(peers[2]) == [b"foo"] * 3
+    bench.forwarding.want(peers[0], b"foo", b"", 0)
+    bench.forwarding.want(peers[0], b"foo", b"q", 0)
+    assert bench.forwarding.wants_of(peers[0]) == []
+    assert bench.forwarding.peers_want() == [(b"foo", b"", 2), (b"foo", b"q", 2)]
+
+
+def test_most_that_waits_for_one_who_wants_a_subject_is_told() -> None:
+    bench = Bench()
+    for waiting, subject in ((5, b"foo"), (70, b"*"), (900, b"bar")):
+        link, peer = bench.peer()
+        bench.forwarding.want(peer, subject, b"", 1)
+        link.waiting = waiting
+    assert [bench.forwarding.pending(subject) for subject in (b"foo", b"bar", b"a.b")] == [70, 900, 0]
