@@ -176,3 +176,14 @@ def test_receiver_is_stuck_from_when_it_last_took_bytes() -> None:
     assert progress.stuck_seconds(as_link(link), 21.0) == 0.0  # a new wait begins
     progress.forget(as_link(link))
     assert progress.moved(as_link(link), 22.0)
+
+
+def test_who_takes_nothing_for_longer_than_the_deadline_is_ended_and_nobody_else() -> None:
+    progress, link = Progress(), FakeLink()
+    assert not progress.end_stuck(None, 9.0, 0.0)
+    assert not progress.end_stuck(as_link(link), 10.0, 2.0)
+    link.waiting = 5
+    assert [progress.end_stuck(as_link(link), now, 2.0) for now in (20.0, 22.0)] == [False, False]
+    assert not link.aborted
+    assert progress.end_stuck(as_link(link), 22.5, 2.0)
+    assert link.aborted

@@ -46,6 +46,13 @@ class Progress:
             return 0.0
         return 0.0 if self.moved(link, now) else now - self._seen[link][1]
 
+    def end_stuck(self, link: Link | None, now: float, deadline: float) -> bool:
+        """Whether something has waited longer than `deadline` of which the link takes nothing; then it is ended."""
+        if link is None or self.stuck_seconds(link, now) <= deadline:
+            return False
+        link.abort()
+        return True
+
     def forget(self, link: Link) -> None:
         self._seen.pop(link, None)
 

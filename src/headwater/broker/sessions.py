@@ -341,7 +341,10 @@ class Sessions:
             if now >= self._next_ping[session.client_id]:
                 self._next_ping[session.client_id] = now + self.options.ping_interval
                 self._consider_ping(session)
-            self._check_write_deadline(session, now)
+            if self._backpressure.progress.end_stuck(session.link, now, self.options.write_deadline):
+                logger.warning("slow_consumer client=%d deadline=%g", session.client_id, self.options.write_deadline)
+                self.slow_consumers += 1
+                session.end_reason = WRITE_DEADLINE
 
     def _consider_ping(self, session: Session) -> None:
         """A client that speaks needs no ping, once its round trip is known."""
@@ -351,14 +354,6 @@ class Sessions:
             return
         if not session.ping(self.options.ping_max, self.clock()):
             self.stale += 1
-
-    def _check_write_deadline(self, session: Session, now: float) -> None:
-        link = session.link
-        if link is not None and self._backpressure.progress.stuck_seconds(link, now) > self.options.write_deadline:
-            logger.warning("slow_consumer client=%d deadline=%g", session.client_id, self.options.write_deadline)
-            self.slow_consumers += 1
-            session.end_reason = WRITE_DEADLINE
-            link.abort()
 
 
 def _certificate_names(layer: Layer | None) -> tuple[str, ...]:

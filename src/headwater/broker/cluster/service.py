@@ -501,14 +501,9 @@ class Cluster:
                 self._next_ping[number] = now + self._ping_interval
                 if not route.ping(self._ping_max, now):
                     self.stale += 1
-            self._check_write_deadline(route, now)
-
-    def _check_write_deadline(self, route: Route, now: float) -> None:
-        link = route.link
-        if link is not None and self._backpressure.progress.stuck_seconds(link, now) > self._write_deadline:
-            logger.warning("slow_route peer=%s deadline=%g", _peer_of(route), self._write_deadline)
-            self.slow += 1
-            link.abort()
+            if self._backpressure.progress.end_stuck(route.link, now, self._write_deadline):
+                logger.warning("slow_route peer=%s deadline=%g", _peer_of(route), self._write_deadline)
+                self.slow += 1
 
 
 def _outlet(route: Route) -> Outlet:
