@@ -11,11 +11,13 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.recording_files import RecordingFiles
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams.files import Files, OsFiles
-from headwater.streams.log import Log, LogOptions
+from headwater.streams.log import Log, LogOptions, StoredRecord
 from headwater.streams.writer import StagedBatch
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +69,36 @@ def test_a_record_comes_back_as_it_was_staged() -> None:
     assert (second.offset, second.timestamp_ns, second.subject) == (1, -5, b"c")
     assert (second.header_block, second.payload) == (b"", b"")
     assert (log.first_timestamp_ns, log.last_timestamp_ns) == (123, -5)
+
+
+@given(
+    batches=st.lists(st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=5), max_size=8),
+    gone=st.sets(st.integers(0, 20)),
+    step=st.tuples(st.integers(1, 4), st.integers(1, 30), st.integers(1, 9)),
+)
+def test_matching_records_come_as_if_all_had_been_read_however_few_at_a_time(
+    batches: list[list[bytes]], gone: set[int], step: tuple[int, int, int]
+) -> None:
+    log = open_log()
+    for subjects in batches:
+        for subject in subjects:
+            log.stage(subject, b"", b"x" * (log.next_offset % 7), 1)
+        batch = log.seal()
+        assert batch is not None
+        log.write(batch)
+        log.publish(batch)
+    for offset in gone:
+        log.discard(offset)
+    wanted = [record for record in log.read(0, 1000, 1 << 20) if record.subject != b"b"]
+    found: list[StoredRecord] = []
+    offset = turns = 0
+    while offset < log.end_offset:
+        records, after = log.read_matching(offset, lambda subject: subject != b"b", *step)
+        assert offset < after <= log.end_offset
+        assert len(records) <= step[0]
+        found, offset, turns = found + records, after, turns + 1
+    assert found == wanted
+    assert turns <= len(wanted) + len(batches) + 1
 
 
 def test_what_is_staged_or_only_written_cannot_be_read() -> None:

@@ -32,7 +32,7 @@ nothing: it hands out what was found intact once since the opening, or was writt
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 import cython
@@ -53,6 +53,7 @@ from headwater.streams import iggy_records
 from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import (
     DIALECT_IGGY,
+    MAX_OFFSET,
     RecordCursor,
     StoredRecord,
     read_records,
@@ -66,6 +67,8 @@ from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
 
 __all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep"]
+
+Wanted = Callable[[bytes], bool]  # of a subject
 
 USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
 UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
@@ -348,31 +351,50 @@ class Log:
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
         block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
+        return self.read_matching(offset, None, max_records, max_bytes, MAX_OFFSET)[0]
+
+    def read_matching(
+        self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
+    ) -> tuple[list[StoredRecord], int]:
+        """As `read`, of those records only whose subjects are `wanted` (None: all); and the offset to go on from. It gives
+        up at the end of the batch with which it has passed over `max_passed` offsets."""
         records: list[StoredRecord] = []
-        if max_records <= 0:
-            return records
         offset = max(offset, self._start_offset)
+        if max_records <= 0:
+            return records, offset
+        last = offset + max_passed
         for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
+            base_offset, end_offset = batch.header.base_offset, batch.header.end_offset
             if batch.header.dialect == DIALECT_IGGY:
-                taken = self._read_iggy(batch, offset, max_records, max_bytes, records)
-            elif self._absent.touches(max(batch.header.base_offset, offset), batch.header.end_offset):
-                taken = self._read_present(batch, offset, max_records, max_bytes, records)
+                taken = self._read_iggy(batch, offset, max_records, max_bytes, records, wanted)
+            elif self._absent.touches(max(base_offset, offset), end_offset):
+                taken = self._read_present(batch, offset, max_records, max_bytes, records, wanted)
             else:
-                taken = read_records(batch.body, batch.header.base_offset, offset, max_records, max_bytes, records)
+                taken = read_records(batch.body, base_offset, offset, max_records, max_bytes, records, wanted)
             max_bytes -= taken
-            if taken < 0 or max_bytes <= 0 or len(records) >= max_records:
+            if records and (taken < 0 or max_bytes <= 0 or len(records) >= max_records):
                 self._remember_unfinished(batch)
-                break
-        return records
+                return records, records[len(records) - 1].offset + 1
+            if end_offset >= last:
+                return records, end_offset
+        return records, self._end_offset
 
     def _read_present(
-        self, batch: StoredBatch, offset: int, max_records: int, max_bytes: int, into: list[StoredRecord]
+        self,
+        batch: StoredBatch,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        into: list[StoredRecord],
+        wanted: Wanted | None,
     ) -> int:
         """As `read_records`, past what is deleted."""
         taken = 0
         absent, cursor = self._absent, batch.cursor()
         while cursor.advance():
             if cursor.offset < offset or cursor.offset in absent:
+                continue
+            if wanted is not None and not wanted(cursor.subject()):
                 continue
             size = cursor.end - cursor.subject_at
             if len(into) >= max_records or (into and taken + size > max_bytes):
@@ -382,12 +404,20 @@ class Log:
         return taken
 
     def _read_iggy(
-        self, batch: StoredBatch, offset: int, max_records: int, max_bytes: int, into: list[StoredRecord]
+        self,
+        batch: StoredBatch,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        into: list[StoredRecord],
+        wanted: Wanted | None,
     ) -> int:
         """As `_read_present`, of a batch in the other dialect."""
         taken = 0
         for record in iggy_records.records(batch.body):
             if record.offset < offset or record.offset in self._absent:
+                continue
+            if wanted is not None and not wanted(record.subject):
                 continue
             size = len(record.header_block) + len(record.payload)
             if len(into) >= max_records or (into and taken + size > max_bytes):

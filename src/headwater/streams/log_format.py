@@ -33,6 +33,7 @@ Hot and compiled: `BatchBuilder.append` runs per record stored, `RecordCursor.ad
 """
 
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 import cython
@@ -386,15 +387,16 @@ def read_records(
     max_records: cython.Py_ssize_t,
     max_bytes: cython.Py_ssize_t,
     into: list[StoredRecord],
+    wanted: Callable[[bytes], bool] | None = None,
 ) -> cython.Py_ssize_t:
-    """Append the records of a checked body from `from_offset` on to `into`, until `max_records` or `max_bytes`
-    (subject, header block and payload together) would be passed; the first record of an empty `into` is always taken.
-    Returns the bytes taken, or -1 - bytes when a limit stopped it."""
+    """Append the records of a checked body from `from_offset` on to `into`, of those subjects that are `wanted` (None:
+    all), until `max_records` or `max_bytes` (subject, header block and payload together) would be passed; the first record
+    of an empty `into` is always taken. Returns the bytes taken, or -1 - bytes when a limit stopped it."""
     cursor = RecordCursor(body, 0, len(body), base_offset)
     taken: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t = len(into)
     while cursor.advance():
-        if cursor.offset < from_offset:
+        if cursor.offset < from_offset or (wanted is not None and not wanted(cursor.subject())):
             continue
         size: cython.Py_ssize_t = cursor.end - cursor.subject_at
         if count >= max_records or (count and taken + size > max_bytes):

@@ -46,6 +46,9 @@ def test_records_are_read_under_the_one_subject_up_to_what_was_asked(tmp_path: P
     assert [r.offset for r in view.read(0, 2, WHOLE)] == [0, 1]
     assert [r.offset for r in view.read(0, 10, 1)] == [0]  # one is always given
     assert view.read(0, 0, WHOLE) == []
+    some, after = view.read_matching(0, lambda subject: subject == b"v.all", 2, WHOLE, 1)
+    assert ([r.offset for r in some], after) == ([0, 1], 2)
+    assert view.read_matching(0, lambda subject: False, 2, WHOLE, 1) == ([], 3)
     log.discard(1)
     assert [r.offset for r in view.read(0, 10, WHOLE)] == [0, 2]
     log.close()

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 TURN_MESSAGES = 256
 TURN_BYTES = 1 << 20
-TURN_SKIPPED = 4096  # records that the filter passes over in one turn
+TURN_SKIPPED = 4096  # records that the filter passes over in one turn, and what is left of a batch
 AHEAD_RECORDS = 256  # read from the log at once
 LINK_HIGH_WATER = 4 << 20  # bytes waiting for a client's link above which it gets no more
 LINK_RETRY = 0.005  # seconds until such a link is looked at again
@@ -357,13 +357,12 @@ class DeliveringConsumer(ABC):
         if most <= 0 or self._next_new() is None:
             return 0, 0
         first, given, pending = self._ahead_at, state.delivered_consumer, state.num_pending
-        head, wanted = self._ack_head, self.filter
         delivered: list[int] = []
-        passed, size = send_records(
-            self._router, inbox, self._ahead, first, most, wanted, head, given, pending, room, delivered
+        size = send_records(
+            self._router, inbox, self._ahead, first, most, self._ack_head, given, pending, room, delivered
         )
         if delivered:
-            self._ahead_at += passed
+            self._ahead_at += len(delivered)
             state.deliver_run(delivered, now)
         return len(delivered), size
 
@@ -431,19 +430,17 @@ class DeliveringConsumer(ABC):
         state, wanted = self.state, self.filter
         if state.selected:
             return self._next_selected()
-        for _ in range(TURN_SKIPPED):
-            if self._ahead_at >= len(self._ahead):
-                self._ahead = self._stream.log.read(offset_of(state.position), AHEAD_RECORDS, TURN_BYTES)
-                self._ahead_at = 0
-                if not self._ahead:
+        if self._ahead_at >= len(self._ahead):
+            log, position = self._stream.log, offset_of(state.position)
+            subjects = wanted.matches if wanted is not None else None
+            self._ahead, end = log.read_matching(position, subjects, AHEAD_RECORDS, TURN_BYTES, TURN_SKIPPED)
+            self._ahead_at = 0
+            if not self._ahead:
+                state.position = max(state.position, sequence_of(end))
+                if end >= log.end_offset:
                     state.num_pending = 0  # what was counted is not readable: damaged since, and reported by the log
-                    return None
-            record = self._ahead[self._ahead_at]
-            if wanted is None or wanted.matches(record.subject):
-                return record
-            self._ahead_at += 1
-            state.position = sequence_of(record.offset) + 1
-        return None
+                return None
+        return self._ahead[self._ahead_at]
 
     def _next_selected(self) -> StoredRecord | None:
         """The next of those that "last per subject" picked; None in the turn in which the last of them is found

@@ -14,14 +14,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.broker.jetstream.items import Item
-    from cython.cimports.headwater.broker.jetstream.subject_table import SubjectFilter
     from cython.cimports.headwater.broker.router import Router
     from cython.cimports.headwater.broker.sublist import Match
     from cython.cimports.headwater.streams.log_format import StoredRecord
     from cython.cimports.headwater.wire.memory import OutputBuffer
 else:
     from headwater.broker.jetstream.items import Item
-    from headwater.broker.jetstream.subject_table import SubjectFilter
     from headwater.broker.router import Router
     from headwater.broker.sublist import Match
     from headwater.streams.log_format import StoredRecord
@@ -160,36 +158,32 @@ def send_records(
     records: list[StoredRecord],
     first: cython.Py_ssize_t,
     most: cython.Py_ssize_t,
-    wanted: SubjectFilter | None,
     head: bytes,
     given: cython.longlong,
     pending: cython.longlong,
     room: cython.Py_ssize_t,
     delivered: list[int],
-) -> tuple[int, int]:
-    """Deliver those of `records[first:]` whose subjects are `wanted` (None: all), at most so many, to who listens on
-    `inbox`, each for the first time. `head`: of their ack subjects. `given`: consumer sequence of the delivery before.
-    `pending`: matching messages that are left, these included. `room`: bytes (subject, ack subject, header block, payload)
-    that may be delivered, -1 for any number. Adds their sequences to `delivered`; returns how many records were gone
-    through, and the bytes delivered. It stops where nobody takes one, or the next has no room."""
+) -> cython.Py_ssize_t:
+    """Deliver `records[first : first + most]` to who listens on `inbox`, each for the first time. `head`: of their ack
+    subjects. `given`: consumer sequence of the delivery before. `pending`: matching messages that are left, these
+    included. `room`: bytes (subject, ack subject, header block, payload) that may be delivered, -1 for any number. Adds
+    their sequences to `delivered` and returns their bytes; it stops where nobody takes one, or the next has no room."""
     buffer = OutputBuffer()
     head = head + b"1."  # the first time
     match: Match = router.sublist.match(inbox)
     record: StoredRecord
     at: cython.Py_ssize_t = first
-    stop: cython.Py_ssize_t = len(records)
+    stop: cython.Py_ssize_t = min(first + most, len(records))
     sent: cython.Py_ssize_t = 0
-    while at < stop and most > 0:
+    while at < stop:
         record = records[at]
-        if wanted is None or wanted.matches(record.subject):
-            given += 1
-            pending -= 1
-            most -= 1
-            left: cython.Py_ssize_t = room - sent if room >= 0 else -1
-            size: cython.Py_ssize_t = _send_record(router, match, buffer, head, record, given, pending, left)
-            if size == 0:
-                break
-            delivered.append(record.offset + 1)
-            sent += size
         at += 1
-    return at - first, sent
+        given += 1
+        pending -= 1
+        left: cython.Py_ssize_t = room - sent if room >= 0 else -1
+        size: cython.Py_ssize_t = _send_record(router, match, buffer, head, record, given, pending, left)
+        if size == 0:
+            break
+        delivered.append(record.offset + 1)
+        sent += size
+    return sent

@@ -64,6 +64,15 @@ class SubjectedLog:
                 break
         return found
 
+    def read_matching(
+        self, offset: int, wanted: Callable[[bytes], bool] | None, max_records: int, max_bytes: int, max_passed: int
+    ) -> tuple[list[StoredRecord], int]:
+        """As `Log.read_matching`: all records have one subject."""
+        if wanted is not None and not wanted(self._subject):
+            return [], self._log.end_offset
+        found = self.read(offset, max_records, max_bytes)
+        return found, found[-1].offset + 1 if found else self._log.end_offset
+
 
 class _Contents(Contents):
     """Of one subject, so no look at the messages is needed to count those that match."""
