@@ -1,5 +1,6 @@
 """async-nats (Rust), by way of natsrpy: its key-value and object stores on our broker and on the real nats-server."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,19 @@ def test_keys_have_a_history_and_are_purged(url: str) -> None:
         assert [key async for key in await kv.keys()] == ["a"]
         assert (await kv.entry("a", 1)).value == b"1"
         # No watch: natsrpy's iterator panics now and then when it is let go before its end.
+
+    play(url, scenario)
+
+
+def test_a_key_with_a_time_to_live_leaves_a_marker(url: str) -> None:
+    from natsrpy.js import KVConfig, KVOperation
+
+    async def scenario(js: Any) -> None:
+        kv = await js.kv.create(KVConfig(bucket="marked", history=2, limit_markers=timedelta(seconds=5)))
+        await kv.create("k", b"v", ttl=timedelta(seconds=5))
+        assert await kv.get("k") == b"v"
+        await kv.purge("k", ttl=timedelta(seconds=5))
+        assert (await kv.entry("k")).operation == KVOperation.Purge
 
     play(url, scenario)
 

@@ -40,7 +40,7 @@ def play(packages: Path, url: str, scenario: str) -> dict[str, Any]:
 
 
 SCENARIOS = (
-    "streams", "publishing", "consumers", "settling", "policies", "ordered", "push", "direct", "keys", "buckets",
+    "streams", "publishing", "consumers", "settling", "policies", "ordered", "push", "direct", "keys", "buckets", "markers",
     "objects", "links",
 )  # fmt: skip
 
@@ -73,6 +73,8 @@ def test_a_node_client_finds_what_it_finds_on_the_real_server(urls: list[str], s
             assert [len(found) for found in ours.values()] == [9, 1, 0, 3, 4, 5, 2]
         case "buckets":
             assert (ours["old"], ours["seen"], ours["gone"]) == ("3", "8", True)
+        case "markers":
+            assert [key for key, *_ in ours["seen"]] == ["k", "stays", "k"]
         case "links":
             assert (ours["followed"], ours["link"], ours["sealed"]) == ("hello", "first", [True, True])
         case _:

@@ -14,6 +14,7 @@ from support.jetstream_pair import API, ask, compare, hear, written
 from support.nats_server import start_nats_server
 
 from headwater.client.blocking import BlockingClient
+from headwater.client.client import connect
 from headwater.client.options import ClientOptions
 
 pytestmark = pytest.mark.interop
@@ -206,6 +207,24 @@ def test_a_pause_is_shown_and_ends_alike(clients: list[BlockingClient]) -> None:
         assert set(ours) == set(real)
         assert ours["paused"] is real["paused"] is True
     compare(clients, [(f"{API}CONSUMER.PAUSE.PAUSE.p", {}), (f"{API}CONSUMER.INFO.PAUSE.p", None)])
+
+
+def test_what_is_over_leaves_the_same_marker(clients: list[BlockingClient], urls: list[str]) -> None:
+    stream = {"name": "MARK", "subjects": ["mark.*"], "subject_delete_marker_ttl": SECOND, "max_msgs_per_subject": 3}
+    compare(clients, [(f"{API}STREAM.CREATE.MARK", stream), ("mark.0", b"stays")])
+
+    async def listen(url: str) -> object:
+        async with await connect(url) as client:
+            for subject, ttl in (("mark.1", "1s"), ("mark.2", "never"), ("mark.0", "1"), ("mark.1", "900ms")):
+                headers = {"Nats-TTL": ttl, "Other": "kept"}
+                await client.request(subject, b"x", headers=headers)
+        config = {"name": "marks", "deliver_subject": "to.marks", "ack_policy": "none"}
+        body = json.dumps({"stream_name": "MARK", "config": config}).encode()
+        return written(await hear(url, f"{API}CONSUMER.CREATE.MARK.marks", body, 5, listen="to.marks"))
+
+    real, ours = (asyncio.run(listen(url)) for url in urls)
+    assert ours == real
+    compare(clients, [(f"{API}STREAM.DELETE.MARK", None)])
 
 
 def test_an_accounts_limits_are_enforced_in_the_same_words(tmp_path: Path) -> None:

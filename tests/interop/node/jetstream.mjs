@@ -293,6 +293,19 @@ Object.assign(scenarios, {
       history_: status.history, ttl: status.ttl, size: status.max_bytes, names: names.includes("more"), seen, gone,
     };
   },
+  async markers() {
+    const kv = await new Kvm(js).create("marked", { markerTTL: 1000 });
+    const updates = await kv.watch({ include: "updates" });
+    await kv.create("k", "v", "1s");
+    await kv.put("stays", "w");
+    const seen = [];
+    for await (const entry of updates) {
+      seen.push([entry.key, entry.operation, entry.string()]);
+      if (seen.length === 3) break;
+    }
+    await kv.purge("stays", { ttl: "1s" });
+    return { seen, purged: (await kv.get("stays"))?.operation ?? null };
+  },
   async links() {
     const manager_ = new Objm(js);
     const store = await manager_.create("first", { storage: "memory" });

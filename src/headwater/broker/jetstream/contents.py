@@ -13,13 +13,13 @@ No asyncio, no clock: `now` comes with the call.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 
 import msgspec
 
 from headwater.broker.jetstream.api_types import StreamConfig
+from headwater.broker.jetstream.expiry import Expiry
 from headwater.broker.jetstream.items import Item
-from headwater.broker.jetstream.publish_checks import rollup_of, ttl_of
+from headwater.broker.jetstream.publish_checks import rollup_of
 from headwater.broker.jetstream.sequence import offset_of, sequence_of
 from headwater.broker.jetstream.subject_table import (
     SubjectFilter,
@@ -28,7 +28,6 @@ from headwater.broker.jetstream.subject_table import (
     memory_size,
     stored_size,
 )
-from headwater.errors import JetStreamError
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
@@ -66,7 +65,7 @@ class Contents:
         self._on_removed = on_removed
         self._on_purged = on_purged
         self._front: deque[StoredRecord] = deque()
-        self._expiries: list[tuple[int, int]] = []  # (time, sequence) of messages with a TTL of their own
+        self.expiry = Expiry(self)
 
     def _new_table(self, config: StreamConfig) -> SubjectTable:
         return SubjectTable(with_history=config.max_msgs_per_subject > 0, find_before=self._find_before)
@@ -89,18 +88,21 @@ class Contents:
 
     def document(self) -> ContentsDocument:
         """All that `recover` would find out."""
-        return ContentsDocument(self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self._expiries)
+        return ContentsDocument(
+            self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self.expiry.entries
+        )
 
     def restore(self, document: ContentsDocument) -> None:
         """Take up what `document` gave; the log was closed cleanly since."""
         self.subjects.restore(document.subjects, document.messages, document.bytes)
-        self._expiries = sorted(document.expiries)
+        self.expiry.entries = sorted(document.expiries)
 
     def reconfigure(self, config: StreamConfig, now: int) -> None:
         """Take on other limits, and apply them."""
         per_subject = config.max_msgs_per_subject
         self.config = config
         self._limits = limits_of(config)
+        self.expiry.forget()
         if (per_subject > 0) != self.subjects.with_history:
             old, self.subjects = self.subjects, self._new_table(config)
             if per_subject > 0:
@@ -153,12 +155,7 @@ class Contents:
 
     def note_expiry(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
         """The message may have a TTL of its own."""
-        try:
-            ttl = ttl_of(block)
-        except JetStreamError:
-            return  # stored while the setting was off, and never looked at
-        if ttl:
-            heappush(self._expiries, (timestamp_ns + ttl, sequence))
+        self.expiry.note(sequence, block, timestamp_ns)
 
     def previous(self, subject: bytes, sequence: int) -> int:
         """The message of this subject before the one at `sequence`; 0 when there is none."""
@@ -169,26 +166,30 @@ class Contents:
     @property
     def is_limited(self) -> bool:
         """Whether `enforce` could find anything to do, now or later."""
-        return self._limits.any or bool(self._expiries)
+        return self._limits.any or bool(self.expiry.entries)
 
     def enforce(self, now: int) -> None:
         """Remove what the limits of the whole stream leave no room for, and what is too old."""
         limits = self._limits
         if self.config.discard == "new":  # refuses what is too much, and removes nothing for it
             limits = limits._replace(max_records=0, max_bytes=0)
+        if self.config.allow_msg_ttl:  # a message may outlive max_age, or leave a marker
+            limits = limits._replace(max_age_ns=0)
         if limits.any and self.subjects.messages:
             over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.size_bytes
             if over or limits.max_age_ns > 0:
                 self._remove_oldest(limits, now)
-        while self._expiries and self._expiries[0][0] <= now:
-            self.remove(heappop(self._expiries)[1])
+        self.expiry.enforce(now)
 
     def next_expiry(self) -> int:
         """When `enforce` has something to do because of time; 0: never."""
-        times = [self._expiries[0][0]] if self._expiries else []
-        if self._limits.max_age_ns > 0 and (first := self.log.first_timestamp_ns) is not None:
+        entries = self.expiry.entries
+        times = [entries[0][0]] if entries else []
+        if self.config.allow_msg_ttl:
+            times.append(self.expiry.next_age())
+        elif self._limits.max_age_ns > 0 and (first := self.log.first_timestamp_ns) is not None:
             times.append(first + self._limits.max_age_ns)
-        return min(times, default=0)
+        return min(filter(None, times), default=0)
 
     def remove(self, sequence: int) -> bool:
         """Remove one message; False when it is not there. Raises StorageError."""
@@ -214,7 +215,8 @@ class Contents:
             count = subjects.messages
             subjects.clear()
             self._front.clear()
-            self._expiries.clear()
+            self.expiry.entries.clear()
+            self.expiry.forget()
             log.discard_range(log.start_offset, log.end_offset)
             self._on_purged()
             return count

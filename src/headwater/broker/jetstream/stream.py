@@ -36,6 +36,7 @@ from headwater.broker.jetstream.capture import Capture
 from headwater.broker.jetstream.committer import Committer
 from headwater.broker.jetstream.contents import Contents, ContentsDocument
 from headwater.broker.jetstream.delivering import DeliveringConsumer
+from headwater.broker.jetstream.expiry import marker_block, with_ttl_of_at_least
 from headwater.broker.jetstream.items import Item, Particulars
 from headwater.broker.jetstream.outgoing import send_acks
 from headwater.broker.jetstream.publish_checks import (
@@ -158,6 +159,7 @@ class Stream:
         self._acknowledging.router = router
         self._choose_ways()
         self._subscribe()
+        self.contents.expiry.leave_marker = self._leave_marker
         self.enforce()
 
     def limit_room(self, has_room: Callable[[int], bool]) -> None:
@@ -312,6 +314,8 @@ class Stream:
         if config.no_ack:
             reply = b""
         now = self._clock_ns()
+        if header_block and config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1:
+            header_block = with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
         message_id = b""
         particulars = None
         size = self.contents.size_of(subject, header_block, payload)
@@ -422,11 +426,11 @@ class Stream:
         if self.config.discard == "new":
             self._in_flight = max(0, self._in_flight - stored)
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
-        if special:
-            self._attend_to(special)
         if stored:
             for consumer in list(self.consumers.values()):
                 consumer.on_stored(first, stored, items)
+            if special:  # behind the consumers: a roll-up has them count anew, what has just been stored included
+                self._attend_to(special)
             if self.config.retention == "interest":
                 self._drop_unwanted(items)
             if contents.is_limited or self.log.has_deletions:
@@ -471,6 +475,15 @@ class Stream:
         self._capture.last_message_id = next(staged, b"")
 
     # ── what leaves ──
+
+    def _leave_marker(self, subject: bytes) -> None:
+        """Publish a marker in place of the last message of a subject, whose time is over; behind what runs now."""
+        block = marker_block(self.config.subject_delete_marker_ttl)
+        asyncio.get_running_loop().call_soon(self._store_marker, subject, block)
+
+    def _store_marker(self, subject: bytes, block: bytes) -> None:
+        if self._subscriptions:  # else the stream has ended meanwhile
+            self._capture_checked(subject, b"", block, b"")
 
     def enforce(self) -> None:
         """Apply the limits now, and again when time makes the next message too old."""

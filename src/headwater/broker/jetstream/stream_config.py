@@ -42,7 +42,6 @@ _NOT_BUILT: dict[str, object] = {
     "subject_transform": None,
     "compression": "none",
     "mirror_direct": False,
-    "subject_delete_marker_ttl": 0,
     "allow_msg_counter": False,
     "allow_atomic": False,
     "allow_msg_schedules": False,
@@ -75,6 +74,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     )
     complete.duplicate_window = _check_times(complete)
     _check_permissions(complete)
+    _settle_markers(complete, pedantic=pedantic)
     _check_subjects(complete)
     if complete.republish is not None:
         _check_republish(complete, complete.republish)
@@ -235,6 +235,25 @@ def _check_permissions(config: StreamConfig) -> None:
         raise _refused("discard new per subject requires max msgs per subject > 0")
     if config.mirror is not None and config.subjects:
         raise api_error("mirror_with_subjects")
+
+
+def _settle_markers(config: StreamConfig, *, pedantic: bool) -> None:
+    """Markers have a TTL and take their subject's place by a roll-up: both are allowed, if need be."""
+    ttl = config.subject_delete_marker_ttl
+    if ttl < 0:
+        raise _refused("subject delete marker TTL must not be negative")
+    if not ttl:
+        return
+    if ttl < SECOND:
+        raise _refused("subject delete marker TTL must be at least 1 second")
+    if not config.allow_msg_ttl:
+        if pedantic:
+            raise _refused("subject delete marker cannot be set if message TTLs are disabled")
+        config.allow_msg_ttl = True
+    if not config.allow_rollup_hdrs:
+        if pedantic:
+            raise _refused("subject delete marker cannot be set if roll-ups are disabled")
+        config.allow_rollup_hdrs, config.deny_purge = True, False
 
 
 def _check_republish(config: StreamConfig, setting: Republish) -> None:
