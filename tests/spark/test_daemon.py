@@ -11,16 +11,6 @@ from pathlib import Path
 import pytest
 
 import headwater
-from headwater.spark.daemon import show_unless_the_jvm_is_gone
-
-
-@pytest.mark.parametrize(("error", "shown"), [(BrokenPipeError("gone"), False), (ValueError("a fault"), True)])
-def test_only_faults_are_shown(error: Exception, shown: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        raise error
-    except (BrokenPipeError, ValueError):
-        show_unless_the_jvm_is_gone()
-    assert ("Traceback" in capsys.readouterr().err) is shown
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for the end of a process that is not its child")

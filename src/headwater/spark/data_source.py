@@ -17,8 +17,12 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from headwater.spark.quiet_end import leave_quietly
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+leave_quietly()  # of a worker that Spark has imported this in; nothing anywhere else
 
 
 class LateDataSource(DataSource):

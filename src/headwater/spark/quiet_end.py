@@ -1,25 +1,58 @@
-"""No traceback on the terminal when a query ends while its planner process is busy.
+"""No tracebacks on the terminal when Spark ends a Python process that it needs no more.
 
-Spark ends a streaming query by closing the connection to the planner. Spark's runner there tries to report the end of its
-input as a failure to the side that has just gone, and over a Unix socket (`headwater.spark.session` says why we use those)
-that second failure ends the process with a traceback of thirty lines which means nothing. All other failures are shown.
+Spark ends one by closing the connection to it and then by a signal. A process that runs between the two tries to report
+the end of its input as a failure to the side that has just gone, and over a Unix socket (`headwater.spark.session` says why
+we use those) that second failure ends it with a traceback of thirty lines which means nothing. There are three kinds:
+
+    the planner of a streaming query     `end_quietly` in `stop` of its reader sets the hook for uncaught exceptions
+    planning workers (find, make, plan)  forked from Spark's daemon; importing our data source calls `leave_quietly`
+    workers                              forked from ours (`headwater.spark.daemon`) in a session on one machine
+
+All other failures are shown. What a process has to say of its work goes over its connection and is not touched.
 """
 
 import sys
-from types import TracebackType
+import traceback
+from types import SimpleNamespace, TracebackType
+from typing import Any
 
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the planner's main module
+DAEMON = "pyspark.daemon"
+
+
+def main_module() -> str:
+    """Name of the module that this process was started with (`python -m`), if there is one."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return "" if spec is None else str(spec.name)
 
 
 def end_quietly() -> bool:
     """In `stop` of a stream reader: from here on nobody listens. True where it mattered: in a planner process."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is None or spec.name != RUNNER:
+    if main_module() != RUNNER:
         return False
     sys.excepthook = _show_unless_nobody_listens
     return True
 
 
+def leave_quietly() -> bool:
+    """In a worker: its daemon's code is to print no traceback of a lost connection. True in a worker of Spark's daemon."""
+    if main_module() != DAEMON:
+        return False
+    hush(sys.modules["__main__"])
+    return True
+
+
+def hush(daemon: Any) -> None:
+    """Let the module `daemon`, which is Spark's, print tracebacks by us."""
+    daemon.traceback = SimpleNamespace(print_exc=show_unless_the_jvm_is_gone, format_exc=traceback.format_exc)
+
+
+def show_unless_the_jvm_is_gone() -> None:
+    """In place of `traceback.print_exc`, for a daemon alone."""
+    if not isinstance(sys.exc_info()[1], ConnectionError):
+        traceback.print_exc()
+
+
 def _show_unless_nobody_listens(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not isinstance(error, BrokenPipeError):
+    if not isinstance(error, ConnectionError):
         sys.__excepthook__(kind, error, trace)
