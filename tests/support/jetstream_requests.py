@@ -71,6 +71,7 @@ STREAM_FIELDS: dict[str, tuple[Any, ...]] = {
     "deny_purge": (False, False, True),
     "allow_rollup_hdrs": (False, True),
     "allow_msg_ttl": (False, True),
+    "subject_delete_marker_ttl": (0, 2 * HOUR, 2 * HOUR, SECOND // 2, -1),
     "consumer_limits": (
         {},
         {"max_ack_pending": 5},
@@ -147,7 +148,7 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "Nats-Expected-Last-Subject-Sequence-Subject": ("one.a", "one.>", "one.*", "two.a", "", "one..a"),
     "Nats-Expected-Last-Msg-Id": ("1", "2", "3", "", "x"),
     "Nats-Rollup": ("sub", "all", "", "SUB", "none"),
-    "Nats-TTL": ("1h", "never", "3600", "0", "1", "999ms", "-1", "x", "", "1.5h", "1d"),
+    "Nats-TTL": ("1h", "never", "3600", "0", "7200", "999ms", "-1", "x", "", "1.5h", "1d"),
     "Nats-Required-Api-Level": ("0", "3", "99", "x"),
     "Other": ("value", ""),
     "nats-msg-id": ("1",),
@@ -190,7 +191,7 @@ def _with_filter(step: Step, filters: dict[str, dict[str, Any]]) -> Step:
     if config.get("filter_subject") in BROKEN or config.get("filter_subjects") in BROKEN:
         return step  # refused
     kept = {key: value for key, value in config.items() if not key.startswith("filter_subject")}
-    document["config"] = {**kept, **filters.get(name, {})}
+    document["config"] = {**kept, **filters.get(str(name), {})}
     return step._replace(payload=json.dumps(document).encode())
 
 

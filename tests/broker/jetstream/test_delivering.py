@@ -79,6 +79,30 @@ def test_nobody_uses_it_and_it_goes(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_whoever_still_works_on_a_message_keeps_the_consumer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            await desk.publish("S.a", b"slow work")
+            await desk.consume("S", "c", ack_policy="explicit", ack_wait=3600 * SECOND, inactive_threshold=SECOND)
+            box = desk.listen("box")
+            pull(desk, "c", "box", batch=1)
+            message = await box.next()
+            stream = desk.service.streams["S"]
+            consumer = stream.consumers["c"]
+            consumer._active_at = 0
+            consumer._on_timer()
+            assert "c" in stream.consumers, "its ack wait is not over"
+            await desk.ask(message.reply.decode(), b"+ACK")
+            consumer._active_at = 0
+            consumer._on_timer()
+            async with asyncio.timeout(15):
+                while stream.consumers:  # noqa: ASYNC110  (no event says so)
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+
+
 def test_a_reset_begins_anew(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path) as desk:

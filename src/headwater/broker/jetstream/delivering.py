@@ -121,6 +121,10 @@ class DeliveringConsumer(ABC):
     def _is_idle(self) -> bool:
         """Whether nobody uses the consumer."""
 
+    def _busy_until(self) -> int:
+        """How long somebody may work on what was delivered without being heard of."""
+        return 0
+
     def _waiting(self) -> int:
         """Requests that wait."""
         return 0
@@ -488,10 +492,11 @@ class DeliveringConsumer(ABC):
         now = self._now()
         threshold = self.config.inactive_threshold
         if threshold and now >= self._active_at + threshold:
-            if self._is_idle():
+            busy_until = self._busy_until() if self._is_idle() else now
+            if now >= busy_until + threshold:
                 self._on_idle(self)
                 return
-            self._active_at = now
+            self._active_at = busy_until
         self._pump()
 
     def _arm(self, again: float = -1.0) -> None:

@@ -92,6 +92,9 @@ class PullConsumer(DeliveringConsumer):
         self._drop_vanished()
         return not self._queue
 
+    def _busy_until(self) -> int:
+        return max((deadline for _, deadline in self.state.unacked.values()), default=0)
+
     def _dismiss(self, status: bytes) -> None:
         for request in self._queue.take_all():
             self._send_status(request.reply, status)
