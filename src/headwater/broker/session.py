@@ -129,7 +129,7 @@ class Session(ClientOpHandler):
         elif not self._enter(unasked):
             return
         self.outlet.output.append(self.sessions.greeting(self))
-        link.flush_soon()
+        link.flush()  # not soon: who connects can do nothing before
 
     def secured(self) -> None:
         """The TLS handshake is done: the time to show who one is begins."""
