@@ -62,9 +62,9 @@ class _Talk:
         subject = step.subject
         if step.kind == "ack":
             known = self._acks.get(subject, [])
-            if step.index >= len(known):
+            if step.which >= len(known):
                 return None
-            subject = known[step.index]
+            subject = known[step.which]
         self._number += 1
         reply = f"{INBOX}.{self._number}"
         size, block = len(step.block) + len(step.payload), step.block

@@ -36,16 +36,34 @@ Kind = Literal["api", "publish", "pull", "ack", "direct"]
 
 
 class Step(NamedTuple):
-    """`subject`, or of an ack `stream.consumer`; `block`: of headers. `index`: which of the deliveries is acked."""
+    """`subject`, or of an ack `stream.consumer`; `block`: of headers. `which`: of the deliveries is acked."""
 
     kind: Kind
     subject: str
     payload: bytes = b""
     block: bytes = b""
-    index: int = 0
+    which: int = 0
 
 
-WRONG = ("", "x", -1, 1, 1.5, True, [], {}, ["x"], {"x": 1}, 1 << 62, 1 << 64, -(1 << 63), "é", "*", ">", "a.b")
+WRONG: tuple[Any, ...] = (
+    "",
+    "x",
+    -1,
+    1,
+    1.5,
+    True,
+    [],
+    {},
+    ["x"],
+    {"x": 1},
+    1 << 62,
+    1 << 64,
+    -(1 << 63),
+    "é",
+    "*",
+    ">",
+    "a.b",
+)
 
 _LIMITS = (-2, -1, 0, 1, 2, 3, 5, 100)
 
@@ -393,7 +411,7 @@ def _ack(random: Random, wild: float) -> Step:
         b"-NAK x",
     )
     where = f"{random.choice(('ONE', 'ONE', 'ONE', 'TWO'))}.{random.choice(CONSUMERS)}"
-    return Step("ack", where, random.choice(words), index=random.randrange(6))
+    return Step("ack", where, random.choice(words), which=random.randrange(6))
 
 
 def _direct(random: Random, wild: float) -> Step:
