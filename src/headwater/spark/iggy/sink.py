@@ -15,7 +15,9 @@ a topic that drops known ids (`message_deduplication`) keeps each once.
 """
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -26,8 +28,9 @@ from headwater.errors import ConfigError, HeaderError
 from headwater.iggy.blocking import BlockingIggy
 from headwater.iggy.commands import Message
 from headwater.iggy.identifiers import position_of_key
-from headwater.model.header_mapping import nats_to_typed
+from headwater.model.header_mapping import MARKER, nats_to_typed
 from headwater.model.headers import Headers
+from headwater.model.typed_header import HeaderKey, HeaderKind, HeaderValue
 from headwater.model.typed_headers import TypedHeaders
 from headwater.spark.garbage import settle
 from headwater.spark.iggy.links import persistently
@@ -51,6 +54,8 @@ COLUMNS = {
     "event": (),
 }
 BATCH_BYTES = 8 << 20  # of payloads in one send
+PLAIN_NAME = re.compile(r"[!-9;-~]{1,255}").fullmatch
+PLAIN_VALUE = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?").fullmatch
 
 
 def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) -> IggySinkOptions:
@@ -90,7 +95,7 @@ class TaskWriter:
         self.rows = 0
 
     def add(self, batch: "pa.RecordBatch") -> None:
-        for number, row in enumerate(batch.to_pylist(maps_as_pydicts="lossy")):
+        for number, row in enumerate(rows_of(batch)):
             try:
                 message = message_of(row, self._options)
             except (HeaderError, ValueError) as error:
@@ -154,10 +159,41 @@ def message_of(row: dict[str, Any], options: IggySinkOptions) -> Message:
     return Message(data.encode() if isinstance(data, str) else data, headers_of(row.get("headers")), id=message_id(row))
 
 
+def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
+    """The rows with maps as dicts. Column by column: pyarrow makes a scalar of each map when it is asked for rows."""
+    columns: list[list[Any]] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name == "headers":
+            columns.append([None if pairs is None else dict(pairs) for pairs in column.to_pylist()])
+        else:
+            columns.append(column.to_pylist(maps_as_pydicts="lossy"))
+    return [dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
 def headers_of(given: dict[str, Any] | None) -> TypedHeaders | None:
     """Typed headers of a row's map. Raises HeaderError for a value that Iggy cannot hold."""
-    if not given:
-        return None
+    return (plain_headers(given) or mapped_headers(given)) if given else None
+
+
+def plain_headers(given: dict[str, Any]) -> TypedHeaders | None:
+    """What `mapped_headers` makes of names with one short value of printable ASCII each; None where one is not so."""
+    made = TypedHeaders()
+    for name, values in given.items():
+        value = values[0] if isinstance(values, list) and len(values) == 1 else values
+        if not isinstance(value, str) or name == MARKER or not (PLAIN_NAME(name) and PLAIN_VALUE(value)):
+            return None
+        made[key_of(name)] = HeaderValue(HeaderKind.STRING, value.encode())
+    return made
+
+
+@lru_cache(1024)
+def key_of(name: str) -> HeaderKey:
+    """Rows have the same names over and over."""
+    return HeaderKey(name)
+
+
+def mapped_headers(given: dict[str, Any]) -> TypedHeaders:
+    """By the table of docs/header-mapping.md."""
     headers = Headers()
     for name, values in given.items():
         for value in values if isinstance(values, list) else [values]:
