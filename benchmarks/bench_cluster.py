@@ -327,6 +327,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="hw bench cluster", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--smoke", action="store_true", help="a few messages: only proves that it runs")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--failover", action="store_true", help="only who dies and comes back, and meshes: a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
     arguments = parser.parse_args()
@@ -343,13 +344,13 @@ def main() -> int:
         for _ in range(repetitions):
             for cluster in clusters:
                 row = results.setdefault(cluster.name, {})
-                for traffic in TRAFFIC:
+                for traffic in () if arguments.failover else TRAFFIC:
                     cpu, rate = measure_routed(cluster, traffic, messages)
                     row.setdefault(f"{traffic.name}: CPU us, both nodes", []).append(cpu)
                     row.setdefault(f"{traffic.name}: messages/s", []).append(rate)
-                row.setdefault("interest visible, p50 ms", []).append(
-                    statistics.median(measure_interest(cluster, rounds))
-                )
+                if not arguments.failover:
+                    seen = statistics.median(measure_interest(cluster, rounds))
+                    row.setdefault("interest visible, p50 ms", []).append(seen)
                 closed, noticed, rejoined = measure_failover(cluster, stack)
                 row.setdefault("killed node's sockets closed, ms", []).append(closed)
                 row.setdefault("killed node noticed, ms", []).append(noticed)

@@ -46,6 +46,11 @@ LOST_TRIES = (
     24  # 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone
 )
 JITTER = 0.1  # seconds, at most
+_OF_V1 = (
+    "server_id", "version", "host", "port", "max_payload", "connect_urls", "auth_required", "tls_required", "ip", "ldm",
+    "headwater", "imports", "exports",
+)  # fmt: skip
+"""What v1 has of INFO."""
 AUTHORIZATION = "Authorization Violation"
 NOT_A_ROUTE = "attempted to connect to route port"
 
@@ -171,6 +176,7 @@ class Mesh:
         self.info = options.info
         self.dynamic = options.name_is_dynamic
         self.peers: dict[str, Peer] = {}
+        self._said: dict[bool, bytes] = {}  # our INFO as it is, in v2 and in v1
         self._links: dict[int, _Link] = {}
         self._targets: dict[str, _Target] = {}
         self._jitter = jitter
@@ -211,7 +217,7 @@ class Mesh:
     def accepted(self, link: int, remote_host: str) -> list[Action]:
         """Somebody connected to our route port."""
         self._links[link] = _Link(number=link, remote_host=remote_host)
-        return [Send(link, encode_route_info(self._own_info(self.options.protocol != "v1")))]
+        return [Send(link, self._own_info(self.options.protocol != "v1"))]
 
     def dialled(self, link: int, url: str, remote_host: str) -> list[Action]:
         """`url` was reached; the other side has the first word."""
@@ -314,33 +320,18 @@ class Mesh:
     def leave(self) -> list[Action]:
         """Lame duck: tell the peers, so that their clients are not sent here."""
         self.info.ldm = True
-        return [
-            Send(peer.link, encode_route_info(self._own_info(peer.dialect == "v2"))) for peer in self.peers.values()
-        ]
+        self._said.clear()
+        return [Send(peer.link, self._own_info(peer.dialect == "v2")) for peer in self.peers.values()]
 
     # parts
 
-    def _own_info(self, in_v2: bool) -> RouteInfo:
-        """Our INFO. v1's has nothing of v2 in it, so that nobody takes us for what we are not."""
-        info = self.info
-        if in_v2:
-            return info
-        return RouteInfo(
-            server_id=info.server_id,
-            version=info.version,
-            host=info.host,
-            port=info.port,
-            max_payload=info.max_payload,
-            connect_urls=info.connect_urls,
-            ws_connect_urls=info.ws_connect_urls,
-            auth_required=info.auth_required,
-            tls_required=info.tls_required,
-            ip=info.ip,
-            ldm=info.ldm,
-            headwater=info.headwater,
-            imports=info.imports,
-            exports=info.exports,
-        )
+    def _own_info(self, in_v2: bool) -> bytes:
+        """Our INFO, written once. v1's has nothing of v2 in it, so that nobody takes us for what we are not."""
+        if in_v2 not in self._said:
+            info = self.info
+            told = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
+            self._said[in_v2] = encode_route_info(told)
+        return self._said[in_v2]
 
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
         """What who dialled has to say: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
@@ -360,7 +351,7 @@ class Mesh:
         if dialect == "v2":
             connect.headers = True
             connect.cluster = self.info.cluster
-        data = encode_route_connect(connect) + encode_route_info(self._own_info(dialect == "v2"))
+        data = encode_route_connect(connect) + self._own_info(dialect == "v2")
         return [Send(state.number, data)]
 
     def _dialect(self, info: RouteInfo, connect: RouteConnect | None) -> Dialect | None:
@@ -378,6 +369,7 @@ class Mesh:
             return True
         if self.dynamic and name:
             self.info.cluster = name
+            self._said.clear()
             return True
         return False
 
