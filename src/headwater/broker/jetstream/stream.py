@@ -197,6 +197,7 @@ class Stream:
         resubscribe = config.subjects != self.config.subjects
         unneeded = config.retention == "interest" != self.config.retention
         self.config = config
+        self._capture.is_plain = self._acknowledging.is_plain = False  # the long ways are right for any configuration
         self._republisher = Republisher.of(config)
         unwritten = self._unwritten()
         self._in_flight = sum(1 for item in unwritten if item.subject)
