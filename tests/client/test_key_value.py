@@ -140,3 +140,15 @@ def test_nats_py_and_we_read_each_others_buckets(serve: Serve) -> None:
             await client.jetstream().delete_key_value(name)
 
     finish(main(), 30)
+
+
+def test_a_store_that_is_not_there_is_named(serve: Serve) -> None:
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            with pytest.raises(JetStreamError, match="there is no bucket 'nobody'") as missing:
+                await client.jetstream().key_value("nobody")
+            assert missing.value.err_code == 10059
+            with pytest.raises(JetStreamError, match="there is no object store 'nobody'"):
+                await client.jetstream().object_store("nobody")
+
+    finish(main(), 30)

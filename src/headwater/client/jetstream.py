@@ -297,13 +297,19 @@ class JetStream:
         """A bucket that exists. Raises JetStreamError when it does not."""
         from headwater.client.key_value import KeyValue
 
-        return await KeyValue.bind(self, bucket)
+        try:
+            return await KeyValue.bind(self, bucket)
+        except JetStreamError as error:
+            raise _hinting(error, f"there is no bucket {bucket!r}") from error
 
     async def object_store(self, bucket: str) -> "ObjectStore":
         """An object store that exists. Raises JetStreamError when it does not."""
         from headwater.client.object_store import ObjectStore
 
-        return await ObjectStore.bind(self, bucket)
+        try:
+            return await ObjectStore.bind(self, bucket)
+        except JetStreamError as error:
+            raise _hinting(error, f"there is no object store {bucket!r}") from error
 
     if TYPE_CHECKING:
 
@@ -386,6 +392,13 @@ _DIRECT_HEADERS = frozenset(
 
 def _page(offset: int, subject: str = "") -> dict[str, object]:
     return {"offset": offset, **({"subject": subject} if subject else {})}
+
+
+def _hinting(error: JetStreamError, hint: str) -> JetStreamError:
+    """`error`, with what its missing stream means to the user of a store."""
+    if error.err_code != NO_STREAM:
+        return error
+    return JetStreamError(error.code, error.err_code, error.description, hint=hint)
 
 
 def checked_name(name: str) -> str:

@@ -326,7 +326,8 @@ def checked_bucket(bucket: str) -> str:
 
 def _checked(key: str, rule: re.Pattern[str]) -> str:
     if not rule.fullmatch(key) or key.startswith(".") or key.endswith(".") or ".." in key:
-        raise SubjectError(f"{key!r} is no key", value=key, limit="letters, digits, - / _ = and . between them")
+        allowed = "letters, digits, - / _ = and . between them"
+        raise SubjectError(f"{key!r} is no key", value=key, limit=allowed, hint=allowed)
     return key
 
 
