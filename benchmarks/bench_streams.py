@@ -41,7 +41,6 @@ from contestants import (
 from load_generator import Failure, open_link
 from stream_load import ACK, PAYLOAD, ask, fill, read_all, ways
 
-IN_FLIGHT = [1, 64, 512]
 RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
 STREAM = "BENCH"
@@ -218,6 +217,7 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     parser.add_argument("--allow-interpreted", action="store_true")
+    parser.add_argument("--in-flight", default="1,64,512", help="publishes unacknowledged, of the case acks")
     parser.add_argument("--messages", type=int, default=1_000_000, help="of the replay")
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
@@ -242,7 +242,7 @@ def main() -> int:
         ours_and_default = (servers[0], servers[2])
         if "memory" in arguments.cases:  # first: memory that other cases left is not theirs
             memory = {server.name: store(server, stored, arguments.stored_subjects) for server in ours_and_default}
-        for in_flight in IN_FLIGHT if "acks" in arguments.cases else []:
+        for in_flight in map(int, arguments.in_flight.split(",")) if "acks" in arguments.cases else []:
             row: dict[str, list[Outcome]] = {server.name: [] for server in servers}
             for _ in range(repetitions):
                 for server in servers:
