@@ -221,7 +221,8 @@ def main(argv: list[str] | None = None) -> int:
             work.fill(ours, count)
             work.fill_iggy(iggy, count)
         settings = {"spark.sql.streaming.numRecentProgressUpdates": "200"}
-        spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings)
+        # What a query says that is stopped in the middle of a batch is no news; one that fails raises.
+        spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings, log_level="OFF")
         stack.callback(spark.stop)
         spark.dataSource.register(RowSource)
         bench = Bench(
