@@ -224,7 +224,7 @@ def test_lost_peer_takes_its_addresses_with_it_and_a_configured_route_is_dialled
     us.dialled(1, THEM, "127.0.0.1")
     us.on_info(1, info("PEER", connect_urls=("127.0.0.1:4333",)))
     actions = us.lost(1)
-    assert [type(action) for action in actions] == [Lost, TellClients, Dial]
+    assert [type(action) for action in actions] == [TellClients, Lost, Dial]
     assert us.client_urls() == ()
     assert not us.peers
 

@@ -311,9 +311,9 @@ class Mesh:
         peer = state.peer
         if peer is not None and self.peers.get(peer.server_id) is peer:
             del self.peers[peer.server_id]
-            actions.append(Lost(peer))
             if peer.is_open_to_clients:
-                actions.append(TellClients())
+                actions.append(TellClients())  # before the work that its interest may be
+            actions.append(Lost(peer))
         again = (peer.configured if peer is not None else "") or state.dialled
         return actions + (self._dial_again(again, lost=peer is not None) if again else [])
 

@@ -273,11 +273,9 @@ class Cluster:
         self._unclaimed.forget(route.number)
         if route.link is not None:
             self._backpressure.progress.forget(route.link)
-        if route.outlet is not None:
-            for space in self._spaces.values():
-                space.forwarding.drop_peer(route.outlet)
         if self.mesh is not None:
             self._do(self.mesh.lost(route.number))
+        self._drop_interest(route)
 
     def complain(self, route: Route, error: HeadwaterError) -> None:
         """The peer broke the protocol: say so here, and end it."""
@@ -443,7 +441,11 @@ class Cluster:
         """Its interest goes in this step, whether or not its connection is gone yet."""
         self._note("route_lost id=%s name=%s", peer.server_id, peer.name)
         route = self._routes.get(peer.link)
-        if route is not None and route.outlet is not None:
+        if route is not None:
+            self._drop_interest(route)
+
+    def _drop_interest(self, route: Route) -> None:
+        if route.outlet is not None:
             for space in self._spaces.values():
                 space.forwarding.drop_peer(route.outlet)
 
