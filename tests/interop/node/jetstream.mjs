@@ -236,7 +236,7 @@ Object.assign(scenarios, {
   async policies() {
     await filled("POL", 9);
     const found = {};
-    const middle = (await manager.streams.getMessage("POL", { seq: 5 })).time;
+    const middle = (await manager.streams.getMessage("POL", { seq: 5 })).timestamp; // `time` has milliseconds only
     const policies = {
       all: {}, last: { deliver_policy: DeliverPolicy.Last }, new: { deliver_policy: DeliverPolicy.New },
       lasts: { deliver_policy: DeliverPolicy.LastPerSubject, filter_subject: "POL.*" },
