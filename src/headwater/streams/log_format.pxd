@@ -6,6 +6,7 @@ cdef Py_ssize_t _MAX_BODY
 
 cdef int _TOMBSTONES
 cdef Py_ssize_t _BATCH_HEADER_SIZE
+cdef Py_ssize_t _CRC_SIZE
 cdef long long _VERSION
 cdef bytes _ZEROS
 
@@ -59,8 +60,8 @@ cdef class RecordCursor:
     cpdef bytes payload(self)
     cpdef StoredRecord record(self)
 
-cdef void _put(bytes buffer, Py_ssize_t at, bytes piece) noexcept
-cdef void _put_number(bytes buffer, Py_ssize_t at, Py_ssize_t size, long long number) noexcept
+cdef Py_ssize_t _put(bytes buffer, Py_ssize_t at, bytes piece) noexcept
+cdef Py_ssize_t _put_number(bytes buffer, Py_ssize_t at, Py_ssize_t size, long long number) noexcept
 cpdef bytes encode_batch_header(BatchHeader header, bytes identity)
 cpdef bytes mark_sector(long long durable_end, long long assigned_end, bytes identity)
 cdef bytes _slice(bytes buffer, Py_ssize_t start, Py_ssize_t end)

@@ -71,6 +71,7 @@ HEADER_REST = struct.Struct("<BBHIIIQqqII")
 HEADER_REST_AT: int = MARKER.size + HEADER_CRC.size
 BATCH_HEADER_SIZE: int = HEADER_REST_AT + HEADER_REST.size
 _BATCH_HEADER_SIZE: cython.Py_ssize_t = BATCH_HEADER_SIZE
+_CRC_SIZE: cython.Py_ssize_t = HEADER_CRC.size
 _VERSION: cython.longlong = VERSION
 _ZEROS: bytes = bytes(SECTOR_SIZE)
 
@@ -424,17 +425,21 @@ def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
     return low | (second << 8) | (third << 16) | (high << 24)
 
 
-def _put(buffer: bytes, at: cython.Py_ssize_t, piece: bytes) -> None:
-    """Copy `piece` into a buffer that nobody has seen yet; bounds are the caller's duty. Only compiled code comes here."""
+def _put(buffer: bytes, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize_t:
+    """Copy `piece` into a buffer that nobody has seen yet, and say where it ends; bounds are the caller's duty. Only
+    compiled code comes here."""
     if cython.compiled:
         into: cython.p_char = PyBytes_AS_STRING(buffer)
         source: cython.p_char = PyBytes_AS_STRING(piece)
         place: cython.Py_ssize_t
         for place in range(len(piece)):
             into[at + place] = source[place]
+    return at + len(piece)
 
 
-def _put_number(buffer: bytes, at: cython.Py_ssize_t, size: cython.Py_ssize_t, number: cython.longlong) -> None:
+def _put_number(
+    buffer: bytes, at: cython.Py_ssize_t, size: cython.Py_ssize_t, number: cython.longlong
+) -> cython.Py_ssize_t:
     """As `_put`, for the little-endian number of `size` bytes."""
     if cython.compiled:
         into: cython.p_char = PyBytes_AS_STRING(buffer)
@@ -442,25 +447,26 @@ def _put_number(buffer: bytes, at: cython.Py_ssize_t, size: cython.Py_ssize_t, n
         for place in range(size):
             into[at + place] = cython.cast(cython.char, number & 0xFF)
             number >>= 8
+    return at + size
 
 
 def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
     """The 64 bytes before a body."""
     if cython.compiled:  # once for every publish that is alone
         made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), _BATCH_HEADER_SIZE)
-        _put(made, 0, BATCH_MAGIC)
-        _put(made, 4, identity)
-        _put_number(made, 16, 1, _VERSION)
-        _put_number(made, 17, 1, header.dialect)
-        _put_number(made, 18, 2, header.flags)
-        _put_number(made, 20, 4, header.record_count)
-        _put_number(made, 24, 4, header.offset_span)
-        _put_number(made, 28, 4, header.body_size)
-        _put_number(made, 32, 8, header.base_offset)
-        _put_number(made, 40, 8, header.first_timestamp_ns)
-        _put_number(made, 48, 8, header.last_timestamp_ns)
-        _put_number(made, 56, 4, header.body_crc)
-        _put_number(made, 12, 4, crc32c(_slice(made, 16, _BATCH_HEADER_SIZE)))
+        crc_at: cython.Py_ssize_t = _put(made, _put(made, 0, BATCH_MAGIC), identity)
+        rest_at: cython.Py_ssize_t = crc_at + _CRC_SIZE
+        at: cython.Py_ssize_t = _put_number(made, rest_at, 1, _VERSION)
+        at = _put_number(made, at, 1, header.dialect)
+        at = _put_number(made, at, 2, header.flags)
+        at = _put_number(made, at, 4, header.record_count)
+        at = _put_number(made, at, 4, header.offset_span)
+        at = _put_number(made, at, 4, header.body_size)
+        at = _put_number(made, at, 8, header.base_offset)
+        at = _put_number(made, at, 8, header.first_timestamp_ns)
+        at = _put_number(made, at, 8, header.last_timestamp_ns)
+        _put_number(made, at, 4, header.body_crc)
+        _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, _BATCH_HEADER_SIZE)))
         return made
     rest: bytes = HEADER_REST.pack(VERSION, *header.fields(), 0)
     return BATCH_MAGIC + identity + HEADER_CRC.pack(crc32c(rest)) + rest
@@ -521,11 +527,12 @@ def mark_sector(durable_end: cython.longlong, assigned_end: cython.longlong, ide
     """As `encode_mark`; every write needs one."""
     if cython.compiled:
         made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), len(_ZEROS))
-        _put(made, 0, MARK_MAGIC)
-        _put(made, 8, identity)
-        _put_number(made, 16, 8, durable_end)
-        _put_number(made, 24, 8, assigned_end)
-        _put_number(made, 4, 4, crc32c(_slice(made, 8, len(_ZEROS))))
+        crc_at: cython.Py_ssize_t = _put(made, 0, MARK_MAGIC)
+        rest_at: cython.Py_ssize_t = crc_at + _CRC_SIZE
+        at: cython.Py_ssize_t = _put(made, rest_at, identity)
+        at = _put_number(made, at, 8, durable_end)
+        _put_number(made, at, 8, assigned_end)
+        _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, len(_ZEROS))))
         return made
     checked: bytes = MARK_REST.pack(identity, durable_end, assigned_end)
     return MARK_MAGIC + HEADER_CRC.pack(crc32c(checked)) + checked
