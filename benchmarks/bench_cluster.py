@@ -9,7 +9,8 @@
     failover  kill -9 of a node: until a client of it sees the end (the kernel takes the process' memory apart before that,
               and nobody can know), until clients of the others are told, and, once it is back, until they are told again
     mixed     the same in clusters of one nats-server, one Headwater and a third that is killed, of either make in turn: the
-              two that are left notice the same death, so that only what they do themselves differs
+              two that are left notice the same death, so that only what they do themselves differs; each of the two is the
+              one that the others dialled in half of them
 
 Both clusters run all the time; repetitions alternate A B A B. nats-server runs with its default route pool and settings.
 """
@@ -44,7 +45,7 @@ RUN_MESSAGES = 500_000
 SMOKE_MESSAGES = 2_000
 INTEREST_ROUNDS = 200
 SMOKE_ROUNDS = 5
-DEATHS = 15  # in each mixed cluster
+DEATHS = 10  # in each mixed cluster, of which there are four
 PATIENCE = 20.0  # seconds for anything to happen
 
 Start = Callable[..., Contestant]
@@ -285,15 +286,16 @@ class Mixed(NamedTuple):
     start_third: Callable[[], Contestant]
 
 
-def start_mixed(name: str, start_third: Start, stack: ExitStack) -> Mixed:
-    """The survivors dial each other's seed, the first; so does the third."""
+def start_mixed(name: str, start_third: Start, seed: int, stack: ExitStack) -> Mixed:
+    """The survivors of which number `seed` is known to the other and to the third. Who is dialled first has the third's
+    lowest descriptor, and the kernel closes those in order: so both take their turn at it."""
     ports = [free_port() for _ in range(3)]
-    survivors = [
-        stack.enter_context(start_node(start, f"mixed {at}", ports[at], ports[0]))
-        for at, start in enumerate((start_nats_server, start_headwater))
-    ]
-    await_names(survivors, 2)
-    return Mixed(name, survivors, lambda: start_node(start_third, name, ports[2], ports[0]))
+    survivors = {
+        at: stack.enter_context(start_node(start, f"mixed {at}", ports[at], ports[seed]))
+        for at, start in sorted(enumerate((start_nats_server, start_headwater)), key=lambda item: item[0] != seed)
+    }
+    await_names(list(survivors.values()), 2)
+    return Mixed(name, [survivors[0], survivors[1]], lambda: start_node(start_third, name, ports[2], ports[seed]))
 
 
 def measure_same_death(mixed: Mixed) -> tuple[float, float]:
@@ -357,7 +359,7 @@ def main() -> int:
                 row.setdefault("rejoined, ms", []).append(rejoined)
                 row.setdefault("mesh of three, ms", []).append(1e3 * measure_mesh(cluster.start, cluster.name))
                 row.setdefault("start of three, ms", []).append(1e3 * measure_start(cluster.start, cluster.name))
-        mixtures = [start_mixed(name, start, stack) for name, start in makes]
+        mixtures = [start_mixed(name, start, seed, stack) for name, start in makes for seed in (0, 1)]
         for _ in range(DEATHS if not arguments.smoke else 1):
             for mixed in mixtures:
                 by_theirs, by_ours = measure_same_death(mixed)

@@ -6,7 +6,7 @@ delays give. What the decisions send is real bytes, read by the real parser.
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 
@@ -46,7 +46,7 @@ class Node:
     def open(self, link: int) -> None:
         self.readers[link] = RouteOpParser(_Reader(self, link))
 
-    def act(self, actions: list[Action]) -> None:
+    def act(self, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:
                 case Send(link, data):

@@ -21,7 +21,7 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
   yet when we started we try sooner at first: brokers that start together need not wait for each other so long.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from headwater.broker.auth.passwords import is_correct, is_hashed
@@ -39,7 +39,8 @@ from headwater.wire.route_lines import (
 Protocol = Literal["v1", "v2", "auto"]
 Dialect = Literal["v1", "v2"]
 
-FIRST_RETRY = 0.05  # before a configured route that did not answer is tried again; doubles up to the second below
+FIRST_RETRY = 0.01  # before a configured route that did not answer is tried again; grows up to the second below
+FIRST_GROWTH = 1.5  # so that brokers that start together wait for at most half as long again as the last of them takes
 RETRY_SECONDS = 1.0  # between two tries of one address; gnatsd and nats-server alike
 LONGEST_RETRY = 30.0  # where back-off is wanted, it doubles up to here
 LOST_TRIES = (
@@ -234,7 +235,7 @@ class Mesh:
         if target.tries_left is not None or target.first_wait >= RETRY_SECONDS:
             return self._dial_again(url)
         wait = target.first_wait
-        target.first_wait *= 2
+        target.first_wait *= FIRST_GROWTH
         return [Dial(url, wait * (1 + self._jitter()))]
 
     def still_wanted(self, url: str) -> bool:
@@ -302,20 +303,20 @@ class Mesh:
         state = self._links.get(link)
         return self._close(state, f"the peer says {text!r}") if state is not None else []
 
-    def lost(self, link: int) -> list[Action]:
-        """The connection is gone, whoever ended it."""
+    def lost(self, link: int) -> Iterator[Action]:
+        """The connection is gone, whoever ended it. Decided one by one, as they are taken: clients wait for the first."""
         state = self._links.pop(link, None)
         if state is None:
-            return []
-        actions: list[Action] = []
+            return
         peer = state.peer
         if peer is not None and self.peers.get(peer.server_id) is peer:
             del self.peers[peer.server_id]
             if peer.is_open_to_clients:
-                actions.append(TellClients())  # before the work that its interest may be
-            actions.append(Lost(peer))
+                yield TellClients()
+            yield Lost(peer)
         again = (peer.configured if peer is not None else "") or state.dialled
-        return actions + (self._dial_again(again, lost=peer is not None) if again else [])
+        if again:
+            yield from self._dial_again(again, lost=peer is not None)
 
     def leave(self) -> list[Action]:
         """Lame duck: tell the peers, so that their clients are not sent here."""

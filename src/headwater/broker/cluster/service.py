@@ -378,7 +378,7 @@ class Cluster:
 
     # what the mesh decided
 
-    def _do(self, actions: list[Action]) -> None:
+    def _do(self, actions: Iterable[Action]) -> None:
         """What is to be said goes out in this turn of the loop, in one write for each peer: others wait for it."""
         for action in actions:
             match action:
