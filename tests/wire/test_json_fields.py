@@ -2,7 +2,8 @@
 
 import pytest
 
-from headwater.wire.json_fields import encode_fields, kinds_of, read_fields
+from headwater.model.record import Record
+from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, wire_names
 
 NAMES = {"name": "name", "pass": "password", "urls": "urls", "port": "port", "rules": "rules"}
 DEFAULTS: dict[str, object] = {"name": "", "password": None, "urls": (), "port": 0, "rules": {}}
@@ -45,3 +46,14 @@ def test_a_document_or_a_value_of_another_kind_is_refused(document: bytes) -> No
 
 def test_an_object_is_written_without_blanks_and_in_utf_8() -> None:
     assert encode_fields({"a": [1, True], "é": "ü"}) == '{"a":[1,true],"é":"ü"}'.encode()
+
+
+def test_what_is_as_by_default_is_told_only_when_it_always_is_and_by_its_name_on_the_wire() -> None:
+    class Login(Record):
+        password: str = ""
+        verbose: bool = False
+        port: int = 0
+
+    names = wire_names(Login._defaults, {"password": "pass"})
+    assert differing(Login(password="s"), names) == {"pass": "s"}
+    assert differing(Login(port=7), names, always=("verbose",)) == {"verbose": False, "port": 7}

@@ -6,7 +6,7 @@ the *receiver* assumes: a CONNECT without `verbose` and `pedantic` means both ar
 
 from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import encode_fields, kinds_of, read_fields
+from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, wire_names
 
 PROTOCOL_DYNAMIC = 1  # CONNECT.protocol: the client understands asynchronous INFO
 
@@ -70,16 +70,15 @@ class ConnectOptions(Record, frozen=False, secret=("user", "password", "auth_tok
     new_account: bool = False
 
 
-_CONNECT_NAMES = {("pass" if name == "password" else name): name for name in ConnectOptions._defaults}  # wire: field
+_CONNECT_NAMES = wire_names(ConnectOptions._defaults, {"password": "pass"})
 _CONNECT_KINDS = kinds_of(_CONNECT_NAMES, ConnectOptions._defaults)
-_INFO_KINDS = kinds_of({name: name for name in ServerInfo._defaults}, ServerInfo._defaults)
+_INFO_NAMES = wire_names(ServerInfo._defaults)
+_INFO_KINDS = kinds_of(_INFO_NAMES, ServerInfo._defaults)
 
 
 def encode_info(info: ServerInfo) -> bytes:
     """The whole op, `INFO {json} \\r\\n`; nats-server writes the space before CRLF, and so do we."""
-    defaults = ServerInfo._defaults
-    told = {name: value for name, value in info.__dict__.items() if value != defaults[name] or name == "headers"}
-    return b"INFO " + encode_fields(told) + b" \r\n"
+    return b"INFO " + encode_fields(differing(info, _INFO_NAMES, always=("headers",))) + b" \r\n"
 
 
 def decode_info(json: bytes) -> ServerInfo:

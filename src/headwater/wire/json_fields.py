@@ -8,16 +8,30 @@ Few documents in the life of a connection: the standard library's JSON does, and
 
 import json as json_documents
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
+
+from headwater.model.record import Record
 
 _encode = json_documents.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 Kinds = Mapping[str, tuple[str, type]]
 
 
+def wire_names(fields: Iterable[str], spoken: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """From the name on the wire to that of the field; `spoken`: of fields that are called otherwise there."""
+    return {spoken.get(name, name): name for name in fields}
+
+
 def kinds_of(names: Mapping[str, str], defaults: Mapping[str, object]) -> Kinds:
     """Which field a name on the wire is, and of which kind. `names` go from the wire to the field."""
     return {wire: (name, str if defaults[name] is None else type(defaults[name])) for wire, name in names.items()}
+
+
+def differing(record: Record, names: Mapping[str, str], always: Collection[str] = ()) -> dict[str, object]:
+    """By their names on the wire, the fields that are not as by default, and those that are `always` told."""
+    values, defaults = record.__dict__, record._defaults
+    return {wire: values[name] for wire, name in names.items() if name in always or values[name] != defaults[name]}
 
 
 def encode_fields(told: dict[str, object]) -> bytes:

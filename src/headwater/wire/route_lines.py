@@ -5,7 +5,7 @@ Messages are written by the router, which copies them from the publisher's buffe
 
 from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import encode_fields, kinds_of, read_fields, typed
+from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, typed, wire_names
 
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
@@ -74,23 +74,19 @@ class RouteConnect(Record, frozen=False, secret=("user", "password")):
     lang: str = ""
 
 
-_INFO_NAMES = {{"imports": "import", "exports": "export"}.get(name, name): name for name in RouteInfo._defaults}
+_INFO_NAMES = wire_names(RouteInfo._defaults, {"imports": "import", "exports": "export"})
 _INFO_KINDS = kinds_of(_INFO_NAMES, {**RouteInfo._defaults, "imports": {}, "exports": {}})
-_LISTS_KINDS = kinds_of({name: name for name in SubjectLists._defaults}, SubjectLists._defaults)
-_CONNECT_NAMES = {("pass" if name == "password" else name): name for name in RouteConnect._defaults}
+_LISTS_KINDS = kinds_of(wire_names(SubjectLists._defaults), SubjectLists._defaults)
+_CONNECT_NAMES = wire_names(RouteConnect._defaults, {"password": "pass"})
 _CONNECT_KINDS = kinds_of(_CONNECT_NAMES, RouteConnect._defaults)
 _ALWAYS = ("echo", "verbose", "pedantic", "tls_required")  # in CONNECT even when false: absent ones may count as true
 
 
 def encode_route_info(info: RouteInfo) -> bytes:
     """The whole op, with the blank before CRLF that servers since 1.2 write. What is as by default is left out."""
-    defaults = RouteInfo._defaults
-    told: dict[str, object] = {}
-    for wire, name in _INFO_NAMES.items():
-        value = info.__dict__[name]
-        if value != defaults[name]:
-            told[wire] = value.document() if isinstance(value, SubjectLists) else value
-    return b"INFO " + encode_fields(told) + b" \r\n"
+    told = differing(info, _INFO_NAMES)
+    lists = {wire: value.document() for wire, value in told.items() if isinstance(value, SubjectLists)}
+    return b"INFO " + encode_fields({**told, **lists}) + b" \r\n"
 
 
 def decode_route_info(json: bytes) -> RouteInfo:
@@ -107,11 +103,7 @@ def decode_route_info(json: bytes) -> RouteInfo:
 
 def encode_route_connect(connect: RouteConnect) -> bytes:
     """The whole op. What is as by default is left out."""
-    state, defaults = connect.__dict__, RouteConnect._defaults
-    told = {
-        wire: state[name] for wire, name in _CONNECT_NAMES.items() if name in _ALWAYS or state[name] != defaults[name]
-    }
-    return b"CONNECT " + encode_fields(told) + b"\r\n"
+    return b"CONNECT " + encode_fields(differing(connect, _CONNECT_NAMES, _ALWAYS)) + b"\r\n"
 
 
 def decode_route_connect(json: bytes) -> RouteConnect:

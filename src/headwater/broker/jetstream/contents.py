@@ -144,7 +144,7 @@ class Contents:
             while entry.count > self.config.max_msgs_per_subject:
                 self._remove(subject, *history[0])
         if block and self.config.allow_msg_ttl:
-            self.note_expiry(sequence, block, timestamp_ns)
+            self.expiry.note(sequence, block, timestamp_ns)
 
     def added_all(self, items: list[Item]) -> tuple[int, int]:
         """As `added` for each that has a subject; returns the first sequence and how many."""
@@ -152,10 +152,6 @@ class Contents:
         for item in stored:
             self.added(item.subject, item.sequence, item.size)
         return (stored[0].sequence if stored else 0), len(stored)
-
-    def note_expiry(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
-        """The message may have a TTL of its own."""
-        self.expiry.note(sequence, block, timestamp_ns)
 
     def previous(self, subject: bytes, sequence: int) -> int:
         """The message of this subject before the one at `sequence`; 0 when there is none."""

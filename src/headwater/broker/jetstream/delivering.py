@@ -253,13 +253,8 @@ class DeliveringConsumer(ABC):
             if self._ahead and sequence <= sequence_of(self._ahead[-1].offset):
                 self._forget_ahead()
         if sequence in state.unacked and state.removed(sequence):
-            self._acked_by_removal()
-
-    def _acked_by_removal(self) -> None:
-        self._acked_ns = self._clock_ns()
-        if self.durable:
-            self._on_change(self)
-        self._wake()
+            self._note_settled()
+            self._wake()
 
     def on_purged(self) -> None:
         """Many messages have left the stream."""
@@ -270,7 +265,7 @@ class DeliveringConsumer(ABC):
         for sequence in [sequence for sequence in state.unacked if log.is_absent(offset_of(sequence))]:
             state.removed(sequence)
         if len(state.unacked) < waited:
-            self._acked_by_removal()
+            self._note_settled()
         state.selected = deque(sequence for sequence in state.selected if not log.is_absent(offset_of(sequence)))
         state.num_pending = len(state.selected) + self._count_from(state.position)
         self._wake()
@@ -320,11 +315,15 @@ class DeliveringConsumer(ABC):
     def _on_settled(self) -> None:
         """The intake has taken in acks since it said so last."""
         self._active_at = self._now()
+        self._note_settled()
+        if self._has_taker():
+            self._wake()
+
+    def _note_settled(self) -> None:
+        """Some of what was delivered waits for its ack no longer."""
         self._acked_ns = self._clock_ns()
         if self.durable:
             self._on_change(self)
-        if self._has_taker():
-            self._wake()
 
     def _settle(self, sequence: int, consumer_sequence: int) -> None:
         if self._stream.config.retention == "limits":

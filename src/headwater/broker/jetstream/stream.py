@@ -445,7 +445,7 @@ class Stream:
             if rollup:
                 self.contents.roll_up(rollup, item.subject, item.sequence)
             if block and self.config.allow_msg_ttl:
-                self.contents.note_expiry(item.sequence, block, timestamp)
+                self.contents.expiry.note(item.sequence, block, timestamp)
             if self._republisher is not None:
                 last = self.contents.previous(item.subject, item.sequence)
                 self._republisher.republish(self._router, item, last)
