@@ -40,6 +40,8 @@ from contestants import (
 )
 from load_generator import Failure, open_link, read_until
 
+from headwater.testing.ports import free_port
+
 PAYLOAD = 128
 RUN_MESSAGES = 500_000
 SMOKE_MESSAGES = 2_000
@@ -58,12 +60,6 @@ class Cluster(NamedTuple):
     start: Start
     nodes: list[Contestant]
     ports: list[int]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def start_node(start: Start, name: str, port: int, seed: int, client_port: int = -1) -> Contestant:

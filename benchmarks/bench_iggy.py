@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import headwater
 from headwater.iggy.client import connect
+from headwater.testing.ports import free_port
 
 PER_BATCH: Final = 1000
 MEGABYTE: Final = 1e6
@@ -118,8 +119,7 @@ class RealServer:
     """Apache's own, with a data folder of its own."""
 
     def __init__(self, program: str, directory: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         settings = {
             "IGGY_SYSTEM_PATH": directory,
             "IGGY_TCP_ADDRESS": f"127.0.0.1:{self.port}",

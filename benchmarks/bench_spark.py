@@ -20,16 +20,16 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from socket import create_server
 from typing import TYPE_CHECKING, NamedTuple
 
 import spark_contestants as work
 from contestants import describe_machine, refuse_interpreted, start_headwater, start_nats_server
 
 import headwater
+from headwater.testing.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -179,12 +179,6 @@ def report(figures: Figures, *, smoke: bool) -> None:
         print(f"{goal.what:<44} {ratio:7.3g}x ({min(pairs):.3g}-{max(pairs):.3g}), {word} {goal.limit:g}{verdict}")
     if smoke:
         print("\nSmoke run: it proves that the benchmark runs; its figures mean nothing.")
-
-
-def free_port() -> int:
-    with closing(create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def main(argv: list[str] | None = None) -> int:

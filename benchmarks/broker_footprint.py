@@ -20,6 +20,8 @@ from pathlib import Path
 from contestants import Contestant, nats_server_command, read_cpu_time, start_headwater, start_nats_server
 from load_generator import Spec, run_flood
 
+from headwater.testing.ports import free_port
+
 START_GOAL = 150.0  # ms
 IDLE_GOAL = 16.0  # KiB for each connection
 FLAT_GOAL = (
@@ -49,12 +51,6 @@ def greeted(port: int) -> socket.socket:
     if not said.startswith(b"INFO "):
         raise SystemExit(f"greeted with {said[:80]!r}")
     return link
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def time_start(command: list[str]) -> tuple[float, float]:

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headwater.iggy import classic_codec, reply_codec, vsr_frames
-from headwater.iggy.command_codec import SEND
-from headwater.iggy.commands import Code
 from headwater.iggy.conversation import Conversation
-from headwater.iggy.eras import Era
-from headwater.iggy.reply_codec import SentView
 from headwater.iggy.service import TCP, Service
+from headwater.iggy_wire import classic_codec, reply_codec, vsr_frames
+from headwater.iggy_wire.command_codec import SEND
+from headwater.iggy_wire.commands import Code
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.reply_codec import SentView
 
 LARGEST = 8 << 20  # bytes of a request
 METADATA_SIZE = 4  # bytes that say how long the address of a send is

@@ -63,10 +63,10 @@ def publication(number: int) -> bytes:
 
 def fill_iggy(port: int, count: int) -> None:
     """A topic of as many partitions as the stream is read in, with the same payloads and two headers each."""
-    from headwater.iggy import commands as c
     from headwater.iggy.blocking import BlockingIggy, login_of
-    from headwater.iggy.commands import Message
-    from headwater.iggy.identifiers import Identifier
+    from headwater.iggy_wire import commands as c
+    from headwater.iggy_wire.commands import Message
+    from headwater.iggy_wire.identifiers import Identifier
     from headwater.model.typed_headers import TypedHeaders
 
     client = BlockingIggy.connect("127.0.0.1", port, login_of("iggy", "iggy", ""), 30.0)
@@ -123,7 +123,7 @@ def reader_alone(url: str) -> Callable[[], object]:
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, STREAM)
     client.close()
-    wanted = Range(state.stream, state.created, state.first, state.end)
+    wanted = Range(state.place, state.created, state.first, state.end)
     return lambda: sum(columns.rows for columns in read_range(wanted, options))
 
 
@@ -183,7 +183,7 @@ def replays(url: str, first: int, last: int) -> None:
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, STREAM)
     client.close()
-    for _ in read_range(Range(state.stream, state.created, first, last), options):
+    for _ in read_range(Range(state.place, state.created, first, last), options):
         pass
 
 

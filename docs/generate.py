@@ -1,5 +1,9 @@
 """Writes the parts of the documents that the code knows better: run it after a change, `--check` (in CI) refuses to lag.
 
+Code is the product's and, for the table of crossings, that of the tests: `tests/crossings/table.py`, which imports nothing.
+
+`src/headwater/client/sync_types.py` is written whole: `docs/sync_types.py` says how.
+
 A part stands between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
 it is written by hand. NAME is a key of PARTS.
 """
@@ -8,13 +12,17 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from string import ascii_lowercase
+
+import sync_types
 
 from headwater import errors
-from headwater.broker.jetstream.service import api_verbs
+from headwater.jetstream.service import api_verbs
 from headwater.model.header_mapping import LOSSES, MAPPING
-from headwater.wire.verbs import LAW
+from headwater.wire.verbs import LAW, Phase, Sender
 
 DOCS = Path(__file__).resolve().parent
+sys.path.append(str(DOCS.parent / "tests"))  # for `crossings`
 PART = re.compile(r"(?<=<!-- generated: )(\w+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL)
 
 
@@ -29,8 +37,19 @@ def law() -> str:
     rows = [
         [sender.value, phase.value, f"`{f'{verb.value.decode()} {rule.arguments}'.strip()}`", rule.meaning]
         for (sender, phase, verb), rule in LAW.items()
+        if sender is not Sender.PEER
     ]
-    return table(["who", "when", "op", "meaning"], rows)
+    return table(["sender", "phase", "op", "meaning"], rows)
+
+
+def route_law() -> str:
+    """The same for routes; an op that both dialects have stands there once."""
+    dialects: dict[tuple[str, str], list[str]] = {}
+    for (sender, phase, verb), rule in LAW.items():
+        if sender is Sender.PEER and phase is not Phase.UNDECIDED:
+            op = f"`{f'{verb.value.decode()} {rule.arguments}'.strip()}`"
+            dialects.setdefault((op, rule.meaning), []).append(phase.value)
+    return table(["dialect", "op", "meaning"], [[", ".join(names), *row] for row, names in dialects.items()])
 
 
 def error_tree() -> str:
@@ -77,7 +96,7 @@ def header_losses() -> str:
 
 def config_fields() -> str:
     """Every field of a configuration file, block by block."""
-    from headwater.broker.config.schema import BLOCKS
+    from headwater.server.config.schema import BLOCKS
 
     parts = []
     for block in BLOCKS:
@@ -105,7 +124,7 @@ def serve_flags() -> str:
 
 def monitoring_omissions() -> str:
     """The fields of nats-server's pages that ours have not."""
-    from headwater.broker.monitoring import connz, interest, jsz, routez, varz
+    from headwater.server.monitoring import connz, interest, jsz, routez, varz
 
     pages = {
         "/varz": varz.OMITTED,
@@ -134,6 +153,52 @@ def jetstream_api() -> str:
     return table(["request", "answer"], rows)
 
 
+def crossings() -> str:
+    """Every way in by every way out, place by place, and the reasons for what is not there."""
+    from crossings.table import PLACES, WAYS_IN, WAYS_OUT, Cell, failing, impossible
+
+    letters: dict[str, str] = {}  # reason -> sign
+    numbers: dict[str, str] = {}
+
+    def sign(cell: Cell) -> str:
+        if reason := impossible(cell):
+            return letters.setdefault(reason, ascii_lowercase[len(letters)])
+        if reason := failing(cell):
+            return numbers.setdefault(reason, f"**{len(numbers) + 1}**")
+        return "✓"
+
+    parts = []
+    for place in PLACES:
+        rows = [[way.title, *(sign(Cell(way, out, place)) for out in WAYS_OUT)] for way in WAYS_IN]
+        head = ["in, out", *(out.title for out in WAYS_OUT)]
+        parts.append(f"## {place.title}\n\n{table(head, rows)}")
+    reasons = [[mark, reason] for reason, mark in (letters | numbers).items()]
+    return "\n".join([*parts, f"## Reasons\n\n{table(['sign', 'reason'], reasons)}"])
+
+
+def connection_limits() -> str:
+    """Every listener with every limit: its default, and what sets it."""
+    from headwater.net.limits import CONFIGURABLE, DEFAULTS, ELSEWHERE
+
+    shown = {"login_seconds": "{:g} s", "login_bytes": "{:,} bytes", "waiting_bytes": "{:,} bytes"}
+    names = list(dict(DEFAULTS["clients"].items()))
+
+    def cell(listener: str, name: str, value: float) -> str:
+        text = shown.get(name, "{:,}").format(value) if value else "none"
+        if name == "requests_per_turn" and not value:
+            text = "one read"
+        setting = ELSEWHERE.get((listener, name), "")
+        if name in CONFIGURABLE[listener]:
+            return f"**{text}**"
+        return f"{text} ({setting})" if setting else text
+
+    rows = [
+        [f"`{listener}`", *(cell(listener, name, value) for name, value in limits.items())]
+        for listener, limits in DEFAULTS.items()
+    ]
+    return table(["listener", *(f"`{name}`" for name in names)], rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "law": law,
     "errors": error_tree,
@@ -145,6 +210,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "serve_flags": serve_flags,
     "monitoring_omissions": monitoring_omissions,
     "reloadable": reloadable,
+    "route_law": route_law,
+    "crossings": crossings,
+    "connection_limits": connection_limits,
 }
 
 
@@ -158,6 +226,8 @@ def outdated(write: bool) -> list[str]:
             late.append(str(path.relative_to(DOCS.parent)))
             if write:
                 path.write_text(fresh, encoding="utf-8")
+    if sync_types.is_outdated(write):
+        late.append(str(sync_types.TARGET.relative_to(DOCS.parent)))
     return late
 
 

@@ -12,11 +12,15 @@ import gc
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from hypothesis import settings
+from support.loop_watchdog import Watchdog, make_watchdog
 
 OTHER_PROGRAMS = ("interop", "kill", "spark")
+WATCHDOG = pytest.StashKey[Watchdog]()
 _failed: list[str] = []  # since the last test that ended
 
 settings.register_profile("headwater", deadline=None, print_blob=True)
@@ -25,6 +29,52 @@ settings.load_profile("headwater")
 
 for _name in [name for name in os.environ if name.startswith("NATS_")]:
     del os.environ[_name]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Our fixtures are a plugin, so pytest would rewrite the assertions of the whole product as it does a plugin's.
+
+    The tests are to import what users import. Also, Python 3.11 then parses each module anew when it is first imported,
+    which fails with "AST constructor recursion depth mismatch" in a process where Spark runs. Only what the plugin imports
+    itself is rewritten by now. pytest has no public way to leave a package out. Should it change the private one, this
+    raises AttributeError before the first test, and `test_no_module_of_the_product_is_rewritten_by_pytest` fails if it
+    has no effect.
+    """
+    hook = config.pluginmanager.rewrite_hook
+    if isinstance(hook, AssertionRewritingHook):  # not with --assert=plain
+        hook._must_rewrite -= {name for name in hook._must_rewrite if name.partition(".")[0] == "headwater"}
+        hook._marked_for_rewrite_cache.clear()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    watchdog = session.config.stash[WATCHDOG] = make_watchdog()
+    watchdog.install()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.stash[WATCHDOG].remove()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    watchdog = item.config.stash[WATCHDOG]
+    watchdog.test, before = item.nodeid, len(watchdog.stalls)
+    yield
+    if os.environ.get("HEADWATER_WATCHDOG") == "fail":
+        found = watchdog.stalls[before:]
+        assert not found, "the loop was kept busy:\n" + "\n".join(map(str, found))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    watchdog = config.stash[WATCHDOG]
+    stalls = sorted(watchdog.stalls, key=lambda stall: -stall.seconds)
+    if stalls:
+        bound = f"{1e3 * watchdog.bound:.0f} ms of CPU time"
+        terminalreporter.section(
+            f"calls that kept an event loop busy for more than {bound} ({watchdog.calls:,} were timed)"
+        )
+        for stall in stalls[:20]:
+            terminalreporter.line(str(stall))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

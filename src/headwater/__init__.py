@@ -7,8 +7,9 @@ asyncio in behind one's back.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from headwater.version import VERSION
+
 if TYPE_CHECKING:
-    from headwater.broker.broker import Broker as Broker
     from headwater.client.client import connect as connect
     from headwater.errors import HeadwaterError as HeadwaterError
     from headwater.model.header_block import decode_header_block as decode_header_block
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from headwater.model.typed_header import HeaderKind as HeaderKind
     from headwater.model.typed_header import HeaderValue as HeaderValue
     from headwater.model.typed_headers import TypedHeaders as TypedHeaders
+    from headwater.server.broker import Broker as Broker
 
-__version__ = "0.1.0"
+    __compiled__: bool
+
+__version__ = VERSION
 
 _HOMES = {
-    "Broker": "headwater.broker.broker",
+    "Broker": "headwater.server.broker",
     "HeaderKey": "headwater.model.typed_header",
     "HeaderKind": "headwater.model.typed_header",
     "HeaderValue": "headwater.model.typed_header",
@@ -41,14 +45,16 @@ _HOMES = {
 __all__ = ["__compiled__", "__version__", *sorted(_HOMES)]
 
 
-def __getattr__(name: str) -> object:
-    if name == "__compiled__":
-        return import_module("headwater.wire.memory").COMPILED
-    if name not in _HOMES:
-        raise AttributeError(f"module 'headwater' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name == "__compiled__":
+            return import_module("headwater.wire.memory").COMPILED
+        if name not in _HOMES:
+            raise AttributeError(f"module 'headwater' has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

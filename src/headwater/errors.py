@@ -13,7 +13,7 @@ Fault = Literal["caller", "peer", "server", "environment"]
 
 
 class HeadwaterError(Exception):
-    """Root of all. `value` is what was refused, `limit` what it broke, `hint` what to do next."""
+    """Root of all. `message` is the sentence, `value` what was refused, `limit` what it broke, `hint` what to do next."""
 
     fault: ClassVar[Fault] = "caller"
     retriable: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class ProtocolError(HeadwaterError):
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own program asked for something the protocol does not allow."""
+    """Our own program has done something that the protocol does not allow."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -126,7 +126,7 @@ class RequestTimeout(HeadwaterError, TimeoutError):
 
 
 class NoResponders(HeadwaterError):
-    """Status 503: nobody is subscribed to the subject of a request (`value`)."""
+    """Status 503: the subject of a request (`value`) has no subscriber."""
 
     fault = "environment"
     retriable = True

@@ -8,12 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from headwater.broker.broker import Broker
 from headwater.cli import demo
 from headwater.client.client import connect
 from headwater.client.jetstream_types import ConsumerConfig
 from headwater.cloudevents import NATSMessage, from_nats
 from headwater.errors import HeadwaterError
+from headwater.server.broker import Broker
 
 LINES = b"".join(b'{"repo":"r/r","sha":"s%d","committed_at":"2024-01-01T00:00:00Z"}\n' % n for n in range(300))
 

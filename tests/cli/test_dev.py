@@ -1,6 +1,7 @@
 """`headwater dev` as its user sees it: a cluster stands, says where, and goes away on Ctrl-C."""
 
 import asyncio
+import os
 import re
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from support.nats_py_flush import flushed
 
+from headwater import Broker
+from headwater.cli import dev
 from headwater.cli.dev import parse_arguments
 from headwater.errors import ConfigError
 
@@ -48,8 +51,7 @@ def test_three_nodes_are_one_server_until_ctrl_c(protocol: str) -> None:
         nodes = [re.fullmatch(r"(dev\d)  (nats://\S+)  peers (.*)", line) for line in lines[:-1]]
         assert lines[-1].startswith("3 nodes know each other after ")
         assert [node and node[1] for node in nodes] == ["dev1", "dev2", "dev3"]
-        if protocol == "v2":  # names do not travel in v1
-            assert [node and node[3] for node in nodes] == ["dev2, dev3", "dev1, dev3", "dev1, dev2"]
+        assert [node and node[3] for node in nodes] == ["dev2, dev3", "dev1, dev3", "dev1, dev2"]
 
         async def exchange() -> None:
             urls = [node[2] for node in nodes if node]
@@ -83,7 +85,28 @@ def test_streams_are_at_the_first_node_and_all_reach_them(tmp_path: Path) -> Non
         assert process.wait(20) == 0
 
 
-@pytest.mark.parametrize("count", ["0", "65"])
+def test_one_node_is_spoken_of_as_one() -> None:
+    with cluster("--nodes", "1") as (process, lines):
+        assert re.fullmatch(r"1 node runs after \d+ ms; Ctrl-C stops it", lines[-1])
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+def test_ctrl_c_is_heeded_while_the_mesh_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(nodes: list[Broker]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(dev, "_form", never)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    try:
+        assert dev.main(["-p", "-1"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        signal.signal(signal.SIGTERM, before[1])
+
+
+@pytest.mark.parametrize("count", ["0", "33"])
 def test_numbers_that_make_no_cluster_are_refused(count: str) -> None:
     with pytest.raises(ConfigError):
         parse_arguments(["--nodes", count])

@@ -8,20 +8,23 @@ from pathlib import Path
 import pytest
 from support.iggy_peers import talk
 
-from headwater import Broker
 from headwater.cli import serve_flags
-from headwater.cli.iggy_serving import IggyFlags, make_options, read
+from headwater.cli.go_flags import Value
+from headwater.cli.iggy_serving import read
 from headwater.errors import ConfigError
+from headwater.iggy.face import IggyOptions
 
 
 def test_the_flags_name_addresses() -> None:
-    assert read({}) is None and read({"iggy_verify": True}) is None
-    flags = {"iggy": "127.0.0.1:8090", "iggy_http": ":3000", "iggy_quic": "[::1]:-1"}
-    addresses = {"tcp": ("127.0.0.1", 8090), "http": ("0.0.0.0", 3000), "quic": ("::1", 0)}
-    assert read(flags) == IggyFlags(addresses, 0.0, False)
+    assert read({}, {}) is None and read({"iggy_verify": True}, {}) is None
+    flags: dict[str, Value] = {"iggy": "127.0.0.1:8090", "iggy_http": ":3000", "iggy_quic": "[::1]:-1"}
+    found = read(flags, {})
+    assert found == IggyOptions(tcp=("127.0.0.1", 8090), http=("0.0.0.0", 3000), quic=("::1", 0))
+    seeds = read({"iggy_seed": "127.0.0.1:1", "iggy_seed_http": "127.0.0.1:2"}, {})
+    assert seeds == IggyOptions(tcp=None, seed=("127.0.0.1", 1), seed_http=("127.0.0.1", 2))
     for wrong in ("8090", "host", "host:port", "host:70000", "host:-2"):
-        with pytest.raises(ConfigError, match="HOST:PORT"):
-            read({"iggy": wrong})
+        with pytest.raises(ConfigError, match="--iggy-seed-http takes HOST:PORT"):
+            read({"iggy_seed_http": wrong}, {})
 
 
 def test_the_flags_say_how_messages_are_taken() -> None:
@@ -30,14 +33,13 @@ def test_the_flags_say_how_messages_are_taken() -> None:
         "iggy_unique_ids": 60,
         "iggy_verify": True,
     }
-    found = read({"iggy": ":8090", "iggy_unique_ids": 60, "iggy_verify": True})
-    assert found is not None and (found.unique_ids, found.verify) == (60.0, True)
+    flags: dict[str, Value] = {"iggy": ":8090", "iggy_unique_ids": 60, "iggy_verify": True}
+    found = read(flags, {"IGGY_ROOT_PASSWORD": "secret"})
+    assert found is not None
+    assert (found.service.unique_ids_seconds, found.service.verify, found.service.sync) == (60.0, True, None)
+    assert (found.service.root_user, found.service.root_password) == ("iggy", "secret")
     with pytest.raises(ConfigError, match="seconds"):
-        read({"iggy": ":8090", "iggy_unique_ids": -1})
-    broker = Broker()
-    options = make_options(found, broker, {"IGGY_ROOT_PASSWORD": "secret"})
-    assert (options.service.unique_ids_seconds, options.service.verify) == (60.0, True)
-    assert (options.service.root_user, options.service.root_password) == ("iggy", "secret")
+        read({"iggy": ":8090", "iggy_unique_ids": -1}, {})
 
 
 @pytest.mark.interop

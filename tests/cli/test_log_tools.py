@@ -1,6 +1,8 @@
 """`headwater log`: finds the logs under a directory, says what is in them, and by its exit status whether they are whole."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,48 @@ def test_verify_finds_a_flipped_bit_and_repair_mends_it(store: Path, capsys: pyt
     assert "corrupt: offsets" in capsys.readouterr().out
     assert main(["log", "repair", str(store)]) == 0
     assert main(["log", "verify", str(store)]) == 0
+
+
+@pytest.mark.parametrize("position", [8, 700, 1100, 4000])  # the head, both marks, and what is to be zero
+def test_repair_mends_a_head_page_once_and_for_all(
+    store: Path, position: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (segment,) = (store / "streams" / "two" / "log").glob("*.log")
+    content = bytearray(segment.read_bytes())
+    for at in range(position, position + 4):
+        content[at] ^= 0xFF
+    segment.write_bytes(content)
+    assert main(["log", "verify", str(store)]) == 1
+    assert "damaged head page" in capsys.readouterr().out
+    assert main(["log", "repair", str(store)]) == 0
+    assert main(["log", "verify", str(store)]) == 0, capsys.readouterr().out
+    assert main(["log", "inspect", str(store), "--json"]) == 0
+    reports = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert [report["records"] for report in reports] == [3, 3]
+
+
+def test_verify_says_that_both_copies_of_a_state_are_gone_and_repair_makes_them_again(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for copy in (store / "streams" / "two" / "log").glob("log.state.?"):
+        copy.unlink()
+    assert main(["log", "verify", str(store)]) == 1
+    assert "both copies are missing" in capsys.readouterr().out
+    assert main(["log", "repair", str(store)]) == 0
+    assert main(["log", "verify", str(store)]) == 0
+
+
+def test_verify_and_inspect_work_where_nothing_can_be_written(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refusing(path: str, flags: int, *rest: int) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refusing)
+    assert main(["log", "verify", str(store)]) == 0
+    assert main(["log", "inspect", str(store)]) == 0
 
 
 def test_a_directory_without_logs_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

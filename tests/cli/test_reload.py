@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from headwater.broker.cluster_options import ClusterOptions
-from headwater.broker.config.draft import LoggingOptions, ServerConfig
-from headwater.broker.options import AccountOptions, AuthorizationOptions, BrokerOptions, JetStreamLimits, UserOptions
 from headwater.cli.reload import RELOADABLE, compare
+from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, JetStreamLimits, UserOptions
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.options import BrokerOptions
+from headwater.server.config.draft import LoggingOptions, ServerConfig
 
 CONFIG = ServerConfig(broker=BrokerOptions())
 

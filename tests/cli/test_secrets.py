@@ -17,10 +17,10 @@ import pytest
 from support.operator_chain import Chain, Key
 from support.raw_wire import RawLink, connect_op, read_info
 
-from headwater.broker.config.schema import load
-from headwater.broker.monitoring.pages import PAGES
 from headwater.errors import ConfigError
 from headwater.model.nkey import NkeyKind
+from headwater.server.config.schema import load
+from headwater.server.monitoring.pages import PAGES
 
 SECRETS = {
     "password": "sesame-password", "wrong": "sesame-wrong", "token": "sesame-token", "system": "sesame-system",

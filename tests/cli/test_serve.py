@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,29 @@ def test_it_listens_says_so_and_ends_on_a_signal_with_status_0(number: signal.Si
         assert process.wait(10) == 0
 
 
+@pytest.mark.parametrize("imported", ["headwater.cli.serve_flags", "asyncio", "headwater.exchange.sessions"])
+def test_sigint_while_it_starts_ends_it_with_status_0_and_no_traceback(imported: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1"]
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell has background jobs ignore it
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds) as process:
+        try:
+            lines_until(process, f" {imported}")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "Traceback" not in said
+
+
+def test_the_log_names_the_store_directory_as_nats_server_does(tmp_path: Path) -> None:
+    with started("-p", "-1", "-js", "-sd", str(tmp_path)) as process:
+        lines = lines_until(process, "Server is ready")
+    said = [line.partition("[INF] ")[2] for line in lines]
+    at = said.index("Starting JetStream")
+    assert said[at + 1] == f'  Store Directory: "{tmp_path}"'
+
+
 def test_a_port_in_use_is_fatal_with_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -90,7 +114,7 @@ def test_a_configuration_file_is_read_and_flags_win_over_it(tmp_path: Path) -> N
         assert "config reload not supported for server_name" in lines_until(process, "(it needs a restart)")[-1]
         path.write_text("port: [")
         process.send_signal(signal.SIGHUP)
-        assert f"{path}:1:7: a [ does not end" in lines_until(process, "a [ does not end")[-1]
+        assert f"{path}:1:7: Parse error on line 1: a [ does not end" in lines_until(process, "a [ does not end")[-1]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from support.nats_server import nats_server_binary
 
-from headwater.broker.cluster_options import ClusterOptions
-from headwater.broker.config.draft import Draft, LoggingOptions, MonitoringOptions, ServerConfig
-from headwater.broker.options import AuthorizationOptions, TlsOptions
 from headwater.cli.serve_flags import FLAGS, apply, read, usage
 from headwater.errors import ConfigError
+from headwater.exchange.access_options import AuthorizationOptions
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.listener_options import TlsOptions
+from headwater.server.config.draft import Draft, LoggingOptions, MonitoringOptions, ServerConfig
 
 
 def configured(words: str, draft: Draft | None = None) -> ServerConfig:

@@ -147,3 +147,22 @@ def test_what_must_fail_fails_with_the_same_words(
         _, said = process.communicate(timeout=20)
     assert process.returncode in (1, 2)
     assert reason in said.lower() if reason.islower() else reason in said
+
+
+def test_a_store_directory_that_is_a_file_is_told_in_the_words_that_scripts_look_for(path: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with start(path, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", str(tmp_path / "file")) as server:
+        _, said = server.communicate(timeout=READY_SECONDS)
+    assert server.returncode == 1
+    assert "[FTL] Can't start JetStream: storage directory is not a directory" in said
+
+
+def test_a_configuration_that_cannot_be_parsed_is_told_in_the_words_that_scripts_look_for(
+    path: str, tmp_path: Path
+) -> None:
+    for text in ("port: [1", "a {", 'port: "x', "= 3"):
+        (tmp_path / "bad.conf").write_text(text)
+        with start(path, "-c", str(tmp_path / "bad.conf")) as server:
+            _, said = server.communicate(timeout=READY_SECONDS)
+        assert server.returncode == 1
+        assert "Parse error on line " in said

@@ -12,12 +12,12 @@ HEAVY = {
     "typer", "typing_extensions", "urllib.parse", "uuid", "uvicorn", "wsproto",
 }  # fmt: skip
 OURS_WHEN_ASKED_FOR = (
-    "headwater.broker.auth.jwt", "headwater.broker.auth.operator", "headwater.broker.cluster.",
-    "headwater.broker.config.parser", "headwater.broker.imports", "headwater.broker.jetstream", "headwater.broker.mappings",
-    "headwater.broker.monitoring", "headwater.broker.reauthorization", "headwater.broker.system.documents",
-    "headwater.broker.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",
+    "headwater.exchange.auth.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
+    "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
+    "headwater.server.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
+    "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",
     "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
-    "headwater.spark", "headwater.streams", "headwater.wire.route",
+    "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$")
 
@@ -35,7 +35,7 @@ def imported_until_ready(*flags: str) -> set[str]:
                 break
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=30)
-    assert "headwater.broker.session" in found
+    assert "headwater.exchange.session" in found
     return found
 
 
@@ -55,5 +55,23 @@ def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_modul
     found = imported_until_ready("--cluster", "nats://127.0.0.1:-1", "--cluster_name", "hw")
     assert (found & HEAVY) - {"ssl"} == set()
     assert "_ssl" not in found
-    own = ("headwater.broker.cluster.", "headwater.wire.route")
+    own = (
+        "headwater.cluster.",
+        "headwater.wire.route",
+        "headwater.exchange.imports",
+    )  # the last: requests to JetStream
     assert [name for name in found if name.startswith(OURS_WHEN_ASKED_FOR) and not name.startswith(own)] == []
+
+
+def test_asyncio_without_openssl_leaves_ssl_to_others() -> None:
+    program = (
+        "import sys; from headwater.cli.serve import _import_asyncio; _import_asyncio()\n"
+        "import asyncio\n"
+        "assert 'ssl' not in sys.modules and asyncio.sslproto.ssl is None\n"
+        "import ssl\n"
+        "from headwater.net.tls import client_context\n"
+        "assert isinstance(client_context(), ssl.SSLContext)\n"
+        "asyncio.run(asyncio.sleep(0))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert answer.returncode == 0, answer.stderr

@@ -27,13 +27,13 @@ def test_later_begins_when_it_is_awaited_and_only_then() -> None:
 def test_a_bell_wakes_everybody_who_waits_and_nobody_who_comes_later() -> None:
     async def main() -> None:
         bell = Bell()
-        waiting = [asyncio.create_task(bell.heard()) for _ in range(3)]
+        waiting = [asyncio.create_task(bell.wait()) for _ in range(3)]
         await asyncio.sleep(0)
         bell.ring()
         await asyncio.gather(*waiting)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await bell.heard()
+                await bell.wait()
 
     finish(main())
 
@@ -41,7 +41,7 @@ def test_a_bell_wakes_everybody_who_waits_and_nobody_who_comes_later() -> None:
 def test_a_cancelled_wait_at_a_bell_leaves_nothing_behind() -> None:
     async def main() -> None:
         bell = Bell()
-        waiting = asyncio.create_task(bell.heard())
+        waiting = asyncio.create_task(bell.wait())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -145,6 +145,24 @@ def test_an_acknowledged_message_does_not_come_again_and_a_refused_one_does(serv
     finish(main(), 30)
 
 
+def test_a_direct_get_tells_where_a_message_is_from_where_it_was_republished(serve: Serve) -> None:
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            jetstream = client.jetstream()
+            name = f"S{secrets.token_hex(4)}"
+            await jetstream.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=True))
+            headers = Headers({"Nats-Stream": "SOURCE", "Nats-Subject": "source.x", "Nats-Sequence": "77", "A": "1"})
+            await jetstream.publish(f"{name}.x", b"1")
+            await jetstream.publish(f"{name}.y", b"2", headers=headers)
+            for found in (
+                await jetstream.get_message(name, 2, direct=True),
+                await jetstream.get_message(name, last_on=f"{name}.y", direct=True),
+            ):
+                assert (found.subject, found.seq, found.headers) == (f"{name}.y", 2, headers)
+
+    finish(main(), 30)
+
+
 def test_a_server_without_jetstream_is_told_with_the_way_out() -> None:
     async def main() -> None:
         async with headwater.Broker() as broker, await headwater.connect(broker.url) as client:

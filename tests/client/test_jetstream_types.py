@@ -1,22 +1,11 @@
-"""Requests and answers of JetStream as JSON: nothing at its default is sent, nothing strange in an answer is fatal."""
+"""Answers of JetStream as a client reads them: nothing strange in an answer is fatal."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.jetstream_types import ConsumerConfig, PubAck, StreamConfig, StreamInfo, decode_answer
+from headwater.client.jetstream_types import PubAck, StreamInfo, decode_answer
 from headwater.errors import HeadwaterError, JetStreamError, RemoteProtocolError
-
-
-def test_defaults_are_left_out_of_requests() -> None:
-    assert msgspec.json.encode(StreamConfig(name="S", subjects=["a"])) == b'{"name":"S","subjects":["a"]}'
-    none = ConsumerConfig(opt_start_seq=3, ack_policy="none")
-    assert msgspec.json.encode(none) == b'{"opt_start_seq":3,"ack_policy":"none"}'
-
-
-def test_the_ack_policy_is_always_sent_for_the_servers_default_is_another() -> None:
-    assert msgspec.json.encode(ConsumerConfig()) == b'{"ack_policy":"explicit"}'
 
 
 def test_an_answer_with_fields_of_the_future_is_read() -> None:

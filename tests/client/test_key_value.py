@@ -12,6 +12,7 @@ from support.both_servers import Serve
 from support.scripted_server import finish
 
 import headwater
+from headwater.client.jetstream import JetStream
 from headwater.client.key_value import BucketConfig, KeyExists, KeyNotFound, KeyValue
 from headwater.errors import JetStreamError, SubjectError
 
@@ -109,7 +110,7 @@ def test_names_that_are_none_are_refused(serve: Serve) -> None:
             for key in ("", "a b", ".a", "a.", "a..b", "a*", ">", "ä"):
                 with pytest.raises(SubjectError):
                     await values.put(key, b"")
-            jetstream = values._jetstream
+            jetstream = JetStream(values._jetstream.client, 5.0)
             for name in ("", "a.b", "a b"):
                 with pytest.raises(SubjectError):
                     await jetstream.key_value(name)

@@ -33,7 +33,7 @@ from headwater.client.nats_py_names import (
 )
 from headwater.client.object_store import ObjectStore, StoreConfig
 from headwater.client.options import ClientOptions, ConnectArguments
-from headwater.client.pull import StreamMessage
+from headwater.client.stream_message import StreamMessage
 
 HANDLED = {*RENAMED_ARGUMENTS, *NEGATED_ARGUMENTS, *IGNORED_ARGUMENTS, *CALLBACKS, "error_cb", "max_reconnect_attempts"}
 NOT_TAKEN = {"signature_cb", "user_jwt_cb", "ws_connection_headers", "reconnect_to_server_handler"}
@@ -74,9 +74,9 @@ def test_a_message_that_is_settled_in_their_way_says_where_such_messages_come_fr
         with pytest.raises(AttributeError, match="pull_consumer"):
             getattr(message, name)
     with pytest.raises(AttributeError, match=r"message\.headers"):
-        _ = message.header
+        _ = message.header  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"'frobnicate'$"):
-        _ = message.frobnicate
+        _ = message.frobnicate  # type: ignore[attr-defined]
     assert not hasattr(message, "ack")
 
 
@@ -95,9 +95,9 @@ def test_messages_of_a_stream_and_stores_answer_to_their_names(serve: Serve) -> 
             store = await js.create_object_store(StoreConfig(bucket=name))
             await store.put("o", b"data")
             assert (await store.get_info("o")).size == 4
-            assert [each.name for each in await store.list()] == ["o"]
+            assert [each.name for each in await store.list()] == ["o"]  # type: ignore[attr-defined]
             with pytest.raises(AttributeError, match="update"):
-                _ = store.update_meta
+                _ = store.update_meta  # type: ignore[attr-defined]
             await js.delete_object_store(name)
             await js.delete_stream(name)
 
@@ -144,11 +144,11 @@ def test_a_program_for_nats_py_runs(serve: Serve) -> None:
             async for msg in sub.messages:
                 assert msg.data == b"2"
             with pytest.raises(AttributeError, match=r"create_stream\(StreamConfig"):
-                _ = nc.jetstream().add_stream
+                _ = nc.jetstream().add_stream  # type: ignore[attr-defined]
             with pytest.raises(AttributeError, match="flush"):
-                _ = nc.rtt
+                _ = nc.rtt  # type: ignore[attr-defined]
             with pytest.raises(AttributeError, match=r"'frobnicate'$"):
-                _ = nc.frobnicate
+                _ = nc.frobnicate  # type: ignore[attr-defined]
             await nc.drain()
             assert nc.is_closed
             assert errors == []

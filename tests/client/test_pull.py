@@ -1,19 +1,15 @@
-"""Fetching: every status that can end a batch, and where a message says that it stands."""
+"""Fetching: every status that can end a batch."""
 
 import asyncio
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.scripted_server import Peer, ScriptedServer, conversation, finish, until
 
 import headwater
 from headwater.client import pull
-from headwater.client.pull import Metadata, StreamMessage, parse_metadata
+from headwater.client.stream_message import StreamMessage
 from headwater.errors import HeadwaterError, JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
-
-ACK = "$JS.ACK.S.C.1.10.5.1700000000000000000.3"
 
 
 async def hear_fetch(peer: Peer) -> bytes:
@@ -97,7 +93,7 @@ def test_a_stored_message_that_looks_like_a_status_is_a_message() -> None:
         async with conversation() as (client, peer):
             fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(1))
             await hear_fetch(peer)
-            peer.say(b"HMSG a 1 %s 16 16\r\nNATS/1.0 404\r\n\r\n\r\n" % ACK.encode())
+            peer.say(b"HMSG a 1 %s 16 16\r\nNATS/1.0 404\r\n\r\n\r\n" % b"$JS.ACK.S.C.1.10.5.1700000000000000000.3")
             return await fetching
 
     assert len(finish(main())) == 1
@@ -209,41 +205,6 @@ def test_every_way_to_settle_a_message_on_the_wire() -> None:
             return bodies
 
     assert finish(main()) == [b"+ACK", b"-NAK", b'-NAK {"delay":1500000000}', b"+TERM", b"+WPI", b"+ACK"]
-
-
-def test_metadata_of_both_forms_of_the_ack_subject() -> None:
-    plain = Metadata("S", "C", 1, 10, 5, 1700000000000000000, 3)
-    assert parse_metadata(ACK) == plain
-    tail = ACK.removeprefix("$JS.ACK.")
-    assert parse_metadata(f"$JS.ACK._.HASH.{tail}") == plain
-    assert parse_metadata(f"$JS.ACK._.HASH.{tail}.random") == plain
-    assert parse_metadata(f"$JS.ACK.hub.HASH.{tail}").domain == "hub"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "r",
-        "$JS.ACK",
-        ACK + ".x",
-        ACK.replace("10", "ten"),
-        ACK.replace("10", "٣"),
-        ACK.replace("$JS", "$JX"),
-        ACK[:-2],
-    ],
-)
-def test_what_is_no_ack_subject_is_refused(reply: str) -> None:
-    with pytest.raises(LocalProtocolError, match="no acknowledgement subject"):
-        parse_metadata(reply)
-
-
-@given(st.text(alphabet="$JSACK.0123456789_x", max_size=80))
-def test_a_reply_subject_of_any_kind_gives_metadata_or_a_clear_error(reply: str) -> None:
-    try:
-        parse_metadata(reply)
-    except LocalProtocolError:
-        pass
 
 
 def test_one_strange_reply_subject_does_not_spoil_the_batch() -> None:

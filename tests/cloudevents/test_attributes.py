@@ -1,5 +1,8 @@
 """Names, types and canonical strings of context attributes, beyond the vectors."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -7,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.cloudevents import AttributeType, CloudEvent, CloudEventError, canonical_string
+from headwater.cloudevents import (
+    AttributeType,
+    CloudEvent,
+    CloudEventError,
+    canonical_string,
+    from_nats,
+    to_binary,
+    to_structured,
+)
 from headwater.cloudevents import attributes as rules
 
 GOOD: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
@@ -111,9 +122,33 @@ def test_error_names_attribute_header_value_and_rule() -> None:
         ("datacontenttype", "json", "not a media type"),
     ],
 )
-def test_grammar_of_core_attributes_is_held_to_only_when_strict(name: str, value: str, rule: str) -> None:
+def test_grammar_of_core_attributes_is_held_to_in_writing_and_left_alone_in_reading(
+    name: str, value: str, rule: str
+) -> None:
     attributes = GOOD | {name: value}
-    assert CloudEvent.from_attributes(attributes).attributes[name] == value
+    lenient = CloudEvent.from_attributes(attributes, strict=False)
+    assert lenient.attributes[name] == value
+    core = {key: each for key, each in attributes.items() if key in rules.CORE}
     with pytest.raises(CloudEventError) as caught:
-        CloudEvent.from_attributes(attributes, strict=True)
+        CloudEvent.from_attributes(attributes)
     assert (caught.value.attribute, caught.value.rule) == (name, rule)
+    with pytest.raises(CloudEventError) as caught:
+        CloudEvent(**core)
+    assert (caught.value.attribute, caught.value.rule) == (name, rule)
+    for message in (to_binary(lenient), to_structured(lenient)):
+        assert from_nats(message).attributes[name] == value
+        with pytest.raises(CloudEventError) as caught:
+            from_nats(message, strict=True)
+        assert (caught.value.attribute, caught.value.rule) == (name, rule)
+
+
+def test_the_first_of_several_errors_is_the_same_whatever_the_hash_seed() -> None:
+    program = (
+        "from headwater.cloudevents import CloudEvent\n"
+        "try: CloudEvent(id='', source='', type='', subject='', dataschema='', datacontenttype='', time='')\n"
+        "except ValueError as error: print(error.attribute, error.rule)"
+    )
+    for seed in range(6):
+        env = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "id empty\n"

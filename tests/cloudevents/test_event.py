@@ -1,13 +1,29 @@
 """`CloudEvent` as a value: what it takes as data, what it shows, what cannot be done to it."""
 
 import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
+from enum import Enum, IntEnum
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from support.event_strategies import events
 
-from headwater.cloudevents import CloudEvent, CloudEventError, DataKind
+from headwater.cloudevents import (
+    CloudEvent,
+    CloudEventError,
+    DataKind,
+    canonical_string,
+    from_json,
+    from_nats,
+    message_id,
+    to_binary,
+    to_json,
+    to_structured,
+)
 
 
 def event(**changes: Any) -> CloudEvent:
@@ -123,3 +139,142 @@ def test_event_survives_pickling_and_prints_short() -> None:
     assert pickle.loads(pickle.dumps(made)) == made
     assert len(repr(made)) < 250
     assert repr(made).endswith("data=<3 bytes of binary>)")
+
+
+class Kind(str, Enum):  # noqa: UP042 (f"{Kind.CREATED}" is its name here; of a StrEnum it is the text anyway)
+    CREATED = "com.example.created"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Number(int):
+    pass
+
+
+class Blob(bytes):
+    pass
+
+
+def test_a_member_of_a_str_enum_is_its_text_in_both_modes_and_as_a_header() -> None:
+    made = event(
+        type=Kind.CREATED,
+        subject=Kind.CREATED,
+        datacontenttype=Text("text/plain"),
+        extensions={Text("k"): Kind.CREATED},
+    )
+    plain = event(
+        type="com.example.created",
+        subject="com.example.created",
+        datacontenttype="text/plain",
+        extensions={"k": "com.example.created"},
+    )
+    assert made == plain
+    assert [type(value) for value in made.attributes.values()] == [str] * 7
+    assert bytes(to_binary(made).headers) == bytes(to_binary(plain).headers)
+    assert to_json(made) == to_json(plain)
+    assert canonical_string("k", Kind.CREATED) == "com.example.created"
+    assert message_id(made) == message_id(plain)
+
+
+def test_values_of_subclasses_are_taken_by_value() -> None:
+    made = event(
+        extensions={"a": Level.HIGH, "b": Number(4), "c": Blob(b"x"), "d": bytearray(b"y"), "e": memoryview(b"z")}
+    )
+    assert made.extensions == {"a": 3, "b": 4, "c": b"x", "d": b"y", "e": b"z"}
+    assert [type(value) for value in made.extensions.values()] == [int, int, bytes, bytes, bytes]
+
+
+@pytest.mark.parametrize("write", [to_binary, to_structured])
+@pytest.mark.parametrize(
+    ("data", "content_type", "seen"),
+    [
+        (Kind.CREATED, "text/plain", "com.example.created"),
+        (Kind.CREATED, None, "com.example.created"),
+        (Text("hi"), "text/plain", "hi"),
+        (Text("hi"), "application/json", "hi"),
+        ({Text("k"): [Text("v"), Number(2), Level.HIGH]}, None, {"k": ["v", 2, 3]}),
+        (Blob(b"x"), "application/octet-stream", b"x"),
+        (bytearray(b"x"), "application/octet-stream", b"x"),
+        (memoryview(b"xyz")[1:], "application/octet-stream", b"yz"),
+    ],
+)
+def test_data_of_a_subclass_arrives_by_value_in_both_modes(
+    data: Any, content_type: str | None, seen: Any, write: Any
+) -> None:
+    made = event(data=data, datacontenttype=content_type)
+    assert made.data == seen
+    come = from_nats(write(made))
+    assert (come.data, type(come.data)) == (seen, type(seen))
+
+
+def test_a_decimal_is_written_as_a_number() -> None:
+    made = event(data={"total": Decimal("19.90"), "many": [Decimal("1E+3")]})
+    assert made.payload == b'{"total":19.90,"many":[1E+3]}'
+
+
+@pytest.mark.parametrize("data", [Decimal("NaN"), [Decimal("-Infinity")], {Decimal("1.5"): 1}])
+def test_a_decimal_without_a_json_form_is_refused(data: Any) -> None:
+    with pytest.raises(CloudEventError) as caught:
+        event(data=data)
+    assert (caught.value.attribute, caught.value.rule) == ("data", "JSON")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/plain", b"caf\xc3\xa9"),
+        ("text/plain; charset=iso-8859-1", b"caf\xe9"),
+        ('Text/Plain;Charset="ISO-8859-1"', b"caf\xe9"),
+        ("application/xml", b"caf\xc3\xa9"),
+        ("image/svg+xml", b"caf\xc3\xa9"),
+        ("application/x-words; charset=utf-8", b"caf\xc3\xa9"),
+    ],
+)
+def test_text_is_text_in_both_modes(content_type: str, body: bytes) -> None:
+    made = event(data="café", datacontenttype=content_type)
+    message = to_binary(made)
+    assert message.data == body
+    first = from_nats(message)
+    second = from_json(to_json(first))
+    third = from_nats(to_binary(second))
+    assert [each.data for each in (made, first, second, third)] == ["café"] * 4
+    assert made == first == second == third
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("text/plain", b"\xff\xfe"),
+        ("text/plain; charset=us-ascii", b"\xe9"),
+        ("text/plain; charset=nobody-knows", b"x"),
+        ("application/octet-stream", b"x"),
+        ("image/png", b"x"),
+        (None, b"x"),
+    ],
+)
+def test_bytes_that_are_no_text_of_their_type_stay_bytes(content_type: str | None, body: bytes) -> None:
+    first = from_nats(to_binary(event(data=body, datacontenttype=content_type)))
+    second = from_json(to_json(first))
+    assert (first.data, second.data) == (body, body)
+    assert first == second
+
+
+@given(events())
+def test_equality_survives_every_trip(sent: CloudEvent) -> None:
+    trips: list[Callable[[CloudEvent], CloudEvent]] = [
+        lambda one: from_nats(to_binary(one)),
+        lambda one: from_nats(to_structured(one)),
+        lambda one: from_json(to_json(one)),
+    ]
+    try:
+        for first in trips:
+            for second in trips:
+                assert second(first(sent)) == sent
+    except CloudEventError as error:
+        assert error.rule in ("charset", "JSON")

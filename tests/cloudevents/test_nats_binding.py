@@ -15,13 +15,16 @@ from headwater.cloudevents import (
     DataKind,
     NATSMessage,
     content_mode,
+    from_json,
     from_nats,
     message_id,
     to_binary,
     to_structured,
 )
+from headwater.cloudevents.batch import from_batch
 from headwater.model.header_block import decode_header_block, encode_header_block, lookup
 from headwater.model.headers import Headers
+from headwater.model.message import Message
 
 CORE = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "/s"), ("ce-type", "t")]
 
@@ -155,12 +158,12 @@ def test_text_is_sent_in_the_charset_that_its_type_names() -> None:
 
 
 def test_message_id_is_found_by_the_server_and_differs_for_different_events() -> None:
-    event = CloudEvent(id="a b", source="/s", type="t")
+    event = CloudEvent(id="a b", source="/s", type="t", strict=False)
     headers = to_binary(event, msg_id=True).headers
     assert isinstance(headers, Headers)
     assert lookup(bytes(headers), b"Nats-Msg-Id") == b"/s a%20b"
     assert from_nats(to_structured(event, msg_id=True)) == from_nats(to_binary(event, msg_id=True)) == event
-    assert message_id(event) != message_id(CloudEvent(id="b", source="/s a", type="t"))
+    assert message_id(event) != message_id(CloudEvent(id="b", source="/s a", type="t", strict=False))
 
 
 def test_package_imports_neither_asyncio_nor_arrow() -> None:
@@ -170,3 +173,43 @@ def test_package_imports_neither_asyncio_nor_arrow() -> None:
         "assert not bad - {'threading'}, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_headers_that_were_changed_are_read_as_they_are_now() -> None:
+    block = bytes(to_binary(CloudEvent(id="1", source="/s", type="t")).headers)
+    message = Message("orders", b"", "", block)
+    assert from_nats(message).id == "1"
+    message.headers["ce-id"] = "2"
+    assert from_nats(message).id == "2"
+    del message.headers["ce-type"]
+    assert refusal(message.headers).rule == "missing"
+    with pytest.raises(CloudEventError, match="type"):
+        from_nats(message)
+
+
+def test_headers_put_on_a_message_that_came_without_are_read() -> None:
+    message = Message("orders", b"")
+    for name, value in to_binary(CloudEvent(id="1", source="/s", type="t")).headers.items():
+        message.headers[name] = value
+    assert from_nats(message).id == "1"
+
+
+@pytest.mark.parametrize("value", ["caf\u00e9", "x\u00a0y", "x\ty"])
+def test_strict_reading_refuses_a_value_outside_printable_ascii(value: str) -> None:
+    lines = [*CORE, ("ce-note", value)]
+    assert refusal(lines, strict=True).attribute == "note"
+
+
+def test_a_dataschema_without_a_scheme_is_refused_when_reading_strictly_and_when_writing() -> None:
+    for schema in ("/relative", "example.com/schema", "//host/schema", "schema"):
+        assert from_nats(NATSMessage([*CORE, ("ce-dataschema", schema)], b"")).dataschema == schema
+        assert refusal([*CORE, ("ce-dataschema", schema)], strict=True).rule == "not a URI"
+        with pytest.raises(CloudEventError, match="not a URI"):
+            CloudEvent(id="1", source="/s", type="t", dataschema=schema)
+
+
+@pytest.mark.parametrize("text", ['{"id":"1"}', None, 5, ["x"]])
+def test_a_json_text_that_is_no_bytes_is_refused_by_name(text: Any) -> None:
+    for read in (from_json, from_batch):
+        with pytest.raises(CloudEventError, match=type(text).__name__):
+            read(text)

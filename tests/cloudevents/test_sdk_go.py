@@ -61,7 +61,10 @@ def test_message_without_the_exact_header_is_structured(lines: str) -> None:
         (CORE + "ce-time: noon\r\n", "time", "not RFC3339"),
         (CORE + "ce-bad_name: 1\r\n", "bad_name", "bad name"),
         (CORE + "ce-subject: a\x07\r\n", "subject", "control character"),
-        (CORE + "ce-subject:\r\n", "subject", "empty"),
+        (CORE.replace("ce-id: 1", "ce-id: \u00a0"), "id", "empty"),
+        (CORE + "ce-time: 2026-11-21t08:15:30Z\r\n", "time", "not a time for Go"),
+        (CORE + "ce-time: 2026-11-21T08:15:30z\r\n", "time", "not a time for Go"),
+        (CORE + "ce-time: 2026-06-30T23:59:60Z\r\n", "time", "not a time for Go"),
         (CORE.replace("1.0", "0.3"), "specversion", "unsupported"),
     ],
 )
@@ -111,6 +114,8 @@ def test_time_is_written_as_go_prints_it(text: str, written: str) -> None:
     [
         ({"subject": " x"}, "subject", "blank at the end of a value"),
         ({"subject": "x "}, "subject", "blank at the end of a value"),
+        ({"id": "x\u00a0"}, "id", "blank at the end of a value"),
+        ({"type": "\u3000x"}, "type", "blank at the end of a value"),
         ({"time": "2016-12-31T23:59:60Z"}, "time", "not a time for Go"),
         ({"time": "0000-01-01T00:00:00Z"}, "time", "not a time for Go"),
         ({"time": "9999-12-31T23:59:59-00:01"}, "time", "not a time for Go"),
@@ -159,3 +164,22 @@ def test_any_message_becomes_an_event_or_our_error(pairs: list[tuple[str, str]],
         from_nats(NATSMessage(Headers.of_checked(pairs), data), strict, compat="sdk-go")
     except CloudEventError as error:
         assert error.rule
+
+
+def test_blanks_at_the_ends_go_where_sdk_go_trims_and_stay_where_it_does_not() -> None:
+    lines = CORE.replace("ce-id: 1", "ce-id: \u00a01\u3000") + "ce-subject: \u00a0\r\nce-note: x\u00a0\r\n"
+    attributes = read(lines).attributes
+    assert (attributes["id"], attributes.get("subject"), attributes["note"]) == ("1", None, "x\u00a0")
+    sent = event(extensions={"note": "x\u00a0"})
+    assert from_nats(to_binary(sent, compat="sdk-go"), compat="sdk-go") == sent
+
+
+def test_structured_mode_has_a_time_that_go_reads_and_no_other() -> None:
+    message = to_structured(event(time="2026-11-21t08:15:30.50z", data=5), compat="sdk-go")
+    assert json.loads(message.data)["time"] == "2026-11-21T08:15:30.5Z"
+    assert from_nats(message, compat="sdk-go").data == 5
+    for text in ("2026-11-21t08:15:30Z", "2016-12-31T23:59:60Z"):
+        with pytest.raises(CloudEventError, match="not a time for Go"):
+            from_nats(to_structured(event(time=text)), compat="sdk-go")
+    with pytest.raises(CloudEventError, match="not a time for Go"):
+        to_structured(event(time="2016-12-31T23:59:60Z"), compat="sdk-go")

@@ -3,7 +3,7 @@
 import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 import pytest
@@ -66,6 +66,8 @@ def event_of(stated: Vector) -> CloudEvent:
             pass
         case {"kind": "json", "value": value}:
             data = msgspec.Raw(json.dumps(value).encode())
+        case _:
+            assert stated["data"] is None
     return CloudEvent.from_attributes({name: native(v) for name, v in stated["attributes"].items()}, data)
 
 
@@ -79,6 +81,10 @@ def stated_by(event: CloudEvent) -> Vector:
             data = {"kind": "text", "value": event.data}
         case DataKind.JSON:
             data = {"kind": "json", "value": event.data}
+        case DataKind.ABSENT:
+            pass
+        case _:
+            assert_never(event.kind)
     return {"attributes": dict(event.attributes), "data": data}
 
 

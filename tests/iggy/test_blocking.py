@@ -6,12 +6,12 @@ import pytest
 from support.iggy_topics import IggyServer, start_iggy
 
 from headwater.errors import IggyError, TransportError
-from headwater.iggy import commands as c
-from headwater.iggy.batches import messages
 from headwater.iggy.blocking import BlockingIggy, login_of
-from headwater.iggy.classic_codec import PREFIX
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import messages
+from headwater.iggy_wire.classic_codec import PREFIX
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.net.blocking import deadline_after
 
 

@@ -3,11 +3,11 @@
 import pytest
 from support.iggy_frames import ERAS, Exchange, exchanges
 
-from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
-from headwater.iggy.batches import admit, messages, xxh3_64
-from headwater.iggy.commands import Code, Login
-from headwater.iggy.eras import Era, of_login
-from headwater.iggy.layout import U32, Reader
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
+from headwater.iggy_wire.batches import admit, messages, xxh3_64
+from headwater.iggy_wire.commands import Code, Login
+from headwater.iggy_wire.eras import Era, of_login
+from headwater.iggy_wire.layout import U32, Reader
 from headwater.streams.iggy_batch import BATCH_HEADER_SIZE
 
 CLASSIC = [client for client, era in ERAS.items() if era is not Era.V]

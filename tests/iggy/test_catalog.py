@@ -5,8 +5,8 @@ import pytest
 from headwater.errors import IggyError
 from headwater.iggy import catalog as rules
 from headwater.iggy.catalog import Catalog, GroupEntry, StreamEntry, TokenEntry, TopicEntry, UserEntry, decode, group_of
-from headwater.iggy.commands import Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.identifiers import Identifier
+from headwater.iggy_wire.commands import Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.identifiers import Identifier
 
 
 def name_of(call: object, *arguments: object, **more: object) -> str:

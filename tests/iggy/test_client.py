@@ -7,9 +7,9 @@ import pytest
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import ConfigError, ConnectionClosed, IggyError, TransportError
 from headwater.iggy.client import Client, connect
-from headwater.iggy.commands import EVERY, Message
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import Consumer, Partitioning, PollingStrategy
+from headwater.iggy_wire.commands import EVERY, Message
+from headwater.iggy_wire.identifiers import Consumer, Partitioning, PollingStrategy
 
 TYPED = TypedHeaders([("Key 1", "value1"), ("n", HeaderValue.from_uint64(2**64 - 1))])
 

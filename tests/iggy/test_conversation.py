@@ -9,14 +9,15 @@ import pytest
 from support.iggy_service import Desk, S, T, at_desk
 
 from headwater.errors import IggyError
-from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
-from headwater.iggy import commands as c
-from headwater.iggy.batches import messages, of_messages
-from headwater.iggy.commands import Code, Command, Message
+from headwater.iggy import dispatch
 from headwater.iggy.conversation import Conversation
-from headwater.iggy.eras import Era
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy.service import Client
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import messages, of_messages
+from headwater.iggy_wire.commands import Code, Command, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.net.piece_queue import Piece, as_bytes
 from headwater.streams.segment import LARGE_BATCH
 
@@ -155,9 +156,8 @@ def test_what_fails_inside_is_an_error_and_no_silence(tmp_path: Path, monkeypatc
         raise ZeroDivisionError
 
     async def work(desk: Desk) -> None:
-        from headwater.iggy import service
 
-        monkeypatch.setitem(service.HANDLERS, c.CreateStream, broken)
+        monkeypatch.setitem(dispatch.HANDLERS, c.CreateStream, broken)
         command = c.CreateStream("s")
         assert await Talk(desk).modern(*encoded(command, Era.V)) == (1, b"")
         assert await Talk(desk, desk.client(Era.C3)).classic(*encoded(command, Era.C3)) == (1, b"")

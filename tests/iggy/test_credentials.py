@@ -61,3 +61,9 @@ def test_lengths_are_upstreams(check: object, lowest: int, highest: int, number:
         with pytest.raises(IggyError) as refused:
             check(wrong)
         assert refused.value.number == number
+
+
+def test_a_user_name_is_measured_in_bytes() -> None:
+    check_username("é" * 25)
+    with pytest.raises(IggyError, match="50 bytes"):
+        check_username("é" * 26)

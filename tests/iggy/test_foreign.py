@@ -9,12 +9,12 @@ from support.recording_files import RecordingFiles
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import StorageError
-from headwater.iggy import commands as c
-from headwater.iggy.batches import of_messages
-from headwater.iggy.commands import Message
 from headwater.iggy.foreign import NAME, STREAM_ID, Foreign, ForeignStream, failure, translated
-from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.iggy.partition import Done
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import of_messages
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.model.headers import Headers
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions
@@ -41,6 +41,9 @@ class Stream:
             self.log.write(batch)
             self.log.publish(batch)
         done(self.refuses)
+
+    async def flush(self) -> None:
+        pass
 
     def store(self, *payloads: bytes) -> None:
         """As the other face's own publishers do."""
@@ -130,8 +133,10 @@ def test_a_send_goes_the_other_faces_way_and_hears_its_answer(tmp_path: Path) ->
 
 def test_a_message_is_translated_with_its_subject_headers_and_id() -> None:
     headers = TypedHeaders([("Nats-Subject", "orders.eu"), ("n", HeaderValue.from_uint8(7))])
-    batch, _ = of_messages([Message(b"x", headers, id=9), Message(b"y")], 1)
-    first, second = translated(bytes(batch))
+    republished = TypedHeaders([("Nats-Subject", "orders.us"), ("Nats-Subject#2", "source.us")])
+    batch, _ = of_messages([Message(b"x", headers, id=9), Message(b"y"), Message(b"z", republished)], 1)
+    first, second, third = translated(bytes(batch))
+    assert (third.subject, third.headers.multi_items()) == ("orders.us", [("Nats-Subject", "source.us")])
     assert (first.subject, first.payload) == ("orders.eu", b"x")
     assert first.headers.multi_items() == [("n", "7"), ("Iggy-Typed", "n uint8"), ("Iggy-Message-Id", "9")]
     assert (second.subject, second.payload, len(second.headers)) == ("", b"y", 0)

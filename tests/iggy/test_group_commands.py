@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
-from headwater.iggy import commands as c
-from headwater.iggy.eras import Era
-from headwater.iggy.identifiers import Consumer, Identifier
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier
 
 ME, GROUP = Consumer.single("me"), Consumer.group("g")
 

@@ -6,11 +6,13 @@ import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.iggy.client import connect
-from headwater.iggy.commands import Message
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_wire.commands import Message
+from headwater.net.limits import DEFAULTS, IGGY_HTTP
 
 Call = Callable[..., Awaitable[tuple[int, Any]]]
 
@@ -73,6 +75,7 @@ def test_the_conversation_of_the_released_client(tmp_path: Path) -> None:
         assert found["messages"][0]["user_headers"] == [header]
         assert [m["payload"] for m in found["messages"]] == ["aGVsbG8=", "eA=="]
         assert found["messages"][0]["header"]["id"] == 7
+        assert UUID(int=found["messages"][1]["header"]["id"]).version == 4
 
     with_http(tmp_path, work)
 
@@ -188,5 +191,40 @@ def test_both_transports_show_one_message(tmp_path: Path) -> None:
         (message,) = found["messages"]
         assert TypedHeaders.from_json(message["user_headers"]) == headers
         assert message["header"]["id"] == 3
+
+    with_http(tmp_path, work)
+
+
+def test_a_strangers_body_is_bounded_in_size_and_time(tmp_path: Path) -> None:
+    async def main() -> None:
+        bounds = {**DEFAULTS, IGGY_HTTP: DEFAULTS[IGGY_HTTP].replace(login_seconds=0.3, login_bytes=4096)}
+        options = IggyOptions(tcp=None, http=("127.0.0.1", 0), limits=bounds)
+        async with asyncio.timeout(30), Iggy(options, tmp_path) as iggy:
+            head = b"POST /streams HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+            for said, status in ((head % 5000 + b"x" * 5000, b"400"), (head % 5000 + b"{", b"408")):
+                reader, writer = await asyncio.open_connection("127.0.0.1", iggy.http_port)
+                writer.write(said)
+                assert (await reader.readuntil(b"\r\n")).split()[1] == status
+                writer.close()
+            call = await logged_in(iggy)
+            assert (await call("POST", "/streams", {"name": "stream1", "stream_id": 1, "more": "x" * 5000}))[0] == 200
+
+    asyncio.run(main())
+
+
+def test_the_operator_sees_who_could_not_log_in_and_who_may_not(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        noted: list[tuple[str, dict[str, object]]] = []
+        iggy.service.note = lambda kind, **fields: noted.append((kind, fields))
+        assert (await caller(iggy.http_port)("POST", "/users/login", {"username": "iggy", "password": "no"}))[0] == 401
+        call = await logged_in(iggy)
+        await call("POST", "/users", {"username": "bob", "password": "bobbob", "status": "active"})
+        _, body = await caller(iggy.http_port)("POST", "/users/login", {"username": "bob", "password": "bobbob"})
+        assert (await caller(iggy.http_port, body["access_token"]["token"])("GET", "/streams"))[0] == 403
+        assert [(kind, fields["user"]) for kind, fields in noted] == [
+            ("login_failed", "iggy"),
+            ("request_refused", "bob"),
+        ]
+        assert "no" not in noted[0][1].values()
 
     with_http(tmp_path, work)

@@ -14,8 +14,8 @@ import pytest
 
 from headwater.errors import TransportError
 from headwater.iggy.client import connect
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import Consumer, PollingStrategy
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import Consumer, PollingStrategy
 
 PROGRAM = Path(__file__).parent.parent / "support" / "iggy_server_program.py"
 PRODUCERS = 10

@@ -6,10 +6,10 @@ import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
 from headwater.errors import IggyError
-from headwater.iggy import commands as c
-from headwater.iggy.commands import EVERY, Permissions
-from headwater.iggy.eras import Era
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import EVERY, Permissions
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 
 ME, GROUP, NEXT = Consumer.single("me"), Consumer.group("g"), PollingStrategy.next()
 

@@ -1,10 +1,10 @@
 """A partition: what a send leaves there, and what a poll finds, in either dialect of the log."""
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,22 @@ from support.recording_files import RecordingFiles
 
 from headwater import TypedHeaders
 from headwater.errors import IggyError, StorageError
+from headwater.group_commit.committer import MAX_STAGED_BYTES
+from headwater.group_commit.writers import Writers
 from headwater.iggy import partition as partitions
-from headwater.iggy.batches import admit, messages, of_messages
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import PollingStrategy
 from headwater.iggy.partition import Partition, part_of
+from headwater.iggy.upkeep import drop
+from headwater.iggy_wire.batches import admit, messages, of_messages
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import PollingStrategy
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
+from headwater.streams import log as log_module
 from headwater.streams.files import Files, OsFiles
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import LARGE_BATCH, segment_name
+from headwater.streams.writer import CHECKPOINT_FILE
 
 MICROSECONDS = 1000
 
@@ -32,9 +37,12 @@ def with_partition(
 ) -> None:
     async def main() -> None:
         log = Log.open(files or RecordingFiles(), directory, LogOptions(preallocate_bytes=0, cache_bytes=1 << 20), 1)
-        with ThreadPoolExecutor(1) as threads:
+        writers = Writers(1, "test")
+        try:
             async with asyncio.timeout(20):
-                await work(Partition(1, 0, 1, log, threads))
+                await work(Partition(1, 0, 1, log, writers))
+        finally:
+            writers.shutdown()
 
     asyncio.run(main())
 
@@ -109,9 +117,51 @@ def test_each_strategy_has_its_beginning() -> None:
     with_partition(work)
 
 
-def test_a_disk_that_is_far_behind_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_learn_of_what_was_stored_and_of_what_was_dropped() -> None:
     async def work(partition: Partition) -> None:
-        monkeypatch.setattr("headwater.iggy.committer.MAX_STAGED_BYTES", -1)
+        seen: list[tuple[int, int]] = []
+        partition.on_stored = lambda: seen.append((partition.log.start_offset, partition.log.end_offset))
+        await send(partition, b"a", b"b")
+        assert seen == [(0, 2)]
+        await drop(partition, 1)
+        assert seen[-1] == (1, 2)
+
+    with_partition(work)
+
+
+def test_a_write_that_fails_is_answered_to_all_who_wait_and_readers_learn_nothing() -> None:
+    files = RecordingFiles()
+
+    async def work(partition: Partition) -> None:
+        heard: list[StorageError | None] = []
+        partition.on_stored = lambda: heard.append(None)
+        files.faults = dict.fromkeys(range(files.attempts, files.attempts + 20), errno.EIO)
+        for _ in range(2):
+            batch, count = of_messages([Message(b"x")], 1)
+            checksums = admit(batch, 0, len(batch), count)
+            partition.append(batch, 0, len(batch), count, checksums, 5, 0, heard.append)
+        await partition.flush()
+        assert [isinstance(error, StorageError) for error in heard] == [True, True]
+        assert partition.log.end_offset == 0
+
+    with_partition(work, files)
+
+
+def test_a_checkpoint_is_made_when_enough_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = RecordingFiles()
+    monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 1)
+
+    async def work(partition: Partition) -> None:
+        await send(partition, b"a")
+        await partition.flush()
+        assert CHECKPOINT_FILE in files.listdir("log")
+
+    with_partition(work, files)
+
+
+def test_a_disk_that_is_far_behind_refuses() -> None:
+    async def work(partition: Partition) -> None:
+        partition.committer.add(lambda error: None, MAX_STAGED_BYTES + 1)
         with pytest.raises(IggyError) as caught:
             await send(partition, b"x")
         assert caught.value.name == "cannot_append_message"
@@ -141,6 +191,10 @@ def test_a_message_from_nats_has_typed_headers_its_subject_and_its_id() -> None:
     part = part_of(StoredRecord(3, 9 * MICROSECONDS, b"orders.eu", block, b"x"), 5)
     assert (int.from_bytes(part.id, "little"), part.payload, part.origin) == (7, b"x", 9)
     assert TypedHeaders.decode(part.headers, HeaderForm.TYPED).to_python() == {"A": "1", "Nats-Subject": "orders.eu"}
+    own = bytes(Headers([("A", "1"), ("Nats-Subject", "source.eu")]))
+    republished = part_of(StoredRecord(3, 0, b"orders.eu", own, b"x"), 5)
+    found = TypedHeaders.decode(republished.headers, HeaderForm.TYPED).to_python()
+    assert found == {"Nats-Subject": "orders.eu", "A": "1", "Nats-Subject#2": "source.eu"}
     broken = part_of(StoredRecord(3, 0, b"s", b"no headers at all", b"x"), 5)
     assert "Nats-Header-Error" in TypedHeaders.decode(broken.headers, HeaderForm.TYPED).to_python()
     huge = part_of(StoredRecord(3, 0, b"s", bytes(Headers([("Iggy-Message-Id", "9" * 60)])), b"x"), 5)

@@ -8,7 +8,7 @@ import pytest
 from support.iggy_peers import installed, talk
 
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import Identifier, position_of_key
+from headwater.iggy_wire.identifiers import Identifier, position_of_key
 
 pytestmark = pytest.mark.interop
 

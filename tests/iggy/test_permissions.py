@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy import commands as c
-from headwater.iggy.commands import Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy.permissions import ALL, NONE, allowed, check
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 
 S, T, G, U = Identifier(1), Identifier(2), Identifier(3), Identifier(4)
 ME = Consumer.single(1)

@@ -10,12 +10,13 @@ from aioquic.asyncio.client import connect as quic_connect
 from aioquic.quic.configuration import QuicConfiguration
 from support.iggy_peers import talk
 
-from headwater.iggy import classic_frames, command_codec, vsr_frames
-from headwater.iggy.commands import Code, Login
-from headwater.iggy.eras import Era
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.quic_session import MAX_CLASSIC, QuicSession
 from headwater.iggy.service import Service
+from headwater.iggy_wire import classic_frames, command_codec, vsr_frames
+from headwater.iggy_wire.commands import Code, Login
+from headwater.iggy_wire.eras import Era
+from headwater.net.limits import Limits
 
 OPTIONS = IggyOptions(tcp=None, quic=("127.0.0.1", 0))
 
@@ -72,7 +73,7 @@ def test_a_frame_of_today_may_be_as_large_as_over_tcp_and_no_larger(tmp_path: Pa
         service = Service(tmp_path)
         await service.start()
         try:
-            session, link = QuicSession(service), Link()
+            session, link = QuicSession(service, Limits()), Link()
             session.attach(link, "peer")  # type: ignore[arg-type]
             header = vsr_frames.request(
                 Code.SEND_MESSAGES, vsr_frames.MAX_FRAME - vsr_frames.HEADER_SIZE, bytes(16), 1, 1
@@ -80,6 +81,30 @@ def test_a_frame_of_today_may_be_as_large_as_over_tcp_and_no_larger(tmp_path: Pa
             assert session.receive(0, bytearray(header)) == 0 and not link.sent
             header = vsr_frames.request(Code.SEND_MESSAGES, vsr_frames.MAX_FRAME, bytes(16), 1, 1)
             assert session.receive(4, bytearray(header)) == len(header)
+            assert link.sent == [classic_frames.response(3)]
+            session.lost()
+        finally:
+            await service.stop()
+
+    asyncio.run(main())
+
+
+def test_a_stranger_may_not_announce_a_large_request(tmp_path: Path) -> None:
+    class Link:
+        def __init__(self) -> None:
+            self.sent: list[bytes] = []
+
+        def send(self, stream: int, pieces: Sequence[bytes]) -> None:
+            self.sent.append(b"".join(pieces))
+
+    async def main() -> None:
+        service = Service(tmp_path)
+        await service.start()
+        try:
+            session, link = QuicSession(service), Link()
+            session.attach(link, "peer")  # type: ignore[arg-type]
+            header = vsr_frames.request(Code.SEND_MESSAGES, 1 << 20, bytes(16), 1, 1)
+            assert session.receive(0, bytearray(header)) == len(header)
             assert link.sent == [classic_frames.response(3)]
             session.lost()
         finally:

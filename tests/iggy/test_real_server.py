@@ -11,15 +11,15 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import HeadwaterError, IggyError
-from headwater.iggy import commands as c
-from headwater.iggy import reply_codec
-from headwater.iggy.batches import of_messages
-from headwater.iggy.classic_codec import write_address
 from headwater.iggy.client import Client, connect
-from headwater.iggy.commands import Message
-from headwater.iggy.eras import Era
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy, position_of_key
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import reply_codec
+from headwater.iggy_wire.batches import of_messages
+from headwater.iggy_wire.classic_codec import write_address
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy, position_of_key
 
 SERVER = os.environ.get("HEADWATER_IGGY_SERVER", "")
 pytestmark = [

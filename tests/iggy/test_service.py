@@ -8,13 +8,14 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import EnvironmentProblem, IggyError
-from headwater.iggy import commands as c
 from headwater.iggy.client import Client, connect
-from headwater.iggy.commands import Message, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.eras import Era
+from headwater.iggy.dispatch import execute
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.iggy.service import TCP, Service, ServiceOptions
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Message, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.model.typed_headers import HeaderForm
 from headwater.streams.files import File, OsFiles
 
@@ -217,7 +218,7 @@ def test_a_change_that_the_disk_refuses_is_undone(tmp_path: Path) -> None:
         await service.start()
         client = service.connect(TCP, "", Era.C3)
         client.user = service.catalog.users[0]
-        await service.execute(client, c.CreateStream("kept"))
+        await execute(service, client, c.CreateStream("kept"))
         files.full = True
         for command in (
             c.CreateStream("lost"),
@@ -225,11 +226,11 @@ def test_a_change_that_the_disk_refuses_is_undone(tmp_path: Path) -> None:
             c.DeleteStream(Identifier("kept")),
         ):
             with pytest.raises(IggyError, match="io_error"):
-                await service.execute(client, command)
+                await execute(service, client, command)
         files.full = False
         assert [stream.name for stream in service.catalog.streams] == ["kept"]
         assert service.topics == {}
-        await service.execute(client, c.CreateTopic(Identifier("kept"), "t", 1))
+        await execute(service, client, c.CreateTopic(Identifier("kept"), "t", 1))
         await service.stop()
 
     asyncio.run(main())

@@ -16,16 +16,17 @@ from support.iggy_frames import ERAS, exchanges
 
 from headwater import TypedHeaders
 from headwater.errors import IggyError
-from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
-from headwater.iggy import commands as c
-from headwater.iggy.batches import messages, of_messages, xxh3_64
 from headwater.iggy.client import Client, connect
-from headwater.iggy.commands import Code, Message
-from headwater.iggy.eras import Era
 from headwater.iggy.face import Iggy, IggyOptions
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
-from headwater.iggy.seed_codec import SendMessages, decode_poll
 from headwater.iggy.service import Client as ServedClient
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import messages, of_messages, xxh3_64
+from headwater.iggy_wire.commands import Code, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.iggy_wire.seed_codec import SendMessages, decode_poll
+from headwater.net.limits import DEFAULTS, IGGY
 from headwater.net.tls import client_context
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "iggy_seed.json").read_text(encoding="utf-8"))["other"]
@@ -375,3 +376,51 @@ def tls_files(tmp_path: Path) -> tuple[Path, Path, Path]:
     made.private_key_pem.write_to_path(paths[1])
     authority.cert_pem.write_to_path(paths[2])
     return paths
+
+
+def test_a_stranger_may_not_announce_a_large_frame(tmp_path: Path) -> None:
+    """Ten connections that announced 64 MiB each took 709 MB; the same frame is taken from somebody who has logged in."""
+
+    async def work(iggy: Iggy) -> None:
+        modern = vsr_frames.request(Code.SEND_MESSAGES, 60 << 20, bytes(16), 1, 1)
+        classic = struct.pack("<II", 60 << 20, Code.SEND_MESSAGES)
+        for announced in (modern, classic):
+            stranger = await wire(iggy.tcp_port, Era.C3)
+            stranger.writer.write(announced)
+            await asyncio.wait_for(stranger.reader.read(), 5)  # until it is closed
+            stranger.writer.close()
+        member = await wire(iggy.tcp_port, Era.C3)
+        await member.do(c.Login("iggy", "iggy"))
+        member.writer.write(classic)
+        member.writer.write(bytes(1000))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(member.reader.read(1), 0.2)
+        member.writer.close()
+
+    serving(tmp_path, work)
+
+
+def test_who_does_not_log_in_in_time_is_sent_away_and_who_did_stays(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        stranger, member = await wire(iggy.tcp_port, Era.C3), await wire(iggy.tcp_port, Era.C3)
+        await member.do(c.Login("iggy", "iggy"))
+        await member.do(c.Ping())
+        assert await asyncio.wait_for(stranger.reader.read(), 5) == b""
+        await member.do(c.Ping())
+        seed = await wire(iggy.seed_port)
+        await seed.do(c.GetStreams())
+        for link in (stranger, member, seed):
+            link.writer.close()
+
+    serving(tmp_path, work, limits={**DEFAULTS, IGGY: DEFAULTS[IGGY].replace(login_seconds=1.5)})
+
+
+def test_connections_above_the_limit_of_an_address_are_closed(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        links = [await wire(iggy.tcp_port, Era.C3) for _ in range(3)]
+        assert await asyncio.wait_for(links[2].reader.read(), 5) == b""
+        await links[0].do(c.Login("iggy", "iggy"))
+        for link in links:
+            link.writer.close()
+
+    serving(tmp_path, work, limits={**DEFAULTS, IGGY: DEFAULTS[IGGY].replace(per_address=2)})

@@ -7,10 +7,10 @@ import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
 from headwater import HeaderValue, TypedHeaders
-from headwater.iggy import commands as c
-from headwater.iggy.eras import Era
-from headwater.iggy.identifiers import Consumer, Identifier
 from headwater.iggy.stream_commands import SERVER_VERSION
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier
 from headwater.model.typed_headers import HeaderForm
 
 NEVER = (1 << 64) - 1
@@ -201,5 +201,23 @@ def test_the_server_says_what_it_is_and_what_it_has(tmp_path: Path) -> None:
         assert await desk.do(c.Ping()) is None
         assert await desk.do(c.FlushUnsavedBuffer(S, T, 0, True)) is None
         assert await desk.refused(c.Kill(), desk.client(Era.S, user=None)) == "feature_unavailable"
+
+    at_desk(tmp_path, work)
+
+
+def test_an_empty_topic_has_size_0_and_so_has_a_purged_one(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+
+        async def sizes() -> tuple[int, list[int]]:
+            view = await desk.do(c.GetTopic(S, T))
+            return view.size, [part.size for part in view.parts]
+
+        assert await sizes() == (0, [0, 0])
+        await desk.send(b"x")
+        whole, parts = await sizes()
+        assert whole == parts[0] > 0
+        await desk.do(c.PurgeTopic(S, T))
+        assert await sizes() == (0, [0, 0])
 
     at_desk(tmp_path, work)

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,11 +10,12 @@ import xxhash
 from support.recording_files import RecordingFiles
 
 from headwater.errors import IggyError
+from headwater.group_commit.writers import Writers
 from headwater.iggy.catalog import TopicEntry
-from headwater.iggy.identifiers import Consumer, Partitioning
 from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
 from headwater.iggy.topics import OffsetSaver, Topic, key_of
+from headwater.iggy_wire.identifiers import Consumer, Partitioning
 from headwater.streams.options import LogOptions
 
 
@@ -27,12 +27,15 @@ def with_topic(work: Callable[[Topic, Store, RecordingFiles], Awaitable[None]], 
     async def main() -> None:
         files = RecordingFiles()
         store = Store(files, "iggy")
-        with ThreadPoolExecutor(1) as threads:
+        writers = Writers(1, "test")
+        try:
             logs = [store.open_log(uid, LogOptions(preallocate_bytes=0), 1) for uid in range(partitions)]
-            made = [Partition(uid, uid, 1, log, threads) for uid, log in enumerate(logs)]
+            made = [Partition(uid, uid, 1, log, writers) for uid, log in enumerate(logs)]
             entry = TopicEntry(0, 9, "t", 1, list(range(partitions)))
             async with asyncio.timeout(20):
                 await work(Topic(entry, made, Offsets()), store, files)
+        finally:
+            writers.shutdown()
 
     asyncio.run(main())
 

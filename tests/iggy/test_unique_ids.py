@@ -3,9 +3,9 @@
 from support.recording_files import RecordingFiles
 
 from headwater.errors import StorageError
-from headwater.iggy.batches import messages, of_messages
-from headwater.iggy.commands import Message
 from headwater.iggy.unique_ids import UniqueIds
+from headwater.iggy_wire.batches import messages, of_messages
+from headwater.iggy_wire.commands import Message
 from headwater.streams.iggy_batch import CHECKSUM_SIZE, stamp
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions

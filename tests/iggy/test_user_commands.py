@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from support.iggy_service import SECOND, Desk, G, S, T, at_desk
 
-from headwater.iggy import commands as c
-from headwater.iggy import user_commands, vsr_frames
-from headwater.iggy.commands import Permissions
-from headwater.iggy.eras import Era
-from headwater.iggy.identifiers import Identifier
+from headwater.iggy import user_commands
 from headwater.iggy.user_commands import NOBODY
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import vsr_frames
+from headwater.iggy_wire.commands import Permissions
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Identifier
 
 ALICE, ROOT = Identifier("alice"), Identifier("iggy")
 

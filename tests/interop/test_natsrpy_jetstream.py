@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from support.scenarios import ITERATORS, listed
 from support.scenarios import play_natsrpy as play
 
 natsrpy = pytest.importorskip("natsrpy")
@@ -55,7 +56,7 @@ def test_a_pull_consumer_fetches_refuses_and_settles(url: str) -> None:
         assert [(m.stream_sequence, m.delivered) for m in second] == [(1, 2)] + [(n, 1) for n in range(5, 11)]
         for message in second:
             await message.ack(double=True)
-        assert [name async for name in await stream.consumers.list_names()] == ["p"]
+        assert await listed(await stream.consumers.list_names()) == ["p"]
         assert await stream.consumers.delete("p")
 
     play(url, scenario)
@@ -78,6 +79,7 @@ def test_a_push_consumer_delivers_everything_in_order(url: str) -> None:
         consumer = await stream.consumers.create(config)
         seen: list[int] = []
         async with consumer.consume() as messages:
+            ITERATORS.append(messages)
             async for message in messages:
                 seen.append(message.stream_sequence)
                 if len(seen) == 300:

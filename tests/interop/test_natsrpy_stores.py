@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.scenarios import listed
 from support.scenarios import play_natsrpy as play
 
 natsrpy = pytest.importorskip("natsrpy")
@@ -41,10 +42,10 @@ def test_keys_have_a_history_and_are_purged(url: str) -> None:
         await kv.delete("b", expect_revision=2)
         assert await kv.create("b", b"6") == 5
         await kv.purge("b")
-        history = [(entry.revision, bytes(entry.value)) async for entry in await kv.history("a")]
+        history = [(entry.revision, bytes(entry.value)) for entry in await listed(await kv.history("a"))]
         assert history == [(1, b"1"), (3, b"3")]
-        assert [entry.operation async for entry in await kv.history("b")] == [KVOperation.Purge]
-        assert [key async for key in await kv.keys()] == ["a"]
+        assert [entry.operation for entry in await listed(await kv.history("b"))] == [KVOperation.Purge]
+        assert await listed(await kv.keys()) == ["a"]
         assert (await kv.entry("a", 1)).value == b"1"
         # No watch: natsrpy's iterator panics now and then when it is let go before its end.
 
@@ -77,7 +78,7 @@ def test_objects_are_linked_listed_renamed_and_sealed(url: str) -> None:
         assert (info.description, info.size) == ("renamed", 5)
         await store.put("c", b"x" * 300_000)
         await store.delete("c")
-        assert sorted([one.name async for one in await store.list()]) == ["b", "to-a"]
+        assert sorted(one.name for one in await listed(await store.list())) == ["b", "to-a"]
         await store.seal()
         with pytest.raises(Exception, match=r"(?i)seal"):
             await store.put("d", b"late")

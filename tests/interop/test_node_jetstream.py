@@ -32,8 +32,8 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield [real.url, ours.url]
 
 
-def play(packages: Path, url: str, scenario: str) -> dict[str, Any]:
-    command = ["node", str(SCRIPT), str(packages), url, scenario]
+def play(packages: Path, url: str, scenario: str, *domain: str) -> dict[str, Any]:
+    command = ["node", str(SCRIPT), str(packages), url, scenario, *domain]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SCENARIO_TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

@@ -1,5 +1,6 @@
 """Documents are executable: paths exist, examples run, generated tables are current."""
 
+import ast
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.checkout import ROOT, SOURCE, name_of, tracked
+from support.checkout import ROOT, SOURCE, name_of, tracked, tree_of
 
 DOCUMENTS = tracked(".md")
 KINDS = r"(?:py|pxd|pyi|md|txt|in|toml|json|jsonl|gz|sh)"
@@ -83,6 +84,36 @@ def test_the_readme_names_every_package() -> None:
     assert {name for name in top if f"`{name}/`" not in readme and f"{name}/" not in readme} == set()
 
 
-def test_decisions_are_numbered_once() -> None:
-    numbers = [path.name[:4] for path in tracked(".md", under=ROOT / "docs" / "adr") if path.name != "README.md"]
-    assert len(numbers) == len(set(numbers))
+def test_what_the_readme_says_to_be_in_a_file_is_defined_there() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    answers = re.findall(r"^\| where [^|]*\| `([\w/]+\.py)`: `(?:(\w+)\.)?(\w+)`", readme, re.MULTILINE)
+    assert len(answers) == 5
+    missing = []
+    for path, owner, name in answers:
+        tree = tree_of(SOURCE / "headwater" / path)
+        scopes = (
+            [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner] if owner else [tree]
+        )
+        functions = [node.name for scope in scopes for node in scope.body if isinstance(node, ast.FunctionDef)]
+        if name not in functions:
+            missing.append(f"{path}: {owner}.{name}")
+    assert missing == []
+
+
+def test_the_readme_fits_on_a_page() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_decisions_are_numbered_without_holes() -> None:
+    numbers = sorted(path.name[:4] for path in tracked(".md", under=ROOT / "docs" / "adr") if path.name != "README.md")
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
+def test_subjects_of_commits_are_short_and_name_a_layer() -> None:
+    """Of those since the rule was checked; a checkout without history (a source archive) has none."""
+    command = ["git", "log", "7fa80fa..HEAD", "--no-merges", "--format=%s"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    subjects = answer.stdout.splitlines()
+    assert [
+        subject for subject in subjects if len(subject) > 72 or not re.match(r"[\w./*-]+(, [\w./*-]+)*: ", subject)
+    ] == []

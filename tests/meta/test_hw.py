@@ -78,6 +78,27 @@ def test_a_changed_hot_source_is_rebuilt_before_anything_runs(
     assert builds == [["product/hot"], ["product/hot"]]
 
 
+def test_a_changed_declaration_rebuilds_what_names_it_and_nothing_else(
+    hw: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = hw.ROOT / "src" / "product"
+    (package / "near.py").write_text("if cython.compiled:\n    from cython.cimports.product.hot import Hot\n")
+    (package / "near.pxd").write_text("cimport cython\n")
+    (package / "far.py").write_text("from product.near import Near\n")
+    (package / "far.pxd").write_text("from product.near cimport Near\n")
+    (package / "near.pxd").write_text("from product.hot cimport Hot\n")
+    (package / "apart.py").write_text("import os\n")
+    (package / "apart.pxd").write_text("cimport cython\n")
+    builds = fake_build(hw, monkeypatch)
+    hw.compile_product()
+    (package / "hot.pxd").write_text("# changed\n")
+    hw.compile_product()
+    (package / "apart.pxd").write_text("# changed\n")
+    hw.compile_product()
+    names = [sorted(Path(name).name for name in build) for build in builds]
+    assert names == [["apart", "far", "hot", "near"], ["far", "hot", "near"], ["apart"]]
+
+
 def test_an_edit_of_an_ordinary_module_needs_no_build(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     builds = fake_build(hw, monkeypatch)
     hw.compile_product()

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.assertion.rewrite import AssertionRewritingHook
 from support.checkout import SOURCE, imports_of, name_of, tracked
 
-PURE = ["cloudevents", "model", "streams", "wire"]
+PURE = ["cloudevents", "columns", "iggy_wire", "jetstream_documents", "jetstream_state", "model", "streams", "wire"]
 PACKAGE = SOURCE / "headwater"
 OPERATING_SYSTEM = {"fcntl", "glob", "io", "mmap", "os", "shutil", "tempfile"}
 CLOCKS_AND_DICE = {"random", "secrets", "time", "uuid"}
@@ -32,7 +33,7 @@ def loaded_by(statement: str) -> set[str]:
 def test_importing_headwater_loads_next_to_nothing() -> None:
     loaded = loaded_by("import headwater")
     assert not loaded & HEAVY
-    assert {name for name in loaded if name.startswith("headwater")} == {"headwater"}
+    assert {name for name in loaded if name.startswith("headwater")} == {"headwater", "headwater.version"}
     assert len(loaded) <= 15, sorted(loaded)
 
 
@@ -80,6 +81,16 @@ def test_the_tests_run_the_product_that_was_asked_for() -> None:
         assert not headwater.__compiled__
     else:
         assert headwater.__compiled__
+
+
+def test_no_module_of_the_product_is_rewritten_by_pytest() -> None:
+    """But those that the plugin itself imports, before any conftest; `tests/conftest.py` says why."""
+    rewritten = {
+        name
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == "headwater" and isinstance(module.__loader__, AssertionRewritingHook)
+    }
+    assert rewritten <= loaded_by("import headwater.testing.fixtures") | {"headwater"}
 
 
 def test_hot_modules_are_all_compiled_or_all_interpreted() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.errors import HeaderError
+from headwater.errors import ConfigError, HeaderError
 from headwater.model.header_block import decode_header_block, encode_header_block, lookup, parse_status
 from headwater.model.header_syntax import Scan, read_pairs
 from headwater.model.headers import Headers
@@ -255,3 +255,8 @@ def test_lookup_agrees_with_headers_on_blocks_that_we_wrote(pairs: list[tuple[st
     for name, _ in pairs:
         found = lookup(encode_header_block(pairs), name.encode())
         assert found is None or found.decode() == Headers(pairs)[name]
+
+
+def test_an_unknown_word_for_newlines_is_refused() -> None:
+    with pytest.raises(ConfigError, match="newlines is 'error' or 'space', not 'x'"):
+        encode_header_block({"a": "1"}, newlines="x")

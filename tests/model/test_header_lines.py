@@ -1,4 +1,7 @@
-"""The lines behind a `Headers`: split when looked at, and no longer the block's once changed."""
+"""The lines behind a `Headers`: split when looked at, no longer the block's once changed, indexed when there are many."""
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.model.header_lines import HeaderLines
 
@@ -13,7 +16,7 @@ def test_block_is_split_when_somebody_looks_and_kept() -> None:
 
 def test_change_lets_go_of_the_block_and_keeps_its_lines() -> None:
     lines = HeaderLines(BLOCK, None)
-    lines.changed().append(("c", "4"))
+    lines.append("c", "4")
     assert lines.block is None
     assert lines.pairs() == [("A", "1"), ("b", "2"), ("A", "3"), ("c", "4")]
 
@@ -45,5 +48,46 @@ def test_emptiness_is_known_without_splitting() -> None:
         assert HeaderLines(block, None).is_empty() == empty
     assert HeaderLines(None, []).is_empty()
     changed = HeaderLines(BLOCK, None)
-    changed.changed().clear()
+    changed.clear()
     assert changed.is_empty()
+
+
+NAMES = st.sampled_from([f"{letter}{number}" for letter in "aAbB" for number in range(20)])
+STEPS = st.lists(st.tuples(st.sampled_from(["append", "discard", "discard folded", "read"]), NAMES), max_size=60)
+
+
+@given(start=st.lists(NAMES, max_size=80), steps=STEPS)
+def test_many_lines_are_found_and_removed_as_few_are(start: list[str], steps: list[tuple[str, str]]) -> None:
+    plain = [(name, str(place)) for place, name in enumerate(start)]
+    lines = HeaderLines(None, list(plain))
+    for action, name in steps:
+        if action == "append":
+            plain.append((name, "new"))
+            lines.append(name, "new")
+        elif action == "discard":
+            plain = [pair for pair in plain if pair[0] != name]
+            lines.discard(name, False)
+        elif action == "discard folded":
+            plain = [pair for pair in plain if pair[0].lower() != name.lower()]
+            lines.discard(name.lower(), True)
+        else:
+            assert lines.pairs() == plain
+        values = [value for other, value in plain if other == name]
+        assert (lines.values(name), lines.first(name)) == (values, values[0] if values else None)
+        assert lines.folded(name.lower()) == [pair for pair in plain if pair[0].lower() == name.lower()]
+        assert lines.is_empty() == (not plain)
+    assert lines.pairs() == plain
+
+
+def test_what_is_asked_for_and_is_no_name_is_not_found_among_many() -> None:
+    lines = HeaderLines(None, [(f"n{number}", "") for number in range(100)])
+    assert (lines.first(7), lines.values(None)) == (None, [])
+
+
+def test_a_block_is_empty_when_it_has_no_lines_split_or_not() -> None:
+    empty = b"NATS/1.0 503\r\n\r\n"
+    assert HeaderLines(empty, None).is_empty()
+    assert HeaderLines(empty + b"trailing", []).is_empty(), "what is behind the end of the block is no line"
+    assert HeaderLines(None, []).is_empty()
+    assert not HeaderLines(BLOCK, None).is_empty()
+    assert not HeaderLines(BLOCK, [("A", "1")]).is_empty()

@@ -117,3 +117,12 @@ def test_the_table_and_the_losses_name_every_kind_and_face() -> None:
     for word in ("bool", "int32", "uint128", "float64", "raw", "string", "Binary", "Timestamp"):
         assert word in text
     assert {direction for direction, _, _ in LOSSES} >= {"NATS to Iggy", "Iggy to NATS", "CloudEvents to Iggy"}
+
+
+def test_keys_that_are_no_names_are_escaped_each_for_itself_and_no_name_is_given_twice() -> None:
+    typed = TypedHeaders({"a b": "1", "a b#2": "2"})
+    assert [name for name, _ in typed_to_nats(typed).multi_items()[:2]] == ["a%20b", "a%20b#2"]
+    assert nats_to_typed(typed_to_nats(typed)) == (typed, [])
+    typed = TypedHeaders({HeaderKey.of_wire(HeaderKind.RAW, b"abc"): "1", "abc": "2"})
+    assert [name for name, _ in typed_to_nats(typed).multi_items()[:2]] == ["abc%", "abc"]
+    assert nats_to_typed(typed_to_nats(typed)) == (typed, [])

@@ -63,3 +63,11 @@ def test_names_that_share_a_place_in_the_memory_are_not_confused() -> None:
     block = b"NATS/1.0\r\n" + b"".join(b"%s: 1\r\n" % name.encode() for name in names) + b"\r\n"
     for _ in range(2):
         assert split_plain(block) == [(name, "1") for name in names]
+
+
+def test_a_value_that_is_no_utf8_is_found_byte_for_byte() -> None:
+    assert find_plain(b"NATS/1.0\r\nA: x\xff\r\n\r\n", "A") == "x\udcff"
+
+
+def test_only_the_first_colon_ends_a_name_also_where_the_careful_scan_reads() -> None:
+    assert Scan(b"NATS/1.0\r\nA: x:y\r\n z:1\r\n\r\n", strict=False).pairs() == [("A", "x:y z:1")]

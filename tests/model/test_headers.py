@@ -288,3 +288,29 @@ def test_every_view_stays_a_mapping_whatever_is_done_to_it(
         assert len(view) == len(list(view)) == len(dict(view))
         assert all(view[name] == view.get_all(name)[0] for name in view)
     assert Headers.parse(bytes(whole)) == whole
+
+
+# many of them
+
+
+@pytest.mark.timeout(60)  # a search for each name from the first line on takes minutes: that is a hang
+@pytest.mark.parametrize("view", ["exact", "ignore_case"])
+def test_headers_of_130_000_names_are_read_and_set(view: str) -> None:
+    block = b"NATS/1.0\r\n" + b"".join(b"n%d:%d\r\n" % (number, number) for number in range(130_000)) + b"\r\n"
+    whole = Headers.parse(block)
+    headers = whole if view == "exact" else whole.ignore_case
+    assert sum(int(value) for _, value in headers.items()) == sum(range(130_000))
+    for number in range(0, 130_000, 2):
+        headers[f"n{number}"] = "new"
+    assert (len(headers), headers["n0"], headers["n1"]) == (130_000, "new", "1")
+    assert list(headers)[-1] == "n129998"
+
+
+def test_a_view_refuses_a_name_that_is_no_text_by_name() -> None:
+    headers = Headers({"a": "1"})
+    for view in (headers.ignore_case, headers.canonical):
+        wrong: Any = view
+        for attempt in (wrong.get, wrong.get_all, wrong.discard, wrong.__getitem__):
+            with pytest.raises(HeaderError, match="a header name is a str, not int"):
+                attempt(5)
+    assert headers == Headers({"a": "1"})

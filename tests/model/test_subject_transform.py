@@ -1,4 +1,4 @@
-"""Subject transforms; tests/broker/test_reference_imports.py holds them against nats-server."""
+"""Subject transforms; tests/server/test_reference_imports.py holds them against nats-server."""
 
 import pytest
 
@@ -49,6 +49,7 @@ def test_partitions_are_the_fnv_hash_that_every_nats_server_uses() -> None:
         ("a", "{{bogus(1)}}", "unknown function"),
         ("a.*", "{{left(1)}}", "not enough arguments"),
         ("a.*", "{{left(1,2,3)}}", "too many arguments"),
+        ("a.*", "{{random(1,1)}}", "too many arguments"),
         ("a.*", "{{partition(x,1)}}", "wrong format"),
         ("a.*", "{{partition(0,1)}}", "wrong format"),
         ("a.*", "{{split(1,.)}}", ""),
@@ -62,3 +63,25 @@ def test_what_cannot_work_is_refused(source: str, destination: str, reason: str)
     with pytest.raises(ValueError) as refused:
         SubjectTransform(source, destination)
     assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "reach"),
+    [
+        ("a.*", "b.$1", b"b.*"),
+        ("a.*", "$KV.b.{{wildcard(1)}}.x", b"$KV.b.*.x"),
+        ("a.*", "b.{{split(1,-)}}.c", b"b.>"),
+        ("a.>", "b.>", b"b.>"),
+        ("a", "b.$KV.x$1", b"b.$KV.x$1"),
+    ],
+)
+def test_the_reach_of_a_destination_matches_whatever_it_becomes(source: str, destination: str, reach: bytes) -> None:
+    assert SubjectTransform(source, destination).reach() == reach
+
+
+def test_a_partition_of_nothing_is_the_first() -> None:
+    assert partition(b"x", 0) == 0
+
+
+def test_the_reach_of_bytes_that_are_no_utf8_is_those_bytes() -> None:
+    assert SubjectTransform("\udcff.*", "\udcff.$1").reach() == b"\xff.*"

@@ -1,16 +1,20 @@
 """A loop that reads from links by itself: the same conversations as on asyncio's own, and everything else still runs."""
 
 import asyncio
+import os
 import select
+import signal
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import ClassVar
 
 import pytest
 from support.clusters import until
 
 from headwater.net.link import Link
+from headwater.net.listening import Listener
 from headwater.net.tcp import dial, listen
 
 if not hasattr(select, "epoll"):
@@ -57,7 +61,7 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
         runner.run(bounded())
 
 
-async def conversation() -> tuple[Echo, socket.socket, asyncio.Server]:
+async def conversation() -> tuple[Echo, socket.socket, Listener]:
     """An owner whose link is up, and the socket of its peer."""
     made: asyncio.Queue[Echo] = asyncio.Queue()
     server = await listen("127.0.0.1", 0, lambda: Echo(made))
@@ -109,6 +113,42 @@ def test_the_end_and_a_reset_of_the_peer_end_the_link_once() -> None:
             peer.close()
             await owner.ended
             server.close()
+
+    run(scenario)
+
+
+class Chronicler(Echo):
+    """Notes what happens at all links, in order."""
+
+    calls: ClassVar[list[str]] = []
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        self.calls.append(bytes(buffer[:filled]).decode())
+        return super().receive(buffer, filled)
+
+    def lost(self, error: Exception | None) -> None:
+        self.calls.append("lost")
+        super().lost(error)
+
+
+def test_reset_of_one_peer_is_known_before_what_others_said_earlier_is_read() -> None:
+    async def scenario() -> None:
+        Chronicler.calls.clear()
+        made: asyncio.Queue[Echo] = asyncio.Queue()
+        server = await listen("127.0.0.1", 0, lambda: Chronicler(made))
+        address = server.sockets[0].getsockname()[:2]
+        with socket.create_connection(address) as living, socket.create_connection(address) as dying:
+            first, second = await made.get(), await made.get()
+            living.sendall(b"said earlier")  # all of it is there before the loop looks again
+            dying.sendall(b"last words")
+            dying.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            dying.close()
+            ended, _ = await asyncio.wait({first.ended, second.ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asyncio.ensure_future(first.heard.wait()), asyncio.ensure_future(second.heard.wait())})
+            assert len(ended) == 1
+        assert Chronicler.calls[:3] == ["last words", "lost", "said earlier"]
+        await asyncio.wait({first.ended, second.ended})
+        server.close()
 
     run(scenario)
 
@@ -225,6 +265,28 @@ def test_what_is_wanted_after_the_reads_comes_soon_when_nothing_is_being_read() 
         loop.after_reads(called.set)
         assert not called.is_set()
         await called.wait()
+
+    run(scenario)
+
+
+def test_signal_that_comes_while_links_are_read_is_handled_before_the_loop_waits_again() -> None:
+    """No other event follows it, and compiled code takes no step of the interpreter, where Python runs handlers."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, DirectLoop)
+        handled = asyncio.Event()
+        before = signal.signal(signal.SIGUSR1, lambda number, frame: loop.call_soon_threadsafe(handled.set))
+        try:
+            owner, peer, server = await conversation()
+            with peer:
+                loop.poller.afterwards.append(partial(os.kill, os.getpid(), signal.SIGUSR1))
+                peer.sendall(b"x")
+                await handled.wait()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        await owner.ended
+        server.close()
 
     run(scenario)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.net.link import HIGH_WATER, Link
+from headwater.net.link import HIGH_WATER, LINGER_BYTES, Link
 from headwater.net.tcp import dial, listen
 from headwater.streams.files import File, FileRange, OsFiles
 
@@ -70,6 +70,29 @@ def run(test: Callable[[Owner, Link, Owner, Link], Coroutine[None, None, None]])
     asyncio.run(main())
 
 
+def test_a_link_without_a_descriptor_to_watch_goes_on_through_its_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To hear when a socket is writable again costs a descriptor, and there may be none left."""
+
+    def no_more(descriptor: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    async def conversation(server: Owner, there: Link, client: Owner, link: Link) -> None:
+        monkeypatch.setattr(os, "dup", no_more)
+        there.pause_reading()
+        link.output.append(b"x" * 20_000_000)
+        link.flush()
+        link.output.append(b"end")
+        link.flush()
+        assert link.pending > 0
+        there.resume_reading()
+        while len(server.received) < 20_000_003:
+            server.got.clear()
+            await server.got.wait()
+        assert server.received.endswith(b"xend")
+
+    run(conversation)
+
+
 def test_what_is_not_used_comes_again_with_more_behind_it() -> None:
     async def conversation(server: Owner, _: Link, client: Owner, link: Link) -> None:
         server.take = lambda data: data.rfind(b"\n") + 1
@@ -111,6 +134,52 @@ def test_the_last_words_arrive_although_unread_input_is_left() -> None:
         assert client.received == b"-ERR 'no'\r\n"
 
     run(conversation)
+
+
+class Unread(asyncio.Transport):
+    """Of a connection that we have ended, and whose peer goes on sending."""
+
+    def __init__(self) -> None:
+        super().__init__({"sslcontext": "so that the link leaves reading and writing to us"})
+        self.aborted = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """There is no buffer."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Nothing more comes from us."""
+
+    def close(self) -> None:
+        """Nobody waits for it."""
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_what_a_peer_sends_after_our_end_is_discarded_up_to_a_limit() -> None:
+    async def main() -> None:
+        owner, transport = Owner(), Unread()
+        link = Link(owner)
+        link.connection_made(transport)
+        link.close()
+        for _ in range(4):
+            link.get_buffer(-1)
+            link.buffer_updated(LINGER_BYTES // 4)
+        assert not transport.aborted, "so much may be on its way to us"
+        link.buffer_updated(1)
+        assert transport.aborted
+        assert owner.received == b""
+
+    asyncio.run(main())
 
 
 def test_output_waits_while_the_peer_does_not_read_and_drained_tells_when_it_has() -> None:

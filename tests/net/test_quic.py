@@ -11,6 +11,7 @@ from aioquic.quic.configuration import QuicConfiguration
 
 from headwater.errors import ConfigError, EnvironmentProblem
 from headwater.net import quic
+from headwater.net.limits import Limits
 
 
 class Echo:
@@ -47,6 +48,40 @@ def with_echo(work: Callable[[QuicConnectionProtocol, Echo], Awaitable[None]]) -
                 await work(link, owner)
         finally:
             await listener.stop()
+
+    asyncio.run(main())
+
+
+def test_connections_from_one_address_are_bounded_before_they_have_cost_a_handshake() -> None:
+    async def main() -> None:
+        limits = Limits(per_address=1)
+        listener = await quic.listen("127.0.0.1", 0, Echo, limits=limits)
+        told: list[str] = []
+        listener.places.on_turned_away = lambda address, reason: told.append(f"{address}: {reason}")
+        trusting = QuicConfiguration(is_client=True, verify_mode=0)
+        async with asyncio.timeout(30):
+            async with connect("127.0.0.1", listener.port, configuration=trusting):
+                with pytest.raises(ConnectionError):
+                    async with connect("127.0.0.1", listener.port, configuration=trusting):
+                        pass
+            assert told == ["127.0.0.1: there are 1 from this address"]
+            for _ in range(5000):  # the first one says good-bye
+                if listener.places.connections:
+                    await asyncio.sleep(0.001)
+            async with connect("127.0.0.1", listener.port, configuration=trusting):
+                pass
+        await listener.stop()
+
+    asyncio.run(main())
+
+
+def test_who_connects_and_asks_nothing_is_ended() -> None:
+    async def main() -> None:
+        listener = await quic.listen("127.0.0.1", 0, Echo, limits=Limits(login_seconds=0.3))
+        trusting = QuicConfiguration(is_client=True, verify_mode=0)
+        async with asyncio.timeout(30), connect("127.0.0.1", listener.port, configuration=trusting) as link:
+            await link.wait_closed()
+        await listener.stop()
 
     asyncio.run(main())
 

@@ -1,6 +1,6 @@
 """The WebSocket layer without a socket: requests judged, frames in any chunking, and no input that does anything else.
 
-Over TCP, and against nats-server: tests/broker/test_reference_websocket.py.
+Over TCP, and against nats-server: tests/server/test_reference_websocket.py.
 """
 
 from http import HTTPStatus

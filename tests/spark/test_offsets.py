@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headwater.errors import ConfigError, RemoteProtocolError
-from headwater.spark.offsets import StreamOffset, StreamState, from_json, to_json
+from headwater.spark.offsets import Offset, StreamState, from_json, to_json
 
 CREATED = "2026-11-21T03:49:36.123456789Z"
 
@@ -19,7 +19,7 @@ def info(first: int, last: int, **config: str) -> dict[str, object]:
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
-    orders, payments = StreamOffset("ORDERS", 123, CREATED), StreamOffset("PAYMENTS", 1, CREATED)
+    orders, payments = Offset("ORDERS", 123, CREATED), Offset("PAYMENTS", 1, CREATED)
     document = json.loads(json.dumps(to_json([orders])))
     assert document == {"v": 1, "streams": {"ORDERS": {"next": 123, "created": CREATED}}}
     assert from_json(document, ["ORDERS"]) == [orders]

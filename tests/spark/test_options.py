@@ -19,7 +19,7 @@ def parsed(**options: str) -> SourceOptions:
 def test_only_the_stream_must_be_named() -> None:
     options = parsed()
     assert options.server == ServerOptions()
-    assert (options.starting, options.ending) == (None, "latest")
+    assert (options.starting, options.ending) == (None, None)
     assert options.fetch_batch == FETCH_BATCH
     assert options.fail_on_data_loss
     assert options.wants_map
@@ -71,15 +71,15 @@ def test_every_option_is_understood() -> None:
 
 @pytest.mark.parametrize(("text", "position"), [("latest", "latest"), ("17", 17), ('{"ORDERS": 17}', 17)])
 def test_positions(text: str, position: object) -> None:
-    assert parsed(startingOffsets=text).starting_at("earliest") == position
-    assert parsed().starting_at("earliest") == "earliest"
+    assert parsed(startingOffsets=text).starting_at("ORDERS", "earliest") == position
+    assert parsed().starting_at("ORDERS", "earliest") == "earliest"
 
 
 def test_several_streams_have_positions_of_their_own() -> None:
     options = parse_options({"stream": "A, B,A", "startingOffsets": '{"A": 17}', "endingOffsets": '{"B":"earliest"}'})
     assert options.streams == ("A", "B")
-    assert [options.of(stream).starting_at("latest") for stream in "AB"] == [17, "latest"]
-    assert [options.of(stream).ending_at for stream in "AB"] == ["latest", "earliest"]
+    assert [options.starting_at(stream, "latest") for stream in "AB"] == [17, "latest"]
+    assert [options.ending_at(stream) for stream in "AB"] == ["latest", "earliest"]
     with pytest.raises(ConfigError, match="must say of which stream"):
         parse_options({"stream": "A,B", "startingOffsets": "17"})
 

@@ -3,6 +3,9 @@
 import pickle
 import threading
 import time
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from support.cut_proxy import CutProxy
@@ -28,7 +31,7 @@ def test_the_state_is_that_of_the_stream(server: Server) -> None:
     fill(server.url, "PLANNED", ["planned.*"], numbered("planned", 7))
     planner = planner_for(server.url, "PLANNED")
     state = planner.state()
-    assert (state.stream, state.first, state.end) == ("PLANNED", 1, 8)
+    assert (state.place, state.first, state.end) == ("PLANNED", 1, 8)
     planner.close()
 
 
@@ -127,3 +130,34 @@ def test_the_connection_stays_behind_when_a_planner_is_pickled(server: Server) -
     assert copy.state().end == 4
     copy.close()
     planner.close()
+
+
+class Leader:
+    """The leader of a stream of `replicas`, whose newest message was stored at noon; None: it has no message."""
+
+    def __init__(self, replicas: int, newest: str | None = "2026-11-22T12:00:00.5Z") -> None:
+        self.replicas, self.newest = replicas, newest
+
+    def api(self, subject: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+        if subject == "STREAM.INFO.S":
+            config = {"name": "S", "num_replicas": self.replicas}
+            return {"config": config, "created": "now", "state": {"first_seq": 1, "last_seq": 9}}
+        assert (subject, document) == ("STREAM.MSG.GET.S", {"last_by_subj": ">"})
+        if self.newest is None:
+            raise JetStreamError(404, 10037, "no message found")
+        return {"message": {"seq": 9, "time": self.newest}}
+
+
+@pytest.mark.parametrize(
+    ("leader", "second", "lags"),
+    [
+        (Leader(3), 0, True),
+        (Leader(3), 1, False),
+        (Leader(3, newest=None), 0, False),
+        (Leader(1), 0, False),
+    ],
+)
+def test_that_no_message_is_as_young_is_believed_of_the_leader_alone(leader: Leader, second: int, lags: bool) -> None:
+    context = pytest.raises(TransportError, match="has not caught up") if lags else nullcontext()
+    with context:
+        planning._check_none_since(leader, "S", datetime(2026, 11, 22, 12, 0, second, tzinfo=UTC))  # type: ignore[arg-type]

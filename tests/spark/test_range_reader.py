@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from support.stream_filling import delete_consumers, delete_message, delete_stre
 from headwater.client.blocking import BlockingClient
 from headwater.client.options import ClientOptions
 from headwater.errors import ConfigError, DataLossError, HeadwaterError, JetStreamError, TransportError
-from headwater.spark import connections, range_reader
+from headwater.spark import connections, persistence, range_reader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
@@ -37,7 +38,7 @@ def filled(server: Server) -> Server:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(range_reader, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(persistence, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(range_reader, "BATCH_ROWS", 50)
 
 
@@ -45,7 +46,7 @@ def options_for(url: str, stream: str, **more: str) -> SourceOptions:
     return parse_options({"servers": url, "stream": stream, "readTimeout": "20", **more})
 
 
-def whole(url: str, stream: str, start: int | None = None, end: int | None = None) -> Range:
+def whole(url: str, stream: str, start: int | None = None, end: int | None = None) -> Range[str]:
     """The stream as it is now, or a part of it."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     state = stream_state(client, stream)
@@ -53,7 +54,7 @@ def whole(url: str, stream: str, start: int | None = None, end: int | None = Non
     return Range(stream, state.created, start or state.first, end or state.end)
 
 
-def read(wanted: Range, options: SourceOptions) -> list[tuple[int, bytes]]:
+def read(wanted: Range[str], options: SourceOptions) -> list[tuple[int, bytes]]:
     """(sequence, payload) of every row."""
     return [row for columns in read_range(wanted, options) for row in rows(columns)]
 
@@ -160,6 +161,50 @@ def test_a_stream_that_was_made_anew_is_a_loss(server: Server) -> None:
     fill(server.url, "ANEW", ["anew.*"], numbered("anew", 5))
     with pytest.raises(DataLossError, match="made anew"):
         read(wanted, options_for(server.url, "ANEW"))
+    assert read(wanted, options_for(server.url, "ANEW", failOnDataLoss="false")) == []
+
+
+class Leader:
+    """Answers as the leader of a stream of three replicas that has `sequences`, up to `last`."""
+
+    def __init__(self, sequences: list[int], last: int, replicas: int = 3) -> None:
+        self.sequences, self.last, self.replicas = sequences, last, replicas
+
+    def api(self, subject: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+        if subject == "STREAM.INFO.S":
+            state = {"first_seq": self.sequences[0], "last_seq": self.last}
+            return {"config": {"name": "S", "num_replicas": self.replicas}, "created": "now", "state": state}
+        assert (subject, document and document["next_by_subj"]) == ("STREAM.MSG.GET.S", ">")
+        assert document is not None
+        left = [sequence for sequence in self.sequences if sequence >= document["seq"]]
+        if not left:
+            raise JetStreamError(404, 10037, "no message found")
+        return {"message": {"seq": left[0]}}
+
+
+@pytest.mark.parametrize(
+    ("leader", "position", "words"),
+    [
+        (Leader([1, 2, 3], 9), 3, None),
+        (Leader([1, 2, 3, 10], 10), 3, None),
+        (Leader([1, 2, 3, 9], 9), 3, "sequence 9 of S is there"),
+        (Leader([1, 2, 3], 5), 3, "ends at sequence 5"),
+        (Leader([1, 2, 3, 9], 9, replicas=1), 3, None),
+    ],
+)
+def test_a_range_ends_only_where_the_streams_leader_says_so(leader: Leader, position: int, words: str | None) -> None:
+    wanted = Range("S", "now", 1, 10)
+    context = pytest.raises(TransportError, match=words) if words else nullcontext()
+    with context:
+        range_reader.check_end(leader, position, wanted, options_for("nats://x", "S"))  # type: ignore[arg-type]
+
+
+def test_a_stream_on_one_server_that_lost_its_end_is_a_loss() -> None:
+    lost = Leader([1, 2, 3], 5, replicas=1)
+    wanted = Range("S", "now", 1, 10)
+    with pytest.raises(DataLossError, match="9 was planned"):
+        range_reader.check_end(lost, 3, wanted, options_for("nats://x", "S"))  # type: ignore[arg-type]
+    range_reader.check_end(lost, 3, wanted, options_for("nats://x", "S", failOnDataLoss="false"))  # type: ignore[arg-type]
 
 
 def test_a_stream_that_does_not_exist_is_named(server: Server) -> None:
@@ -245,7 +290,7 @@ def test_a_pull_request_that_ends_early_says_what_it_lacks() -> None:
     replay._act_on(too_large)
     assert replay.request_bytes == 2 * range_reader.REQUEST_BYTES
     assert replay.due == 20
-    with pytest.raises(TransportError, match="without a word"):
+    with pytest.raises(TransportError, match="without the number of messages"):
         replay._act_on(b"NATS/1.0 408 Request Timeout\r\n\r\n")
 
 

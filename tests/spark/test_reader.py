@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+from pyspark.sql.types import StructType
 from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer
 from support.stream_filling import delete_stream, fill, numbered, purge
@@ -15,6 +16,7 @@ from headwater.errors import ConfigError, DataLossError
 from headwater.spark.options import parse_options
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
+from headwater.spark.source import JetStreamSource
 
 pytestmark = pytest.mark.interop
 
@@ -214,6 +216,39 @@ def test_a_checkpoint_beyond_the_end_is_a_loss(server: Server) -> None:
     reader.stop()
 
 
+def test_a_batch_that_retention_has_passed_is_empty_where_losses_are_accepted(server: Server) -> None:
+    fill(server.url, "PASSED", ["passed.*"], numbered("passed", 9))
+    reader = stream_reader(server, "PASSED", startingOffsets="earliest", failOnDataLoss="false")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    purge(server.url, "PASSED", below=8)
+    assert reader.partitions(start, end) == []
+    later = reader.latestOffset(end, ReadAllAvailable())
+    assert sequences(reader, reader.partitions(end, later)) == [8, 9]
+    reader.stop()
+
+
+def test_messages_of_a_stream_made_anew_under_a_planned_batch_are_read_once(server: Server) -> None:
+    fill(server.url, "REMADE", ["remade.*"], numbered("remade", 9))
+    reader = stream_reader(server, "REMADE", startingOffsets="earliest", failOnDataLoss="false")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    planned = reader.partitions(start, end)
+    delete_stream(server.url, "REMADE")
+    fill(server.url, "REMADE", ["remade.*"], numbered("remade", 6))
+    assert sequences(reader, planned) == []
+    assert reader.partitions(start, end) == []
+    later = reader.latestOffset(end, ReadAllAvailable())
+    assert sequences(reader, reader.partitions(end, later)) == [1, 2, 3, 4, 5, 6]
+    reader.stop()
+
+
+@pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp"])
+def test_a_streaming_query_has_no_end(option: str) -> None:
+    with pytest.raises(ConfigError, match="has no end"):
+        JetStreamSource({"stream": "S", option: "5"}).stream_reader(StructType())
+
+
 def test_several_streams_are_read_side_by_side(server: Server) -> None:
     fill(server.url, "LEFT", ["left.*"], numbered("left", 30))
     fill(server.url, "RIGHT", ["right.*"], numbered("right", 10))
@@ -224,7 +259,7 @@ def test_several_streams_are_read_side_by_side(server: Server) -> None:
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadMaxRows(15))
     assert (next_of(end, "LEFT"), next_of(end, "RIGHT")) == (21, 6)
-    assert {part.range.stream for part in reader.partitions(start, end)} == {"LEFT", "RIGHT"}  # type: ignore[attr-defined]
+    assert {part.range.place for part in reader.partitions(start, end)} == {"LEFT", "RIGHT"}  # type: ignore[attr-defined]
     assert sequences(reader, reader.partitions(start, end)) == [*range(11, 21), *range(1, 6)]
     last = reader.latestOffset(end, ReadAllAvailable())
     assert (next_of(last, "LEFT"), next_of(last, "RIGHT")) == (31, 11)

@@ -15,7 +15,7 @@ from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import fill, stored
 
 from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, TransportError
-from headwater.spark import row_publisher
+from headwater.spark import persistence
 from headwater.spark.row_publisher import Published, RowPublisher, inflight
 from headwater.spark.sink_options import parse_sink_options
 from headwater.spark.sink_rows import rows_of
@@ -28,7 +28,7 @@ Server = NatsServer | HeadwaterServer
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(row_publisher, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(persistence, "FIRST_PAUSE", 0.001)
     yield
 
 

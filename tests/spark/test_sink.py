@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.headwater_server import HeadwaterServer
 from support.nats_server import NatsServer, start_nats_server
-from support.stream_filling import fill, numbered, stored
+from support.stream_filling import fill, forget_ids, numbered, stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,26 +39,39 @@ def test_a_frame_becomes_messages(spark: "SparkSession", server: Server) -> None
 
 
 def test_a_batch_that_runs_again_is_stored_once(spark: "SparkSession", server: Server, tmp_path: Path) -> None:
-    """Source and sink together: the last micro-batch is run a second time, as after a kill before its commit."""
+    """Source and sink together: the last micro-batch is run a second time, as after a kill before its commit. The stream has
+    forgotten its ids, and another producer wrote last."""
     fill(server.url, "IN", ["in.*"], numbered("in", 250))
-    fill(server.url, "OUT", ["out"], [])
+    fill(server.url, "OUT", ["out"], [], duplicate_window=1)
     checkpoint = tmp_path / "checkpoint"
 
-    def run() -> None:
+    def run(partitions: int = 2) -> None:
         source = spark.readStream.format("nats").options(
-            servers=server.url, stream="IN", startingOffsets="earliest", maxOffsetsPerTrigger="100", minPartitions="2"
+            servers=server.url,
+            stream="IN",
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger="100",
+            minPartitions=partitions,
         )
         rows = source.load().selectExpr("data", "headers")
-        sink = rows.writeStream.format("nats").options(servers=server.url, subject="out", stream="OUT")
+        sink = rows.writeStream.format("nats").options(servers=server.url, subject="out", minDuplicateWindow="1")
         sink.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
 
+    def uncommit() -> None:
+        commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        assert len(commits) == 3
+        commits[-1].unlink()
+        (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+
     run()
-    commits = sorted((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    assert len(commits) == 3
-    commits[-1].unlink()
-    (checkpoint / "commits" / f".{commits[-1].name}.crc").unlink(missing_ok=True)
+    forget_ids(server.url, "out")
+    uncommit()
     run()
-    assert sorted(int(data) for _, _, data in stored(server.url, "OUT")) == list(range(250))
+    assert sorted(int(data) for _, _, data in stored(server.url, "OUT") if data) == list(range(250))
+    uncommit()
+    with pytest.raises(Exception, match="number of partitions"):
+        run(partitions=3)
+    assert len([data for _, _, data in stored(server.url, "OUT") if data]) == 250
 
 
 def test_events_go_round(spark: "SparkSession", nats_server: NatsServer) -> None:

@@ -11,9 +11,9 @@ from headwater.streams.meta import load
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.opening import save_index, segment_bases
 from headwater.streams.options import LogOptions
+from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.recovery import SegmentFacts, examine
 from headwater.streams.segment import segment_name
-from headwater.streams.writer import STATE_DOCUMENT
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 
@@ -94,3 +94,27 @@ def test_another_crc_other_segments_or_another_size_and_it_counts_for_nothing() 
     last = f"log/{segment_name(bases[-1])}"
     files.replace_content(last, files.content(last) + b"\0")
     assert facts_of(files, "log", index, owner) is None
+
+
+def append(log: Log, payload: bytes) -> None:
+    log.stage(b"s", b"", payload, 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+
+
+def test_a_gap_at_the_end_of_a_log_that_was_closed_is_absent_at_the_next_opening() -> None:
+    """Offsets that a crash gave up, with nothing written behind them before the stop."""
+    files = RecordingFiles()
+    log = Log.open(files, "log", LogOptions(preallocate_bytes=0), 1)
+    append(log, b"one")
+    files.locks.clear()
+    log = Log.open(files, "log", LogOptions(), 1, known_end=5)
+    gap = log.end_offset
+    log.close()
+    log = Log.open(files, "log", LogOptions(), 1)
+    assert log.recovery.records == log.record_count == 1
+    assert all(log.is_absent(offset) for offset in (1, 4, gap - 1))
+    append(log, b"two")
+    assert log.count(0, log.end_offset) == log.record_count == 2

@@ -7,8 +7,10 @@ from support.recording_files import RecordingFiles
 from headwater.streams.compaction import rewrite, worth_compacting
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.recovery import FoundBatch, examine, walk
+from headwater.streams.recovery import examine
 from headwater.streams.segment import segment_name
+from headwater.streams.walking import walk
+from headwater.streams.window import FoundBatch
 
 DIRECTORY = "log"
 PATH = f"{DIRECTORY}/{segment_name(0)}"
@@ -35,10 +37,10 @@ def test_what_is_live_stays_with_its_offsets_and_the_end_is_kept(sizes: list[int
     assert rewritten is not None
     fresh = files.content(PATH + ".new")
     found = [
-        piece.header.base_offset + delta
+        offset
         for piece in walk(lambda size, at: fresh[at : at + size], 4096, len(fresh), identity, 0, 1 << 40)
         if isinstance(piece, FoundBatch) and piece.header.holds_records
-        for delta in _deltas(piece)
+        for offset in _offsets(piece)
     ]
     live = [offset for offset in range(sum(sizes)) if offset not in gone]
     assert found == live
@@ -46,15 +48,11 @@ def test_what_is_live_stays_with_its_offsets_and_the_end_is_kept(sizes: list[int
     assert rewritten.end_position == len(fresh)
 
 
-def _deltas(piece: FoundBatch) -> list[int]:
-    at, deltas = 0, []
-    while at < len(piece.body):
-        subject, block, payload = (
-            int.from_bytes(piece.body[at + low : at + high], "little") for low, high in ((12, 14), (16, 20), (20, 24))
-        )
-        deltas.append(int.from_bytes(piece.body[at + 8 : at + 12], "little"))
-        at += 24 + subject + block + payload
-    return deltas
+def _offsets(piece: FoundBatch) -> list[int]:
+    cursor, offsets = piece.cursor(), []
+    while cursor.advance():
+        offsets.append(cursor.offset)
+    return offsets
 
 
 def test_half_is_enough_to_be_worth_it() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.streams.dedup import DuplicateWindow
+from headwater.streams.dedup import NEVER, DuplicateWindow
 
 SECOND = 1_000_000_000
 IDS = st.sampled_from([b"", b"a", b"b", b"x" * 17, b"y" * 17, b"z" * 64, b"z" * 65, b"z" * 500])
@@ -65,7 +65,7 @@ def test_an_id_that_looks_like_the_digest_of_another_is_not_taken_for_it() -> No
 def test_the_window_equals_a_list(steps: list[tuple[str, bytes, int]]) -> None:
     window = DuplicateWindow(100)
     model: dict[bytes, tuple[int, int]] = {}
-    now = latest = 0
+    now, latest = 0, NEVER
     for offset, (verb, message_id, step) in enumerate(steps):
         now += step
         latest = latest if verb == "withdraw" else max(latest, now)

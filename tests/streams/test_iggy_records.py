@@ -64,7 +64,7 @@ def test_what_a_log_was_given_is_found_after_a_crash(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     store(log, batch_of(b"a", b"b"), 2, SECOND)
     commit(log)
-    log._lock.close()  # what the end of the process does
+    log._opened.lock.close()  # what the end of the process does
     again = open_log(tmp_path)
     assert [record.payload for record in again.read(0, 10, 1 << 20)] == [b"a", b"b"]
     assert again.next_offset == 2

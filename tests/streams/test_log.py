@@ -228,7 +228,7 @@ def test_one_staged_batch_is_one_sync_however_many_records_it_has() -> None:
     append(log, b"first")
     before = len(files.calls)
     append(log, *(b"%d" % number for number in range(500)))
-    assert [call[0] for call in files.calls[before:]] == ["write", "write", "sync"]
+    assert [call[0] for call in files.calls[before:]] == ["write", "write", "sync", "write"]  # the last: log.end
 
 
 def test_the_interval_policy_syncs_when_the_interval_has_passed_and_when_told() -> None:
@@ -249,7 +249,7 @@ def test_the_interval_policy_syncs_when_the_interval_has_passed_and_when_told() 
     before = len(files.calls)
     log.sync()
     log.sync()
-    assert [call[0] for call in files.calls[before:]] == ["sync"]
+    assert [call[0] for call in files.calls[before:]] == ["sync", "write"]
 
 
 def test_a_full_disk_refuses_the_batch_and_the_log_goes_on_when_room_returns() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
@@ -68,6 +68,9 @@ def work(log: Log, files: RecordingFiles, random: Random, batches: int) -> Histo
             continue
         log.publish(batch)
         history.add(begun, len(files.calls), batch.end_offset, writing)
+        if random.random() < 0.1 and (plan := log.plan_checkpoint()) is not None:
+            log.maintain(plan)
+            log.settle(plan)
         if random.random() < 0.1:
             assert_holds(log, history, before)
     return history
@@ -174,6 +177,7 @@ def test_weaker_policies_lose_records_at_a_power_loss_but_never_use_an_offset_tw
             check_crash(replay.crash(variant, random), history, calls, durable_acks=False)
 
 
+@example([(6, 0.5, "everything"), (12, 1.0, "everything"), (1, 0.0, "nothing")], 18490758)  # a gap at a clean end
 @given(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1), st.sampled_from(VARIANTS)), max_size=6), st.integers())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_log_equals_a_dict_through_a_life_of_crashes(lives: list[tuple[int, float, str]], seed: int) -> None:

@@ -1,6 +1,6 @@
 """What a failing disk or a careless hand does to files at rest: flipped bits, cut tails, files that are gone.
 
-Nothing beyond the touched batch is lost, every loss is reported, no wrong byte is served, no offset is used again.
+Nothing beyond the touched record is lost, every loss is reported, no wrong byte is served, no offset is used again.
 """
 
 from random import Random
@@ -10,8 +10,11 @@ from support.recording_files import Disk, RecordingFiles
 
 from headwater.errors import CorruptLog
 from headwater.streams import meta
+from headwater.streams.clean_index import INDEX_FILE
+from headwater.streams.head_page import HEAD_PAGE_SIZE
+from headwater.streams.inspection import survey
 from headwater.streams.log import Log
-from headwater.streams.log_format import HEAD_PAGE_SIZE
+from headwater.streams.log_format import BATCH_HEADER_SIZE, RECORD_HEAD_SIZE
 from headwater.streams.log_state import RESERVATION
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import segment_name
@@ -34,22 +37,26 @@ def contents(log: Log) -> Contents:
     return {record.offset: record.payload for record in log.read(0, 1 << 30, 1 << 40)}
 
 
-def small_log(clean: bool = False) -> tuple[Disk, Contents, list[tuple[int, int]]]:
-    """A log of five batches of three records; also the offset range of each batch. Not closed unless `clean`: as after
-    a kill -9."""
+def small_log(clean: bool = False) -> tuple[Disk, Contents]:
+    """A log of five batches of three records. Not closed unless `clean`: as after a kill -9."""
     files = RecordingFiles(seed=3)
     log = Log.open(files, DIRECTORY, OPTIONS, 1)
-    ranges = []
     for batch in range(5):
-        offsets = append(log, [b"payload %d %d" % (batch, record) for record in range(3)])
-        ranges.append((offsets[0], offsets[-1] + 1))
+        append(log, [b"payload %d %d" % (batch, record) for record in range(3)])
     found = contents(log)
     if clean:
         log.close()
-    return files.snapshot(), found, ranges
+    return files.snapshot(), found
 
 
 SEGMENT = f"{DIRECTORY}/{segment_name(0)}"
+
+
+BATCH = BATCH_HEADER_SIZE + 3 * (RECORD_HEAD_SIZE + len(b"s" + b"payload 0 0"))  # bytes of each in `small_log`
+
+
+def disk_with(disk: Disk, path: str, content: bytes) -> Disk:
+    return Disk(disk.names, disk.contents | {disk.names[path]: content}, disk.directories)
 
 
 def reopen(disk: Disk, path: str = "", content: bytes | None = None) -> tuple[RecordingFiles, Log]:
@@ -59,15 +66,15 @@ def reopen(disk: Disk, path: str = "", content: bytes | None = None) -> tuple[Re
     return files, Log.open(files, DIRECTORY, OPTIONS, 1)
 
 
-def check_after_damage(files: RecordingFiles, log: Log, before: Contents, ranges: list[tuple[int, int]]) -> Contents:
-    """What must hold after any damage to one place; returns what is still there."""
+def check_after_damage(files: RecordingFiles, log: Log, before: Contents) -> Contents:
+    """What must hold after one flipped bit; returns what is still there."""
     found = contents(log)
     assert found.items() <= before.items(), "a wrong payload was served"
     assert log.next_offset >= len(before), "an offset would be used twice"
     lost = sorted(before.keys() - found.keys())
     if lost:
-        assert (lost[0], lost[-1] + 1) in ranges, "more than the touched batch is lost"
-        assert any(damage.start <= lost[0] and lost[-1] < damage.end for damage in log.damage)
+        assert len(lost) == 1, "more than the touched record is lost"
+        assert any((damage.start, damage.end) == (lost[0], lost[0] + 1) for damage in log.damage)
     (offset,) = append(log, [b"after"])
     assert contents(log) == found | {offset: b"after"}
     log.close()
@@ -78,8 +85,8 @@ def check_after_damage(files: RecordingFiles, log: Log, before: Contents, ranges
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["killed", "closed"])
-def test_one_flipped_bit_anywhere_costs_at_most_its_batch_and_is_reported(clean: bool) -> None:
-    disk, before, ranges = small_log(clean)
+def test_one_flipped_bit_anywhere_costs_at_most_its_record_and_is_found_by_opening_and_by_verify(clean: bool) -> None:
+    disk, before = small_log(clean)
     random = Random(1)
     for path, inode in disk.names.items():
         original = disk.contents[inode]
@@ -90,30 +97,34 @@ def test_one_flipped_bit_anywhere_costs_at_most_its_batch_and_is_reported(clean:
             damaged[at] ^= 1 << random.randrange(8)
             files, log = reopen(disk, path, bytes(damaged))
             found = contents(log)
-            if path == SEGMENT and at >= HEAD_PAGE_SIZE:
-                assert len(before) - len(found) == 3
-            else:
-                assert found == before
+            in_a_record = (
+                path == SEGMENT and at >= HEAD_PAGE_SIZE and (at - HEAD_PAGE_SIZE) % BATCH >= BATCH_HEADER_SIZE
+            )
+            assert len(before) - len(found) == in_a_record
             assert log.damage or log.recovery.notes, f"byte {at} of {path}: not reported"
+            verified = survey(RecordingFiles(disk_with(disk, path, bytes(damaged))), DIRECTORY)
+            assert verified.decision.damage or verified.notes or path.endswith(INDEX_FILE), f"byte {at} of {path}"
             if at % 32 == 0 or (path == SEGMENT and at > HEAD_PAGE_SIZE):
-                check_after_damage(files, log, before, ranges)
+                check_after_damage(files, log, before)
             else:
                 log.close()
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["killed", "closed"])
 def test_a_tail_cut_at_every_byte_is_reported_and_its_offsets_are_never_used_again(clean: bool) -> None:
-    disk, before, _ = small_log(clean)
+    disk, before = small_log(clean)
     original = disk.contents[disk.names[SEGMENT]]
     for size in range(HEAD_PAGE_SIZE, len(original)):
         files, log = reopen(disk, SEGMENT, original[:size])
         found = contents(log)
         assert list(found.items()) == list(before.items())[: len(found)]
-        assert len(before) - len(found) <= 3 * (1 + (len(original) - size) * 5 // (len(original) - HEAD_PAGE_SIZE))
+        whole, rest = divmod(size - HEAD_PAGE_SIZE, BATCH)
+        record = (BATCH - BATCH_HEADER_SIZE) // 3
+        assert len(found) == 3 * whole + max(0, rest - BATCH_HEADER_SIZE) // record, "a cut costs what it cut"
         assert log.next_offset == len(before)
         (damage,) = log.recovery.damage
         assert (damage.start, damage.end) == (len(found), len(before))
-        assert damage.certain or (not clean and damage.start == 12), "only the newest batch may be in doubt"
+        assert damage.certain or (not clean and damage.start >= 12), "only the newest batch may be in doubt"
         assert bool(damage.kept) == bool(damage.size)
         if damage.kept:
             assert files.content(f"{DIRECTORY}/{damage.kept}") == original[damage.position : size].rstrip(b"\0")
@@ -127,14 +138,14 @@ def test_a_tail_cut_at_every_byte_is_reported_and_its_offsets_are_never_used_aga
 
 @pytest.mark.parametrize("size", [0, 10, 511, 512, 1024, 4095])
 def test_a_segment_cut_into_its_head_page_is_left_alone_and_numbering_jumps_past_the_reservation(size: int) -> None:
-    disk, before, _ = small_log()
+    disk, before = small_log()
     original = disk.contents[disk.names[SEGMENT]]
     files, log = reopen(disk, SEGMENT, original[:size])
     assert contents(log) == {}
     assert log.recovery.lost
     assert log.next_offset == 3 + RESERVATION >= len(before)
     assert files.content(SEGMENT) == original[:size]
-    check_after_damage(files, log, {}, [])
+    check_after_damage(files, log, {})
 
 
 def test_a_newest_segment_that_is_gone_is_reported_and_its_offsets_are_not_used_again() -> None:
@@ -194,7 +205,7 @@ def test_a_sealed_segment_cut_short_is_reported_and_the_next_one_is_whole() -> N
 
 
 def test_a_page_of_zeros_or_of_an_older_self_is_skipped_and_reported() -> None:
-    disk, before, _ = small_log()
+    disk, before = small_log()
     original = disk.contents[disk.names[SEGMENT]]
     first_batch = original[HEAD_PAGE_SIZE : HEAD_PAGE_SIZE + (len(original) - HEAD_PAGE_SIZE) // 5]
     for foreign in (bytes(len(first_batch)), first_batch):
@@ -235,7 +246,7 @@ def test_damage_that_appears_while_the_log_is_open_is_skipped_by_readers_and_rep
 
 
 def test_losing_the_state_document_or_either_copy_costs_nothing() -> None:
-    disk, before, ranges = small_log()
+    disk, before = small_log()
     for lost in ([".a"], [".b"], [".a", ".b"]):
         files = RecordingFiles(disk)
         for copy in lost:
@@ -243,7 +254,7 @@ def test_losing_the_state_document_or_either_copy_costs_nothing() -> None:
         log = Log.open(files, DIRECTORY, OPTIONS, 1)
         assert contents(log) == before
         assert log.recovery.notes
-        check_after_damage(files, log, before, ranges)
+        check_after_damage(files, log, before)
 
 
 def test_a_log_of_a_newer_version_is_refused_and_not_touched() -> None:
@@ -253,7 +264,7 @@ def test_a_log_of_a_newer_version_is_refused_and_not_touched() -> None:
     log.close()
     document = meta.load(files, f"{DIRECTORY}/log.state")
     assert document is not None
-    meta.save(files, f"{DIRECTORY}/log.state", document.replace(b'"format_version": 1', b'"format_version": 2'))
+    meta.save(files, f"{DIRECTORY}/log.state", document.replace(b'"format_version": 2', b'"format_version": 3'))
     before = files.snapshot()
     with pytest.raises(CorruptLog, match="newer Headwater"):
         Log.open(files, DIRECTORY, OPTIONS, 1)

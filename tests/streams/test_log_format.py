@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import CorruptLog
 from headwater.streams import log_format as f
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 
 IDENTITY = b"identity"
 RECORDS = st.lists(
@@ -74,8 +75,6 @@ def test_a_flipped_bit_in_a_batch_is_always_seen(records: list[Record], data: st
 def test_garbage_is_no_batch(garbage: bytes, at: int) -> None:
     assert f.decode_batch_header(garbage, at, IDENTITY) is None
     assert f.decode_batch_header(f.batch_marker(IDENTITY) + garbage, 0, IDENTITY) is None
-    assert f.decode_segment_head(garbage) is None
-    assert f.decode_marks(garbage.ljust(f.HEAD_PAGE_SIZE, b"x"), IDENTITY) == (None, 0, False)
 
 
 @given(st.binary(max_size=300))
@@ -111,27 +110,6 @@ def test_a_header_whose_numbers_make_no_sense_is_no_batch(count: int, span: int,
     assert f.decode_batch_header(f.encode_batch_header(header, IDENTITY), 0, IDENTITY) is None
 
 
-def test_the_head_page_holds_the_segment_and_the_newest_mark() -> None:
-    head = f.SegmentHead(IDENTITY, 10, 9, 123)
-    page = f.encode_head_page(head, f.Mark(9, 10))
-    assert len(page) == f.HEAD_PAGE_SIZE
-    assert f.decode_segment_head(page) == head
-    assert f.decode_marks(page, IDENTITY) == (f.Mark(9, 10), 0, True)
-    for turn in range(1, 6):
-        at = f.mark_position(turn)
-        page = page[:at] + f.encode_mark(f.Mark(10, 10 + turn), IDENTITY) + page[at + f.SECTOR_SIZE :]
-        assert f.decode_marks(page, IDENTITY) == (f.Mark(10, 10 + turn), turn % 2, True)
-    torn = page[: at + 10] + bytes(100) + page[at + 110 :]
-    assert f.decode_marks(torn, IDENTITY) == (f.Mark(10, 14), 0, False)
-    assert f.decode_marks(page, b"stranger") == (None, 0, False)
-
-
-def test_a_segment_of_a_newer_version_is_refused() -> None:
-    fields = struct.pack("<HH8sQQq", 2, 0, IDENTITY, 0, 0, 0).ljust(f.SECTOR_SIZE - 8, b"\0")
-    with pytest.raises(CorruptLog, match="version 2"):
-        f.decode_segment_head(f.SEGMENT_MAGIC + struct.pack("<I", crc32c(fields)) + fields)
-
-
 def test_records_are_values() -> None:
     record = f.StoredRecord(1, 2, b"s", b"h", b"p")
     assert record == f.StoredRecord(1, 2, b"s", b"h", b"p")
@@ -144,12 +122,35 @@ def test_the_specification_states_the_sizes_that_the_code_uses() -> None:
     text = (Path(__file__).parents[2] / "docs" / "log-format.md").read_text()
     assert f"## Batch header, {f.BATCH_HEADER_SIZE} bytes" in text
     assert f"## Record of dialect 0 (NATS), {f.RECORD_HEAD_SIZE} bytes" in text
-    assert f"## Head page, {f.HEAD_PAGE_SIZE} bytes" in text
+    assert f"## Head page, {HEAD_PAGE_SIZE} bytes" in text
     assert f"version {f.VERSION}" in text
 
 
 def test_a_batch_is_these_bytes() -> None:
     _, head, body = build([(b"a.b", b"", b"hi", 1)], 5).encode(IDENTITY)
-    assert body.hex() == "010000000000000000000000030000000000000002000000612e626869"
+    assert body[4:18].hex() == "0100000000000000" + "05000000" + "0300"
+    assert body[18:].hex() == f.record_tag(IDENTITY).to_bytes(2, "little").hex() + "0000000002000000612e626869"
+    assert int.from_bytes(body[:4], "little") == crc32c(IDENTITY + bytes(4) + body[4:])
     assert head[:12] == b"HWB1identity"
-    assert head[16:56].hex() == "0100000001000000010000001d000000" + "0500000000000000" + "0100000000000000" * 2
+    assert head[16:56].hex() == "02000000010000000100000021000000" + "0500000000000000" + "0100000000000000" * 2
+
+
+def test_a_record_of_version_1_is_read() -> None:
+    body = bytes.fromhex("010000000000000002000000030000000000000002000000612e626869")
+    cursor = f.RecordCursor(body, 0, len(body), (1 << 32) + 5, 1)
+    assert cursor.advance()
+    assert cursor.record() == f.StoredRecord((1 << 32) + 7, 1, b"a.b", b"", b"hi")
+    assert not cursor.advance()
+
+
+def test_a_batch_may_cross_the_low_half_of_an_offset() -> None:
+    base = (1 << 32) - 1
+    _, _, body = build([(b"s", b"", b"p", 1)] * 3, base).encode(IDENTITY)
+    found: list[f.StoredRecord] = []
+    f.read_records(body, base, base, 10, 1 << 20, found)
+    assert [record.offset for record in found] == [base, base + 1, base + 2]
+
+
+def test_encoding_twice_gives_the_same_bytes() -> None:
+    builder = build([(b"s", b"NATS/1.0\r\n\r\n", b"p" * 2000, 1), (b"t", b"", b"", 2)], 5)
+    assert builder.encode(IDENTITY) == builder.encode(IDENTITY)

@@ -16,7 +16,9 @@ def test_it_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("format_version", 2),
+        ("format_version", 3),
+        ("format_version", 0),
+        ("format_version", True),
         ("identity", "zz"),
         ("identity", "00"),
         ("start_offset", -1),

@@ -2,8 +2,8 @@
 
 from support.recording_files import RecordingFiles
 
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import HEAD_PAGE_SIZE
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.recovery import SegmentFacts
 from headwater.streams.segment import Segment, segment_name
@@ -28,7 +28,7 @@ def absent(*ranges: tuple[int, int]) -> OffsetSet:
 
 
 def plan(segments: list[Segment], start: int, gone: OffsetSet, erase: int | None = None) -> Upkeep | None:
-    return plan_upkeep(segments, start, segments[-1].end_offset, gone, erase)
+    return plan_upkeep(segments, start, segments[-1].end_offset, gone, erase, 64 << 20)
 
 
 def test_a_log_in_which_nothing_was_deleted_is_left_alone() -> None:
@@ -48,6 +48,19 @@ def test_the_newest_segment_is_rolled_when_all_of_it_is_deleted_and_it_is_large(
     assert upkeep is not None
     assert upkeep.roll
     assert plan([segment(0, 100, dead=100, size=8192)], 100, absent((0, 100))) is None
+
+
+def test_the_newest_segment_is_rolled_when_half_of_it_is_deleted_and_it_is_a_quarter_of_what_is_live() -> None:
+    gone = absent((10, 65))
+    upkeep = plan([segment(0, 100, dead=55)], 0, gone)
+    assert upkeep is not None
+    assert upkeep.roll
+    live = [segment(base, base + 100, size=8 * LARGE) for base in (0, 100)]
+    assert plan([*live, segment(200, 300, dead=55)], 0, absent((210, 265))) is None
+    size = (4 * LARGE) + HEAD_PAGE_SIZE + (4 * LARGE)
+    larger = plan([*live, segment(200, 300, dead=55, size=size)], 0, absent((210, 265)))
+    assert larger is not None
+    assert larger.roll
 
 
 def test_one_in_the_middle_is_compacted_when_half_of_it_is_deleted() -> None:

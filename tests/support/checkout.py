@@ -1,6 +1,7 @@
 """What the tests of the checkout itself need: its root, its files, and the sources as syntax trees."""
 
 import ast
+import gc
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -37,9 +38,20 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
-    """The syntax tree of a Python file."""
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+    """The syntax tree of a Python file; nobody may change it.
+
+    Without a collection meanwhile: a finalizer's traceback is made with `ast`, too, and CPython 3.11 then fails the outer
+    call (SystemError, "AST constructor recursion depth mismatch").
+    """
+    source, collects = path.read_text(encoding="utf-8"), gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(source, str(path))
+    finally:
+        if collects:
+            gc.enable()
 
 
 def imports_of(path: Path) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Clusters for tests: brokers of ours in this process, and real nats-servers beside them; what is waited for is bounded."""
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -11,8 +10,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from headwater import Broker
-from headwater.broker.cluster.service import Cluster
-from headwater.broker.cluster_options import ClusterOptions
+from headwater.cluster.service import Cluster
+from headwater.exchange.cluster_options import ClusterOptions
 
 PATIENCE = 15.0  # seconds; a mesh of three stands after some 15 ms, a machine under load has its own pace
 
@@ -33,13 +32,6 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.002)
 
 
-def free_port() -> int:
-    """A port that was free a moment ago, for servers that have to be told one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def route_url(broker: Broker) -> str:
     return f"nats-route://127.0.0.1:{cluster_of(broker).port}"
 
@@ -55,6 +47,7 @@ async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (
         "authorization",
         "accounts",
         "jetstream",
+        "store_dir",
         "max_pending",
         "lame_duck_grace_period",
         "lame_duck_duration",
@@ -136,3 +129,17 @@ async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> Non
         return all(known.get(subject, 0) >= count for subject in subjects)
 
     await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")
+
+
+async def heard_by_all(publishers: list[Client], clients: list[Client]) -> None:
+    """Servers that cannot be asked know of all interest that came before, once their clients' probes come everywhere."""
+    for at, publisher in enumerate(publishers):
+        probes = [Inbox() for _ in clients]
+        for client, probe in zip(clients, probes, strict=True):
+            await client.subscribe(f"probe.{at}", cb=probe.take)
+            await client.flush()
+        async with asyncio.timeout(15):
+            while not all(probe.got for probe in probes):
+                await publisher.publish(f"probe.{at}", b"")
+                await publisher.flush()
+                await asyncio.sleep(0.005)

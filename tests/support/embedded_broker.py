@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from headwater.broker.broker import Broker
-from headwater.broker.config.schema import load
-from headwater.broker.options import BrokerOptions
+from headwater.exchange.options import BrokerOptions
+from headwater.server.broker import Broker
+from headwater.server.config.schema import load
 
 TIMEOUT = 20.0  # seconds; starting and stopping take milliseconds
 
@@ -50,6 +50,8 @@ class EmbeddedBroker:
 
     async def _stop(self) -> None:
         links = [session.link for session in self.broker.sessions.all()] if self.broker.sessions is not None else []
+        if self.broker.cluster is not None:  # routes linger for a moment, which the loop does not have
+            links += [route.link for route in self.broker.cluster._routes.values()]
         await self.broker.stop()
         for link in links:
             if link is not None:

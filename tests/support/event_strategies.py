@@ -43,7 +43,7 @@ typed_data = st.one_of(
 def events(data: Any = typed_data, extension_values: Any = strings) -> st.SearchStrategy[CloudEvent]:
     return st.builds(
         lambda context, typed, extensions: CloudEvent(
-            **context, datacontenttype=typed[0], data=typed[1], extensions=extensions
+            **context, datacontenttype=typed[0], data=typed[1], extensions=extensions, strict=False
         ),
         st.fixed_dictionaries(
             {"id": nonempty, "source": nonempty, "type": nonempty},

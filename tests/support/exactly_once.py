@@ -16,7 +16,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -38,6 +37,7 @@ from headwater.spark.offsets import StreamState
 from headwater.spark.options import parse_options
 from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
+from headwater.testing.ports import free_port
 
 FILL_WINDOW = 2_000
 UNFINISHED = 3  # exit status of a run that was cut
@@ -220,12 +220,6 @@ def end_group(pid: int) -> None:
     psutil.wait_procs(below, 30)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def fill(url: str, events: int) -> None:
     """SOURCE with numbered CloudEvents, and an empty TARGET."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
@@ -263,8 +257,8 @@ def numbers_in(path: Path) -> list[int]:
 
 
 def numbers_of(url: str, state: StreamState) -> Iterator[int]:
-    options = parse_options({"servers": url, "stream": state.stream})
-    for columns in read_range(Range(state.stream, state.created, state.first, state.end), options):
+    options = parse_options({"servers": url, "stream": state.place})
+    for columns in read_range(Range(state.place, state.created, state.first, state.end), options):
         ends = columns.payloads.offsets
         for row in range(columns.rows):
             yield int(bytes(columns.payloads.data[ends[row] : ends[row + 1]]))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from headwater.broker.sublist import Outlet
+from headwater.exchange.sublist import Outlet
 from headwater.wire.memory import OutputBuffer
 
 

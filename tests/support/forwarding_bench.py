@@ -2,11 +2,12 @@
 
 from support.fake_link import FakeLink, make_outlet
 
-from headwater.broker.cluster.arrivals import Arrivals
-from headwater.broker.cluster.forwarding import Forwarding
-from headwater.broker.router import Router
-from headwater.broker.sublist import Outlet, Subscription
+from headwater.cluster.arrivals import Arrivals
+from headwater.cluster.forwarding import Forwarding
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Outlet, Subscription
 from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+from headwater.wire.message_view import MessageView
 from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
@@ -51,17 +52,17 @@ class Delivering(RouteOpHandler):
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
 
-    def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
+    def on_message(self, message: RouteMessage) -> int:
         if message.token.startswith(b"QRSID:"):
-            return self.on_message_run(buffer, message, 0, 1)
-        self.bench.arrivals.deliver(buffer, message)
+            return self.on_message_run(message, 0, 1)
+        self.bench.arrivals.deliver(message)
         return 0
 
-    def on_message_run(self, buffer: bytearray, message: RouteMessage, stride: int, count: int) -> int:
+    def on_message_run(self, message: RouteMessage, stride: int, count: int) -> int:
         if message.token.startswith(b"QRSID:"):
-            self.bench.arrivals.deliver_to_member(buffer, message, stride, count)
+            self.bench.arrivals.deliver_to_member(message, stride, count)
         else:
-            self.bench.arrivals.deliver_run(buffer, message, stride, count)
+            self.bench.arrivals.deliver_run(message, stride, count)
         return 0
 
 
@@ -77,41 +78,16 @@ class Publishing(ClientOpHandler):
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
 
-    def on_publish(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        reply: int,
-        reply_end: int,
-        tail: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
+    def on_publish(self, message: MessageView) -> int:
         router = self.bench.router
-        match = router.sublist.find(buffer, subject, subject_end)
-        router.route(None, match, True, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end)
+        match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        router.route(None, match, message)
         return 0
 
-    def on_publish_run(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        reply: int,
-        reply_end: int,
-        tail: int,
-        headers: int,
-        payload: int,
-        end: int,
-        stride: int,
-        count: int,
-    ) -> int:
+    def on_publish_run(self, message: MessageView, stride: int, count: int) -> int:
         router = self.bench.router
-        match = router.sublist.find(buffer, subject, subject_end)
-        at = (subject, subject_end, reply, reply_end, tail, headers, payload, end)
-        router.route_run(None, match, buffer, *at, stride, count)
+        match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        router.route_run(None, match, message, stride, count)
         return 0
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from headwater.iggy.eras import Era
+from headwater.iggy_wire.eras import Era
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "iggy_frames"
 ERAS = {

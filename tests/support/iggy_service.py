@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy import commands as c
 from headwater.iggy import message_commands
-from headwater.iggy.batches import admit, messages, of_messages
-from headwater.iggy.commands import Command, Message
-from headwater.iggy.eras import Era
+from headwater.iggy.dispatch import execute
 from headwater.iggy.foreign import ForeignStreams
-from headwater.iggy.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
-from headwater.iggy.reply_codec import SentView
 from headwater.iggy.service import TCP, Client, Service, ServiceOptions
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import admit, messages, of_messages
+from headwater.iggy_wire.commands import Command, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.iggy_wire.reply_codec import SentView
 
 S, T, G = Identifier("s"), Identifier("t"), Identifier("g")
 SECOND = 1_000_000  # microseconds
@@ -40,7 +41,7 @@ class Desk:
         return made
 
     async def do(self, command: Command, client: Client | None = None) -> Any:
-        view = self.service.execute(client or self.root, command)
+        view = execute(self.service, client or self.root, command)
         return await view if inspect.isawaitable(view) else view
 
     async def refused(self, command: Command, client: Client | None = None) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from support import iggy_server_program
 
-from headwater.iggy import commands as c
 from headwater.iggy.blocking import BlockingIggy, login_of
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import Identifier
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import Identifier
 
 
 @dataclass(frozen=True, slots=True)

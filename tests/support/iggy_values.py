@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headwater.iggy import command_codec, identifiers, layout, reply_codec
-from headwater.iggy.commands import Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.identifiers import Consumer, ConsumerKind, Identifier, PollingStrategy, StrategyKind
+from headwater.iggy_wire import command_codec, identifiers, layout, reply_codec
+from headwater.iggy_wire.commands import Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Identifier, PollingStrategy, StrategyKind
 
 SHORT = st.text(max_size=40).filter(lambda text: len(text.encode()) <= 255)
 NAMES = SHORT.filter(bool)

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headwater.broker.jetstream.service import JetStream
-from headwater.broker.router import Router
+from headwater.exchange.router import Router
+from headwater.jetstream.service import JetStream
+from headwater.streams.files import Files
 
 TIMEOUT = 20.0  # seconds
 
@@ -85,13 +86,17 @@ class Desk:
 
 
 @asynccontextmanager
-async def served(directory: Path, clock: list[int] | None = None) -> AsyncIterator[Desk]:
-    """A running service; `clock[0]` is its time of day in ns, if given."""
+async def served(
+    directory: Path, clock: list[int] | None = None, files: Files | None = None, ticks: list[int] | None = None
+) -> AsyncIterator[Desk]:
+    """A running service; `clock[0]` is its time of day in ns, if given, and `ticks[0]` the clock that is never set; `files`:
+    where it stores."""
     import time
 
     router = Router(asyncio.get_running_loop().call_soon, 1)
     clock_ns = (lambda: clock[0]) if clock is not None else time.time_ns
-    service = JetStream(router, directory, clock_ns=clock_ns)
+    ticks_ns = (lambda: ticks[0]) if ticks is not None else None
+    service = JetStream(router, directory, clock_ns=clock_ns, ticks_ns=ticks_ns, files=files)
     await service.start()
     try:
         async with asyncio.timeout(TIMEOUT):

@@ -14,8 +14,9 @@ from headwater.model.message import Message
 
 API = "$JS.API."
 
-# Texts and numbers that no two servers share. Of accounts and clusters ours has none, and leaves them out.
-VOLATILE = {"created", "first_ts", "last_ts", "ts", "time", "inbound_duration", "last_active"}
+# Texts and numbers that no two servers share. `level`: of the API, which says what each can do. Of accounts and
+# clusters ours has none, and leaves them out.
+VOLATILE = {"created", "first_ts", "last_ts", "ts", "time", "inbound_duration", "last_active", "level"}
 ACCOUNT = {"memory", "storage", "reserved_memory", "reserved_storage", "api", "limits", "tier", "domain", "store_used"}
 METADATA = re.compile(r"^_nats\.")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from random import Random
 
-from headwater.broker.cluster.mesh import Action, Close, Dial, Lost, Mesh, MeshOptions, Protocol, Registered, Send
+from headwater.cluster.mesh import Action, Close, Dial, Lost, Mesh, MeshOptions, Protocol, Registered, Send
 from headwater.wire.route_lines import RouteInfo, decode_route_connect, decode_route_info
 from headwater.wire.route_ops import RouteOpHandler, RouteOpParser
 

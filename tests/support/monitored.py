@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, dial
 
-from headwater.broker.broker import Broker
-from headwater.broker.config.draft import MonitoringOptions
-from headwater.broker.monitoring.server import Monitoring
+from headwater.server.broker import Broker
+from headwater.server.config.draft import MonitoringOptions
+from headwater.server.monitoring.server import Monitoring
 
 TIMEOUT = 10.0  # seconds for one answer
 
@@ -69,9 +69,8 @@ async def monitored(*, base_path: str = "/", tls: bool = False, **fields: Any) -
 def monitored_nats_server(directory: Path) -> Iterator[tuple[int, int]]:
     """The client and the HTTP port of a real server with JetStream."""
     with start_nats_server(directory, "-m", "-1", "-n", "n") as server:
-        found = re.search(r"Starting http monitor on 127\.0\.0\.1:(\d+)", server.log.read_text())
-        assert found is not None
-        yield server.port, int(found[1])
+        found = re.findall(r"Starting http monitor on 127\.0\.0\.1:(\d+)", server.log.read_text())
+        yield server.port, int(found[-1])  # of the last start in this directory
 
 
 def work(port: int) -> RawLink:

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import fcntl
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterable
@@ -304,11 +305,13 @@ def describe_node(message: dict[str, Any]) -> Heard:
     return Heard(message["subject"], base64.b64decode(message["data"]), headers, message["reply"])
 
 
-async def connect_node(url: str) -> Peer:
-    """Skips the test, with the reason, where node or npm is missing or the package cannot be had."""
+async def connect_node(url: str, authority: Path | None = None) -> Peer:
+    """Skips the test, with the reason, where node or npm is missing or the package cannot be had. `authority`: PEM file of
+    whom it is to trust."""
     packages = await asyncio.to_thread(install_node_package)
     # node 20 has a WebSocket, and wants to be asked for it; 22 takes the flag and has it anyway.
     flags = ["--experimental-websocket"] if url.startswith("ws") else []
+    trust = {"NODE_EXTRA_CA_CERTS": str(authority)} if authority is not None else {}
     process = await asyncio.create_subprocess_exec(
         "node",
         *flags,
@@ -319,6 +322,7 @@ async def connect_node(url: str) -> Peer:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=NODE_LINE,
+        env={**os.environ, **trust},
     )
     peer = NodePeer(process)
     await peer.listen()

@@ -180,6 +180,10 @@ class RecordingFiles:
 
     def rename(self, old: str, new: str) -> None:
         self.fail_if_told()
+        if old in self.directories:
+            self.record("rename_directory", old, new)
+            _rename_directory(self.names, self.directories, old, new)
+            return
         self.record("rename", old, new)
         self.names[new] = self.names.pop(old)
 
@@ -199,16 +203,22 @@ class RecordingFiles:
                 self.record("mkdir", directory)
                 self.directories.add(directory)
 
+    def make(self, path: str) -> None:
+        self.mkdir(path)
+
     def rmdir(self, path: str) -> None:
-        if any(name.startswith(f"{path}/") for name in self.names):
+        if any(name.startswith(f"{path}/") for name in (*self.names, *self.directories)):
             raise OSError(errno.ENOTEMPTY, "directory not empty", path)
         self.record("rmdir", path)
         self.directories.discard(path)
 
     def listdir(self, path: str) -> list[str]:
+        if path in self.names:
+            raise NotADirectoryError(errno.ENOTDIR, "a file", path)
         if path not in self.directories:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
-        return [name[len(path) + 1 :] for name in self.names if name.rpartition("/")[0] == path]
+        known = [*self.names, *sorted(self.directories)]
+        return [name[len(path) + 1 :] for name in known if name and name.rpartition("/")[0] == path]
 
     def sync_directory(self, path: str) -> None:
         self.fail_if_told()
@@ -230,7 +240,8 @@ class Replay:
 
     def __init__(self, files: RecordingFiles) -> None:
         self._calls = files.calls
-        self._durable = Disk(dict(files.start.names), dict(files.start.contents), set(files.start.directories))
+        self._durable = Disk(dict(files.start.names), {}, set(files.start.directories))
+        self._contents = {inode: bytearray(content) for inode, content in files.start.contents.items()}  # durable ones
         self._pending: dict[int, list[Call]] = {}
         self._limbo: dict[int, list[Call]] = {}
         self._name_changes: list[Call] = []
@@ -239,7 +250,7 @@ class Replay:
     def advance(self, position: int) -> None:
         """Make the calls up to `position`."""
         for call in self._calls[self.position : position]:
-            self._step(call)
+            self.make(call)
         self.position = position
 
     def crash(self, variant: Variant, random: Random) -> RecordingFiles:
@@ -253,25 +264,27 @@ class Replay:
             disk.contents[inode] = self._content(inode, variant, random)
         return RecordingFiles(disk, seed=random.randrange(1 << 30))
 
-    def _step(self, call: Call) -> None:
+    def make(self, call: Call) -> None:
+        """One call, whether it is in the list or not."""
         verb, what, *_ = call
         if verb in ("write", "truncate"):
             assert isinstance(what, int)
             self._pending.setdefault(what, []).append(call)
         elif verb == "sync":
             assert isinstance(what, int)
-            content = bytearray(self._durable.contents.get(what, b""))
+            content = self._contents.setdefault(what, bytearray())
             for change in self._pending.pop(what, []):
                 _change_content(content, change)
-            self._durable.contents[what] = bytes(content)
         elif verb == "limbo":
             assert isinstance(what, int)
             self._limbo.setdefault(what, []).extend(self._pending.pop(what, []))
         elif verb == "sync_directory":
-            remaining = []
+            remaining: list[Call] = []
             for change in self._name_changes:
                 if str(change[1]).rpartition("/")[0] == what:
                     _change_name(self._durable, change)
+                    if change[0] == "rename_directory":  # what changed in it before, and is not durable, goes with it
+                        remaining = [_moved(earlier, str(change[1]), str(change[2])) for earlier in remaining]
                 else:
                     remaining.append(change)
             self._name_changes = remaining
@@ -279,7 +292,7 @@ class Replay:
             self._name_changes.append(call)
 
     def _content(self, inode: int, variant: Variant, random: Random) -> bytes:
-        content = bytearray(self._durable.contents.get(inode, b""))
+        content = bytearray(self._contents.get(inode, b""))
         changes = [*self._limbo.get(inode, []), *self._pending.get(inode, [])]
         if variant == "nothing":
             return bytes(content)
@@ -320,6 +333,24 @@ def _change_content(content: bytearray, call: Call) -> None:
     content[position : position + len(data)] = data
 
 
+def _moved(call: Call, old: str, new: str) -> Call:
+    """A change of a name below `old`, which is `new` now."""
+    verb, path, argument, more = call
+    paths = [
+        f"{new}{one[len(old) :]}" if isinstance(one, str) and one.startswith(f"{old}/") else one
+        for one in (path, argument)
+    ]
+    return verb, paths[0], paths[1], more
+
+
+def _rename_directory(names: dict[str, int], directories: set[str], old: str, new: str) -> None:
+    for path in [path for path in names if path.startswith(f"{old}/")]:
+        names[new + path[len(old) :]] = names.pop(path)
+    for path in [path for path in directories if path == old or path.startswith(f"{old}/")]:
+        directories.remove(path)
+        directories.add(new + path[len(old) :])
+
+
 def _change_name(disk: Disk, call: Call) -> None:
     verb, path, argument, _ = call
     assert isinstance(path, str)
@@ -330,6 +361,9 @@ def _change_name(disk: Disk, call: Call) -> None:
         assert isinstance(argument, str)
         if path in disk.names:
             disk.names[argument] = disk.names.pop(path)
+    elif verb == "rename_directory":
+        assert isinstance(argument, str)
+        _rename_directory(disk.names, disk.directories, path, argument)
     elif verb == "unlink":
         disk.names.pop(path, None)
     elif verb == "mkdir":

@@ -16,9 +16,9 @@ class RouteProxy:
     millisecond, each way; 0 for as many as come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.target = 0
-        self.port = 0
+        self.port = port
         self.closed = False
         self.swallow: set[str] = set()
         self.pace = 0
@@ -27,7 +27,7 @@ class RouteProxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "RouteProxy":
-        listening = socket.create_server(("127.0.0.1", 0))
+        listening = socket.create_server(("127.0.0.1", self.port))
         listening.setsockopt(
             socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16
         )  # what a slow one is sent soon waits at the sender
@@ -40,6 +40,10 @@ class RouteProxy:
         self._server.close()
         self.cut()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def connections(self) -> set[asyncio.StreamWriter]:
+        """Those that stand."""
+        return set(self._writers)
 
     def cut(self) -> None:
         """End every connection at once."""

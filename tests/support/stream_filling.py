@@ -36,6 +36,18 @@ def fill(url: str, stream: str, subjects: Sequence[str], messages: Sequence[Mess
     with_jetstream(url, work)
 
 
+def forget_ids(url: str, subject: str) -> None:
+    """Publish empty messages of one id until one is stored a second time: the stream's duplicate window has passed."""
+
+    async def work(jetstream: JetStreamContext) -> None:
+        headers = {"Nats-Msg-Id": "probe"}
+        await jetstream.publish(subject, b"", headers=headers)
+        while (await jetstream.publish(subject, b"", headers=headers)).duplicate:
+            pass
+
+    with_jetstream(url, work)
+
+
 def stored(url: str, stream: str) -> list[tuple[str, dict[str, str], bytes]]:
     """Subject, headers and payload of every message in a stream, in order."""
     messages: list[tuple[str, dict[str, str], bytes]] = []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.wire import client_ops
 from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+from headwater.wire.message_view import MessageView
 
 Call = tuple[object, ...]
 
@@ -19,20 +20,13 @@ class Recorder(ClientOpHandler):
         self.calls: list[Call] = []
         self.answer = 0
 
-    def on_publish(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        reply: int,
-        reply_end: int,
-        tail: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
-        parts = (buffer[subject:subject_end], buffer[reply:reply_end], buffer[headers:payload], buffer[payload:end])
-        self.calls.append(("publish", *map(bytes, parts), bytes(buffer[tail : end + 2])))
+    def on_publish(self, message: MessageView) -> int:
+        buffer = message.buffer
+        block, payload = buffer[message.headers : message.payload], buffer[message.payload : message.end]
+        tail = bytes(buffer[message.tail : message.end + 2])
+        self.calls.append(
+            ("publish", message.subject_bytes(), message.reply_bytes(), bytes(block), bytes(payload), tail)
+        )
         return self.answer
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> int:
@@ -275,24 +269,9 @@ def test_ops_with_one_control_line_are_handed_over_together() -> None:
     counts: list[int] = []
 
     class Counting(Recorder):
-        def on_publish_run(
-            self,
-            buffer: bytearray,
-            subject: int,
-            subject_end: int,
-            reply: int,
-            reply_end: int,
-            tail: int,
-            headers: int,
-            payload: int,
-            end: int,
-            stride: int,
-            count: int,
-        ) -> int:
+        def on_publish_run(self, message: MessageView, stride: int, count: int) -> int:
             counts.append(count)
-            return ClientOpHandler.on_publish_run(
-                self, buffer, subject, subject_end, reply, reply_end, tail, headers, payload, end, stride, count
-            )
+            return ClientOpHandler.on_publish_run(self, message, stride, count)
 
     recorder = Counting()
     data = bytearray(b"PUB a r 1\r\nx\r\nPUB a r 1\r\ny\r\nPUB a r 2\r\nzz\r\nPUB a r 2\r\nzz\r\nPUB a r 2\r\nzz")

@@ -14,6 +14,7 @@ import random
 import pytest
 
 from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+from headwater.wire.message_view import MessageView
 
 INPUTS = int(os.environ.get("HEADWATER_FUZZ_INPUTS", "8000"))
 LANES = 8  # tests; each has its share of the seeds
@@ -51,24 +52,13 @@ class Watcher(ClientOpHandler):
         self.calls: list[tuple[object, ...]] = []
         self.filled = 0
 
-    def on_publish(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        reply: int,
-        reply_end: int,
-        tail: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
-        assert 0 <= subject < subject_end <= tail <= headers <= payload <= end <= len(buffer) - 2
-        assert subject_end <= reply <= reply_end or reply == reply_end
-        assert end - headers <= PAYLOAD
-        self.calls.append(
-            ("publish", *map(bytes, (buffer[subject:subject_end], buffer[reply:reply_end], buffer[headers:end])))
-        )
+    def on_publish(self, message: MessageView) -> int:
+        view, size = message, len(message.buffer)
+        assert 0 <= view.subject < view.subject_end <= view.tail <= view.headers <= view.payload <= view.end <= size - 2
+        assert view.subject_end <= view.reply <= view.reply_end or view.reply == view.reply_end
+        assert view.end - view.headers <= PAYLOAD
+        body = bytes(view.buffer[view.headers : view.end])
+        self.calls.append(("publish", view.subject_bytes(), view.reply_bytes(), body))
         return 0
 
     def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> int:

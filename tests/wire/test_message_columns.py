@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from headwater.wire.columns import Text
 from headwater.wire.message_columns import MessageColumns
+from headwater.wire.message_view import composed
 
 MESSAGES = st.lists(
     st.tuples(st.binary(max_size=8), st.binary(max_size=8), st.binary(max_size=8), st.binary(max_size=40))
@@ -25,10 +26,7 @@ def test_rows_are_the_messages_in_order_and_taking_starts_anew(
     columns = MessageColumns()
     for messages in (first, second):
         for subject, reply, block, payload in messages:
-            buffer = bytearray(b"MSG " + subject + reply + block + payload)
-            ends = [4, 4 + len(subject), 4 + len(subject) + len(reply)]
-            body = ends[2] + len(block)
-            columns.append(buffer, ends[0], ends[1], ends[1], ends[2], ends[2], body, len(buffer))
+            columns.append(composed(subject, reply, block, payload))
         assert columns.rows == len(messages)
         taken = columns.take()
         assert (taken.rows, columns.rows, columns.size) == (len(messages), 0, 0)

@@ -53,7 +53,6 @@ def test_lines_are_those_that_real_servers_write() -> None:
     v2 = b"".join(streams("routes_v2_nats_server.txt", 1).values())
     assert route_lines.subscribe_v1(b"foo", b"", b"RSID:3:1") in v1
     assert route_lines.subscribe_v1(b"work", b"wkrs", b"QRSID:4:9") in v1
-    assert route_lines.message_head_v1(b"foo", b"RSID:3:1") + b"5\r\nhello\r\n" in v1
     assert route_lines.interest_v2(b"$G", b"work", b"wkrs", 2) in v2
     assert route_lines.no_interest_v2(b"$G", b"foo.>") in v2
 

@@ -48,8 +48,9 @@ class Recorder(RouteOpHandler):
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> int:
         return self.said("no interest", account, subject, queue)
 
-    def on_message(self, buffer: bytearray, message: RouteMessage) -> int:
+    def on_message(self, message: RouteMessage) -> int:
         m = message
+        buffer = m.buffer
         tail = bytes(buffer[m.tail : m.end + 2])
         subject, reply = bytes(buffer[m.subject : m.subject_end]), bytes(buffer[m.reply : m.reply_end])
         block, payload = bytes(buffer[m.headers : m.payload]), bytes(buffer[m.payload : m.end])
@@ -172,9 +173,9 @@ class Counting(Recorder):
         super().__init__()
         self.runs: list[int] = []
 
-    def on_message_run(self, buffer: bytearray, message: RouteMessage, stride: int, count: int) -> int:
+    def on_message_run(self, message: RouteMessage, stride: int, count: int) -> int:
         self.runs.append(count)
-        return super().on_message_run(buffer, message, stride, count)
+        return super().on_message_run(message, stride, count)
 
 
 def test_run_is_handed_over_at_once_and_may_be_stopped_and_suspended_in_between() -> None:
@@ -265,3 +266,88 @@ def test_any_bytes_in_any_pieces_give_the_same_calls_and_never_an_exception(
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[a:b] for a, b in itertools.pairwise(edges)]
     assert calls_for(pieces, dialect) == calls_for([data], dialect)
+
+
+# ── leaf nodes ──
+
+
+def leaf_message(
+    reply: bytes = b"", queues: tuple[bytes, ...] = (), block: bytes = b"", payload: bytes = b"hi"
+) -> Call:
+    return message(reply=reply, queues=queues, block=block, payload=payload, account=b"", token=b"")
+
+
+def leaf_calls(*pieces: bytes) -> list[Call]:
+    return calls_for(list(pieces), route_ops.LEAF)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"LS+ foo\r\n", ("interest", b"", b"foo", b"", 0)),
+        (b"ls+\tfoo  q 3\r\n", ("interest", b"", b"foo", b"q", 3)),
+        (b"LS+ foo q 0\r\n", ("interest", b"", b"foo", b"q", 0)),
+        (b"LS- foo\r\n", ("no interest", b"", b"foo", b"")),
+        (b"LS- foo q\n", ("no interest", b"", b"foo", b"q")),
+        (b"LMSG foo 2\r\nhi\r\n", leaf_message()),
+        (b"LMSG foo bar 2\r\nhi\r\n", leaf_message(reply=b"bar")),
+        (b"lmsg\tfoo  bar 2\r\nhi\r\n", leaf_message(reply=b"bar")),
+        (b"LMSG foo | a b 2\r\nhi\r\n", leaf_message(queues=(b"a", b"b"))),
+        (b"LMSG foo + bar a 2\r\nhi\r\n", leaf_message(reply=b"bar", queues=(b"a",))),
+        (b"LMSG foo  | a 2\r\nhi\r\n", leaf_message(queues=(b"a",))),
+        (b"HMSG foo 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", leaf_message(block=b"NATS/1.0\r\n\r\n")),
+        (b"HMSG foo bar 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", leaf_message(reply=b"bar", block=b"NATS/1.0\r\n\r\n")),
+        (b"HMSG foo | a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", leaf_message(queues=(b"a",), block=b"NATS/1.0\r\n\r\n")),
+        (
+            b"HMSG foo + bar a b 12 14\r\nNATS/1.0\r\n\r\nhi\r\n",
+            leaf_message(reply=b"bar", queues=(b"a", b"b"), block=b"NATS/1.0\r\n\r\n"),
+        ),
+    ],
+)
+def test_ops_between_leaf_nodes_name_no_account(said: bytes, heard: Call) -> None:
+    assert leaf_calls(said) == [heard]
+    assert leaf_calls(*(said[at : at + 1] for at in range(len(said)))) == [heard]
+    assert leaf_calls(said + said) == [heard, heard]
+
+
+@pytest.mark.parametrize(
+    ("said", "violation"),
+    [
+        (b"LS+\r\n", route_ops.UNKNOWN_OPERATION),
+        (b"LS+ foo q\r\n", route_ops.BAD_ARGUMENTS),
+        (b"LS+ foo q x\r\n", route_ops.BAD_ARGUMENTS),
+        (b"LMSG foo\r\n", route_ops.BAD_ARGUMENTS),
+        (b"LMSG foo a b 2\r\nhi\r\n", route_ops.BAD_ARGUMENTS),
+        (b"HMSG foo 15 14\r\nNATS/1.0\r\n\r\nhi\r\n", route_ops.BAD_ARGUMENTS),
+        (b"LMSG foo 2\r\nhiho", route_ops.UNKNOWN_OPERATION),
+        (b"RMSG $G foo 2\r\nhi\r\n", route_ops.UNKNOWN_OPERATION),
+        (b"RS+ $G foo\r\n", route_ops.UNKNOWN_OPERATION),
+        (b"MSG foo 1 2\r\nhi\r\n", route_ops.UNKNOWN_OPERATION),
+        (b"SUB foo 1\r\n", route_ops.UNKNOWN_OPERATION),
+    ],
+)
+def test_what_is_no_op_of_a_leaf_node_is_a_violation(said: bytes, violation: int) -> None:
+    assert leaf_calls(said) == [("violation", violation)]
+
+
+def test_a_leaf_nodes_end_of_interest_with_a_weight_means_nothing() -> None:
+    assert leaf_calls(b"LS- foo q 1\r\n") == []
+
+
+def test_a_leaf_nodes_lines_and_payloads_have_bounds_of_their_own() -> None:
+    def parse(data: bytes) -> list[Call]:
+        recorder = Recorder()
+        RouteOpParser(recorder, b"", route_ops.LEAF, 20, 4).parse(bytearray(data), 0, len(data))
+        return recorder.calls
+
+    assert parse(b"LMSG foo 4\r\nhiho\r\n") == [leaf_message(payload=b"hiho")]
+    assert parse(b"LMSG foo 5\r\nhihi!\r\n") == [("violation", route_ops.PAYLOAD_TOO_LARGE)]
+    assert parse(b"LMSG foo  5\r\n") == [("violation", route_ops.PAYLOAD_TOO_LARGE)]
+    assert parse(b"LS+ " + b"x" * 20 + b"\r\n") == [("violation", route_ops.CONTROL_LINE_TOO_LONG)]
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 80), max_size=4))
+def test_any_bytes_of_a_leaf_node_in_any_pieces_give_the_same_calls(noise: bytes, cuts: list[int]) -> None:
+    data = b"LMSG foo | a 2\r\nhi\r\nLS+ a q 2\r\n" + noise
+    places = sorted({0, len(data), *(min(cut, len(data)) for cut in cuts)})
+    assert leaf_calls(*(data[a:b] for a, b in itertools.pairwise(places))) == leaf_calls(data)

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import RemoteProtocolError
+from headwater.wire.message_view import MessageView
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
 Call = tuple[object, ...]
@@ -18,26 +19,15 @@ class Recorder(ServerOpHandler):
     def __init__(self) -> None:
         self.calls: list[Call] = []
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        sid: int,
-        reply: int,
-        reply_end: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
+    def on_message(self, message: MessageView) -> int:
         self.calls.append(
             (
                 "message",
-                bytes(buffer[subject:subject_end]),
-                sid,
-                bytes(buffer[reply:reply_end]),
-                bytes(buffer[headers:payload]),
-                bytes(buffer[payload:end]),
+                message.subject_bytes(),
+                message.sid,
+                message.reply_bytes(),
+                bytes(message.buffer[message.headers : message.payload]),
+                bytes(message.buffer[message.payload : message.end]),
             )
         )
         return 0

@@ -8,10 +8,10 @@ import argparse
 import os
 import sys
 
-from headwater.broker.config.draft import ServerConfig
-from headwater.broker.config.schema import load
-from headwater.cli.serve import read_file
+from headwater.cli.serve_setup import read_file
 from headwater.errors import ConfigError
+from headwater.server.config.draft import ServerConfig
+from headwater.server.config.schema import load
 
 
 def main(argv: list[str]) -> int:

@@ -12,21 +12,20 @@ import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from headwater.broker.broker import Broker
 from headwater.cli.demo_events import SUBJECTS, EventLines, git_history, read_lines
 from headwater.cli.directory_lock import locked
 from headwater.cli.event_loop import loop_factory
 from headwater.client.client import connect
 from headwater.client.jetstream_types import StreamConfig
 from headwater.cloudevents import to_binary
+from headwater.server.broker import Broker
 
 if TYPE_CHECKING:
     from headwater.spark.run import PipelineCounts
@@ -40,8 +39,7 @@ GOLD_ROWS = 12  # shown on the terminal; the file has all
 GOLD_COLUMNS = ("source", "month", "events", "authors", "files", "lines_added", "lines_deleted")
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(NamedTuple):
     """What the publishing step did: events read, of which the stream had so many already, and lines that were none."""
 
     events: int

@@ -16,7 +16,6 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,14 +34,14 @@ _FORMAT = "%x1e%H%x1f%aI%x1f%cI%x1f%ae%x1f%s"  # record and unit separators: no 
 _GIT_SECONDS = 120
 
 
-@dataclass(slots=True)
 class EventLines:
     """Reads lines into events. `refused` counts the lines that are no JSON objects, `first_refusal` says why."""
 
-    name: str
-    refused: int = 0
-    first_refusal: str = ""
-    _digests: Counter[str] = field(default_factory=Counter)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.refused = 0
+        self.first_refusal = ""
+        self._digests: Counter[str] = Counter()
 
     def events(self, lines: Iterable[bytes]) -> Iterator[tuple[str, CloudEvent]]:
         """NATS subject and event of each line; blank lines are passed over."""

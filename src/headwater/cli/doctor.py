@@ -15,8 +15,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import headwater
 from headwater.errors import EnvironmentProblem
@@ -42,8 +42,7 @@ CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard", "
 """What pyspark needs for Spark Connect, and for declarative pipelines, which run through it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the report. `remark` says what a value means or what would better it."""
 
     name: str
@@ -66,7 +65,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     findings = list(examine(arguments.dir))
     if arguments.json:
-        print(json.dumps({finding.name: asdict(finding) for finding in findings}, indent=2))
+        print(json.dumps({finding.name: finding._asdict() for finding in findings}, indent=2))
     else:
         width = max(len(finding.name) for finding in findings)
         for finding in findings:

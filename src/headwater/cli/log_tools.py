@@ -1,7 +1,8 @@
 """`headwater log inspect|verify|repair DIR`: what is in the logs of a store directory, whether it is whole, and mending it.
 
 DIR is one log or anything above it, a store directory for instance. `inspect` and `verify` read and change nothing, and may
-look at a log that a broker has open (its last batch may then be in motion). `repair` needs the log for itself.
+look at a log that a broker has open (its last batch may then be in motion), or at one on a read-only mount. `repair` needs
+the log for itself.
 
 Exit status: 0 when all is well, 1 when something is damaged or lost, 2 for a wrong command line.
 """
@@ -14,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.errors import EnvironmentProblem
-from headwater.streams.files import OsFiles
+from headwater.streams.files import OsFiles, ReadOnlyFiles
 from headwater.streams.inspection import Survey, repair, survey
+from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import base_offset_of
-from headwater.streams.writer import STATE_DOCUMENT
 
 
 def main(argv: list[str]) -> int:
@@ -37,7 +38,7 @@ def main(argv: list[str]) -> int:
         if arguments.what == "repair":
             _show(log, {"done": repair(OsFiles(), str(log), time.time_ns())}, as_json=arguments.json)
             continue
-        found = survey(OsFiles(), str(log))
+        found = survey(ReadOnlyFiles(), str(log))
         _show(log, describe(found, full=arguments.what == "inspect"), as_json=arguments.json)
         if found.decision.damage or found.notes:
             status = 1

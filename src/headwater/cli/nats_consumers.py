@@ -20,7 +20,7 @@ from headwater.cli.nats_session import (
 )
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
-from headwater.client.pull import StreamMessage
+from headwater.client.stream_message import StreamMessage
 from headwater.errors import ConfigError
 
 consumer_app = typer.Typer(help="Consumers of a stream.", epilog=HELP, no_args_is_help=True, add_completion=False)
@@ -90,7 +90,7 @@ def edit_consumer(
 ) -> None:
     """Change the configuration of a consumer; what is not named stays."""
     before = current().run(lambda client: jetstream_of(client).consumer_info(stream_name, name)).config
-    said: dict[str, object] = {
+    given: dict[str, object] = {
         "ack_wait": None if wait is None else nanoseconds(wait),
         "max_deliver": max_deliver,
         "max_ack_pending": max_pending,
@@ -98,9 +98,9 @@ def edit_consumer(
     }
     if filter is not None:
         filters = [each.strip() for each in filter.split(",") if each.strip()]
-        said["filter_subject"] = filters[0] if len(filters) == 1 else ""
-        said["filter_subjects"] = filters if len(filters) > 1 else None
-    kept = {key: value for key, value in said.items() if value is not None or key == "filter_subjects"}
+        given["filter_subject"] = filters[0] if len(filters) == 1 else ""
+        given["filter_subjects"] = filters if len(filters) > 1 else None
+    kept = {key: value for key, value in given.items() if value is not None or key == "filter_subjects"}
     wanted = msgspec.structs.replace(before, **kept)
     changes = differences(before, wanted)
     if not changes:

@@ -63,7 +63,7 @@ def add(
 ) -> None:
     """Keep the connection options of this command line as the context NAME; one of that name is changed."""
     known = _document(name) if name in context_names(os.environ) else {}
-    known.update({FIELDS[option]: value for option, value in current().said.items() if option in FIELDS})
+    known.update({FIELDS[option]: value for option, value in current().given.items() if option in FIELDS})
     if description:
         known["description"] = description
     for field in ("creds", "cert", "key", "ca"):
@@ -82,7 +82,7 @@ def copy(source: str, name: str) -> None:
     if name in context_names(os.environ):
         raise ConfigError(f"there is a context {name!r} already", value=name)
     made = _document(source)
-    made.update({FIELDS[option]: value for option, value in current().said.items() if option in FIELDS})
+    made.update({FIELDS[option]: value for option, value in current().given.items() if option in FIELDS})
     write_context(name, made, os.environ)
     _show(name)
 
@@ -196,8 +196,8 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _show(name: str, *, connect: bool = False) -> None:
-    said = msgspec.to_builtins(read_context(name, os.environ))
-    shown = {key: "*********" if key in SECRETS and value else value for key, value in said.items()}
+    given = msgspec.to_builtins(read_context(name, os.environ))
+    shown = {key: "*********" if key in SECRETS and value else value for key, value in given.items()}
     lines = [f"NATS Configuration Context {name!r}", ""]
     lines += [f"  {key.replace('_', ' ').title():>20}: {value}" for key, value in shown.items() if value]
     lines += [f"  {'Path':>20}: {context_path(name, os.environ)}"]

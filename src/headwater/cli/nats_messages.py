@@ -55,10 +55,10 @@ def rtt(arguments: list[str]) -> int:
     return run_app(rtt_app, "rtt", arguments)
 
 
-def _fill(body: str, number: int, asked: bytes = b"") -> bytes:
+def _fill(body: str, number: int, request: bytes = b"") -> bytes:
     """The body with its places filled in."""
     text = body.replace("{{Count}}", str(number)).replace("{{ID}}", secrets.token_hex(11))
-    text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(asked))
+    text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(request))
     return text.encode()
 
 
@@ -201,7 +201,7 @@ async def _many(
 def answer_all(
     subject: str,
     body: Annotated[str, typer.Argument(help="may hold {{Request}}, {{Count}}, {{ID}}, {{Time}}")] = "",
-    echo: Annotated[bool, typer.Option("--echo", help="answer with what was asked")] = False,
+    echo: Annotated[bool, typer.Option("--echo", help="answer with the request")] = False,
     queue: Annotated[str, typer.Option("--queue")] = "NATS-RPLY-22",
     count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
 ) -> None:
@@ -225,7 +225,7 @@ def answer_all(
 
 @rtt_app.command()
 def round_trips(
-    iterations: Annotated[int, typer.Argument(min=1, help="so many, of which the mean is told")] = 5,
+    iterations: Annotated[int, typer.Argument(min=1, help="pings, of which the mean is printed")] = 5,
 ) -> None:
     """How long a PING takes to the server and back."""
     session = current()

@@ -240,7 +240,7 @@ def watch(
 
 
 class _Bar:
-    """A progress bar on stderr for a file of `total` bytes; absent for small ones, and where nobody looks."""
+    """A progress bar on stderr for a file of `total` bytes; absent for small ones, and where stderr is no terminal."""
 
     def __init__(self, what: str, total: int, *, shown: bool) -> None:
         from rich.console import Console

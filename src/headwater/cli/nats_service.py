@@ -15,7 +15,7 @@ from headwater.errors import ConfigError
 app = typer.Typer(help="Services (micro).", epilog=HELP, no_args_is_help=True, add_completion=False)
 Name = Annotated[str, typer.Argument(metavar="SERVICE")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="of one instance")]
-QUIET_SECONDS = 0.5  # after the last answer: nobody tells how many instances there are
+QUIET_SECONDS = 0.5  # after the last answer: the number of instances is not known
 
 T = TypeVar("T", bound=ServicePing)
 
@@ -60,7 +60,9 @@ def info(name: Name, instance: Id = "") -> None:
 @app.command("stats")
 def stats(name: Name, instance: Id = "") -> None:
     """What the endpoints of a service have done, a row for each of each instance."""
-    found = [said for said, _ in current().run(lambda client: _ask_all(client, "STATS", name, instance, ServiceStats))]
+    found = [
+        reply for reply, _ in current().run(lambda client: _ask_all(client, "STATS", name, instance, ServiceStats))
+    ]
     if not found:
         raise _nobody(name)
     if current().json:
@@ -90,10 +92,10 @@ def ping(name: Name = "") -> None:
     """Who answers, and after how long."""
     found = current().run(lambda client: _ask_all(client, "PING", name, "", ServicePing))
     if current().json:
-        current().show([{**msgspec.to_builtins(said), "rtt": rtt} for said, rtt in found], list)
+        current().show([{**msgspec.to_builtins(reply), "rtt": rtt} for reply, rtt in found], list)
         return
-    for said, rtt in found:
-        print(f"{said.name} {said.version} {said.id} rtt={rtt * 1000:.3f}ms")
+    for reply, rtt in found:
+        print(f"{reply.name} {reply.version} {reply.id} rtt={rtt * 1000:.3f}ms")
     if not found:
         print("No Services found")
 
@@ -105,7 +107,7 @@ def serve(
     description: Annotated[str, typer.Option("--description")] = "headwater service serve",
     count: Annotated[int, typer.Option("--count", min=0, help="end after so many requests; 0: never")] = 0,
 ) -> None:
-    """Run a service for trying things out: NAME.echo answers with what it was asked."""
+    """Run a service for trying things out: NAME.echo answers with the request."""
 
     async def run(client: Client) -> None:
         done = asyncio.Event()

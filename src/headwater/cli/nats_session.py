@@ -57,26 +57,26 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
 class CliSession:
     """One command's connection options; `json` when it is to print JSON, `timeout` in seconds."""
 
-    def __init__(self, said: dict[str, str | bool]) -> None:
-        self.json = bool(said.pop("json", False))
-        self.timeout = nanoseconds(str(said.pop("timeout", "5s"))) / 1e9
-        self.said = said  # what was said of the connection, by the names of `ClientOptions`, and JetStream's domain
+    def __init__(self, given: dict[str, str | bool]) -> None:
+        self.json = bool(given.pop("json", False))
+        self.timeout = nanoseconds(str(given.pop("timeout", "5s"))) / 1e9
+        self.given = given  # options of the connection, by the names of `ClientOptions`, and JetStream's domain
 
     @cached_property
     def options(self) -> ClientOptions:
         """Whom to connect to, and as whom. Raises ConfigError."""
-        arguments = {"name": "headwater CLI", **self.said}
+        arguments = {"name": "headwater CLI", **self.given}
         arguments.pop("domain", None)
         servers = cast(str | None, arguments.pop("servers", None))
         return find_options(servers, cast(ConnectArguments, arguments), use_chosen=servers is None)
 
     @cached_property
     def domain(self) -> str:
-        """JetStream's domain: what was said, or what the context in use says. Raises ConfigError."""
-        if "domain" in self.said:
-            return str(self.said["domain"])
-        name = str(self.said.get("context", ""))
-        if not name and "servers" not in self.said:
+        """JetStream's domain: the option's, or that of the context in use. Raises ConfigError."""
+        if "domain" in self.given:
+            return str(self.given["domain"])
+        name = str(self.given.get("context", ""))
+        if not name and "servers" not in self.given:
             name = os.environ.get("NATS_CONTEXT", "") or chosen_context(os.environ)
         return read_context(name, os.environ).jetstream_domain if name else ""
 
@@ -98,7 +98,7 @@ class CliSession:
         return asyncio.run(whole())
 
     def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
-        """Print `value` as JSON when that was asked for, else `lines`."""
+        """Print `value` as JSON with --json, else `lines`."""
         if self.json:
             print(json.dumps(msgspec.to_builtins(value), indent=2))
         else:
@@ -108,7 +108,7 @@ class CliSession:
 
 def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
     """The connection options among `arguments`, and the rest in its order; all behind `--` is the rest."""
-    said: dict[str, str | bool] = {}
+    given: dict[str, str | bool] = {}
     rest: list[str] = []
     words = list(arguments)
     while words:
@@ -118,14 +118,14 @@ def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
             break
         flag, _, value = word.partition("=")
         if word in WITHOUT_VALUE:
-            said[WITHOUT_VALUE[word]] = True
+            given[WITHOUT_VALUE[word]] = True
         elif flag in WITH_VALUE:
             if "=" not in word and not words:
                 raise ConfigError(f"{flag} needs a value")
-            said[WITH_VALUE[flag]] = value if "=" in word else words.pop(0)
+            given[WITH_VALUE[flag]] = value if "=" in word else words.pop(0)
         else:
             rest.append(word)
-    return CliSession(said), rest
+    return CliSession(given), rest
 
 
 def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
@@ -135,7 +135,7 @@ def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
     session, rest = take_session(arguments)
     _current[:] = [session]
     for command in app.registered_commands:
-        command.epilog = HELP  # the help of each command says how to name the server
+        command.epilog = HELP  # shown below each command's help: how to name the server
     try:
         status = app(rest, prog_name=f"headwater {verb}", standalone_mode=False)
     except HeadwaterError:

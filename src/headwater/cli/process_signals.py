@@ -21,7 +21,7 @@ COMMANDS = {
 
 
 def send(request: str, processes: Path = Path("/proc")) -> None:
-    """Send the signal. Raises ConfigError for a request that means nothing, EnvironmentProblem when nobody gets it."""
+    """Send the signal. Raises ConfigError for a request that means nothing, EnvironmentProblem when no process gets it."""
     command, equals, who = request.partition("=")
     if command not in COMMANDS:
         raise ConfigError(f'unknown signal "{command}"', value=command, limit=tuple(COMMANDS))
@@ -35,7 +35,7 @@ def send(request: str, processes: Path = Path("/proc")) -> None:
 def running(processes: Path) -> list[int]:
     """The ids of all `headwater serve` processes but this one, by what /proc says of their command lines.
 
-    Those that another one has started (`--workers`) hear of a signal from it.
+    Workers (`--workers`) get signals from their parent.
     """
     found: dict[int, int] = {}  # and their parents
     for entry in processes.glob("[0-9]*/cmdline"):

@@ -1,13 +1,13 @@
 """What a reload (SIGHUP) may change in a running server, decided by comparing two configurations.
 
-Either all changes are of the kind that can be made, or none is made: half a reload would be a configuration that nobody
-wrote. What is not listed in RELOADABLE needs a restart.
+Either all changes are of the kind that can be made, or none is made: half a reload would be a configuration that no file
+holds. What is not listed in RELOADABLE needs a restart.
 """
 
 from typing import NamedTuple
 
-from headwater.broker.config.draft import ServerConfig
-from headwater.broker.reauthorization import accounts_can_change
+from headwater.exchange.reauthorization import accounts_can_change
+from headwater.server.config.draft import ServerConfig
 
 RELOADABLE = frozenset(
     {

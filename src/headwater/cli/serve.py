@@ -3,7 +3,7 @@
     flags ─▶ configuration file ─▶ ServerConfig ─▶ Broker, monitoring ─▶ "Server is ready" ─▶ signals until the end
 
 Start-up time counts (a test suite starts hundreds of servers), so nothing is imported here that this run does not need.
-The exit status is 0 for a server that was told to stop, 1 for one that cannot start, 2 for a wrong command line.
+The exit status is 0 for a server that was stopped, 1 for one that cannot start, 2 for a wrong command line.
 """
 
 import gc
@@ -12,23 +12,16 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headwater import __version__
-from headwater.broker.config.draft import Draft, ServerConfig
 from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
+from headwater.cli.serve_setup import configure, raise_descriptor_limit, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.version import COMPATIBLE_VERSION, VERSION
 
 if TYPE_CHECKING:
-    from headwater.broker.config.draft import LoggingOptions
-    from headwater.cli.iggy_serving import IggyFlags
+    from headwater.iggy.face import IggyOptions
 
 logger = logging.getLogger("headwater")
-
-COMPATIBLE_VERSION = "2.15.1"
-
-# They speak of single clients, which at the normal level nobody wants to read.
-_TRACE = 5  # the level of ops
-_TALKATIVE = ("headwater.broker.session", "headwater.broker.monitoring")
 
 
 def main(argv: list[str]) -> int:
@@ -39,7 +32,7 @@ def main(argv: list[str]) -> int:
         print(f"headwater serve: {error}\n\n{serve_flags.usage()}", file=sys.stderr)
         return 2
     if flags.get("version"):
-        print(f"nats-server: v{COMPATIBLE_VERSION} (headwater {__version__})")
+        print(f"nats-server: v{COMPATIBLE_VERSION} (headwater {VERSION})")
         return 0
     if flags.get("help") or flags.get("help_tls"):
         print(serve_flags.usage())
@@ -56,23 +49,6 @@ def main(argv: list[str]) -> int:
         return _run(flags)
     finally:
         gc.enable()
-
-
-def configure(flags: dict[str, Value]) -> ServerConfig:
-    """The configuration file, if any, and the flags over it. Raises ConfigError."""
-    draft = Draft()
-    if flags.get("config"):
-        from headwater.broker.config.schema import load
-
-        draft = load(str(flags["config"]), read_file, os.environ)
-    serve_flags.apply(flags, draft)
-    return draft.finish()
-
-
-def read_file(path: str) -> str:
-    """The text of a file, with its line ends as they are."""
-    with open(path, "rb") as file:
-        return file.read().decode("utf-8")
 
 
 def _check(flags: dict[str, Value]) -> int:
@@ -94,6 +70,7 @@ def _run(flags: dict[str, Value]) -> int:
         for line in str(error).splitlines():
             logger.critical("%s", line)
         return 1
+    raise_descriptor_limit()
     if not iggy:
         _import_asyncio()
     import asyncio
@@ -118,19 +95,21 @@ def _run(flags: dict[str, Value]) -> int:
     return 0
 
 
-def _iggy(flags: dict[str, Value]) -> "IggyFlags | None":
+def _iggy(flags: dict[str, Value]) -> "IggyOptions | None":
     if not any(name.startswith("iggy") for name in flags):
         return None
     from headwater.cli.iggy_serving import read
 
-    return read(flags)
+    return read(flags, os.environ)
 
 
 def _import_asyncio() -> None:
-    """Import asyncio without `ssl`, whose OpenSSL is a seventh of the time until the first client can connect.
+    """Import asyncio without `ssl`: loading OpenSSL is a seventh of the time until the first client can connect.
 
-    asyncio wants `ssl` for TLS transports of its own, and copes where there is none. Nothing here uses them: our TLS
-    (net/tls.py) is a layer over plain transports, and imports `ssl` when there is a certificate.
+    Python can be built without OpenSSL, so asyncio supports that `import ssl` fails: only its own TLS transports are missing
+    then. Nothing here uses them: our TLS (net/tls.py) is a layer over plain transports, and imports `ssl` when there is a
+    certificate. None in `sys.modules` is the documented way to make an import fail. Guarded by
+    `test_openssl_is_loaded_for_a_certificate_only` and `test_asyncio_without_openssl_leaves_ssl_to_others`.
     """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
@@ -148,44 +127,3 @@ def _listening_problem(error: EnvironmentProblem) -> str:
         return str(error)
     reason = os.strerror(cause.errno).lower() if cause.errno and cause.errno > 0 else str(cause)
     return f'Error listening on port: {error.value}, "listen tcp {error.value}: bind: {reason}"'
-
-
-def set_up_logging(options: "LoggingOptions | None") -> None:
-    """Send log lines to where they are wanted. Raises EnvironmentProblem when the log file cannot be opened."""
-    from headwater.broker.log_file import LogFile, StderrHandler
-    from headwater.broker.log_lines import NatsLogFormatter
-
-    root = logging.getLogger()
-    handler: logging.Handler = StderrHandler()
-    if options is not None and options.file is not None:
-        try:
-            handler = LogFile(options.file, options.size_limit, options.max_files)
-        except OSError as error:
-            raise EnvironmentProblem(f"cannot write to {options.file}: {error.strerror}", value=options.file) from error
-    with_time, utc = (options.time, options.utc) if options is not None else (True, False)
-    handler.setFormatter(NatsLogFormatter(with_time=with_time, utc=utc))
-    for old in list(root.handlers):
-        root.removeHandler(old)
-        old.close()
-    root.addHandler(handler)
-    chatty = options is not None and options.debug
-    root.setLevel(logging.DEBUG if chatty else logging.INFO)
-    tracing = options is not None and (options.trace or options.trace_system)
-    logging.getLogger("headwater.broker.tracing").setLevel(_TRACE if tracing else logging.WARNING)
-    if options is not None and tracing:
-        from headwater.broker.tracing import Settings
-
-        Settings.most, Settings.system = options.max_traced, options.trace_system
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
-    for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.DEBUG if chatty else logging.WARNING)
-
-
-def reopen_log() -> bool:
-    """Open the log file by its name again; False when the log goes to stderr."""
-    from headwater.broker.log_file import LogFile
-
-    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogFile)]
-    for handler in files:
-        handler.reopen()
-    return bool(files)

@@ -6,10 +6,10 @@ that the file has made (or of an empty one).
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.broker.config.draft import Draft
 from headwater.cli.go_flags import Flag, Kind, Value, parse
 from headwater.errors import ConfigError
 from headwater.net.address import url_address
+from headwater.server.config.draft import Draft
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +180,7 @@ def _apply_authorization(values: dict[str, Value], draft: Draft) -> None:
     user, password, token = (str(values.get(name, "")) for name in ("user", "password", "token"))
     if not (user or password or token):
         return
-    from headwater.broker.options import AuthorizationOptions
+    from headwater.exchange.access_options import AuthorizationOptions
 
     if password and not user:
         before = draft.broker.get("authorization")
@@ -194,7 +194,7 @@ def _apply_tls(values: dict[str, Value], draft: Draft) -> None:
         return
     if not any(values.get(name) for name in ("tls", "tls_cert", "tls_key", "tls_verify", "tls_ca")):
         return
-    from headwater.broker.options import TlsOptions
+    from headwater.exchange.listener_options import TlsOptions
 
     if not values.get("tls_cert"):
         raise ConfigError("TLS Server certificate must be present and valid", hint="--tlscert names the file")

@@ -17,17 +17,18 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import headwater
-from headwater.broker.broker import COMPATIBLE_VERSION, Broker
-from headwater.broker.config.draft import ServerConfig
-from headwater.cli.serve import reopen_log, set_up_logging
+from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.server.broker import Broker
+from headwater.server.config.draft import ServerConfig
+from headwater.version import COMPATIBLE_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from headwater.broker.monitoring.server import Monitoring
-    from headwater.broker.options import BrokerOptions
-    from headwater.cli.iggy_serving import IggyFlags
+    from headwater.exchange.options import BrokerOptions
+    from headwater.iggy.face import IggyOptions
+    from headwater.server.monitoring.server import Monitoring
 
 logger = logging.getLogger("headwater")
 
@@ -42,11 +43,10 @@ class Serving:
         config: ServerConfig,
         configure: Callable[[], ServerConfig],
         config_file: str,
-        iggy: "IggyFlags | None" = None,
+        iggy: "IggyOptions | None" = None,
     ) -> None:
         self.config = config
-        self._iggy = iggy
-        self.broker = Broker(options=config.broker)
+        self.broker = Broker(options=config.broker, iggy=iggy)
         self.monitoring: Monitoring | None = None
         self._configure = configure
         self._config_file = config_file
@@ -57,25 +57,32 @@ class Serving:
         """Start, say so, and serve until the end. Raises HeadwaterError when it cannot start."""
         self._greet()
         async with AsyncExitStack() as running:
-            await running.enter_async_context(self.broker)
+            running.push_async_callback(self.broker.stop)
+            await self.broker.prepare()
             if self.broker.system is not None:
                 self.broker.system.reload = self.reload
             if self.config.monitoring is not None:
-                self.monitoring = await running.enter_async_context(self._make_monitoring())
-            self._say_where()
-            if self._iggy is not None:
-                from headwater.cli.iggy_serving import beside
-
-                await running.enter_async_context(beside(self.broker, self._iggy, os.environ))
-            running.callback(self._write_files())
-            await self._ready()
-            gc.freeze()
-            gc.enable()
+                self.monitoring = running.push_async_exit(self._make_monitoring())
+                self.monitoring.prepare()
+            if not self._stop.is_set():  # a signal that came while streams were recovered: nobody is let in any more
+                await self._open()
+                self._say_where()
+                running.callback(self._write_files())
+                await self._ready()
+                gc.freeze()
+                gc.enable()
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
         logger.info("Server Exiting..")
 
-    # ── what it says ──
+    async def _open(self) -> None:
+        """Whoever waits for one door and goes on to another finds it open: all in one turn of the loop."""
+        if self.monitoring is not None:
+            self.monitoring.open()
+        self.broker.open()
+        await asyncio.sleep(0)  # routes are on their way before the log line that this server is ready
+
+    # ── its log ──
 
     def _greet(self) -> None:
         kind = "compiled" if headwater.__compiled__ else "interpreted"
@@ -88,9 +95,7 @@ class Serving:
         for warning in self.config.warnings:
             logger.warning("%s", warning)
         if self.config.broker.jetstream:
-            logger.info(
-                "Starting JetStream: store directory %s, sync %s", self.config.broker.store_dir, self.config.broker.sync
-            )
+            log_store(str(self.config.broker.store_dir), self.config.broker.sync)
 
     async def _ready(self) -> None:
         logger.info("Server is ready")
@@ -114,7 +119,7 @@ class Serving:
         return self.broker.websocket_url
 
     def _make_monitoring(self) -> "Monitoring":
-        from headwater.broker.monitoring.server import Monitoring
+        from headwater.server.monitoring.server import Monitoring
 
         assert self.config.monitoring is not None
         return Monitoring(self.broker, self.config.monitoring, digest=self.config.digest)
@@ -190,6 +195,7 @@ class Serving:
             set_up_logging(self.config.logging)
             for line in str(error).splitlines():
                 logger.error("Failed to reload server configuration: %s", line)
+            self.broker.journal.note("reload_failed", reason=str(error), log=False)
             return str(error)
         if fresh.pid_file is not None and fresh.pid_file != self.config.pid_file:
             _write(fresh.pid_file, str(os.getpid()))
@@ -199,6 +205,7 @@ class Serving:
         for change in difference.changed:
             logger.info("Reloaded: %s", change)
         logger.info("Reloaded server configuration")
+        self.broker.journal.note("reload", changes=", ".join(map(str, difference.changed)), log=False)
         return ""
 
     def _change(self, options: "BrokerOptions") -> None:
@@ -217,6 +224,13 @@ class Serving:
     async def _swim(self) -> None:
         await self.broker.lame_duck()
         self._stop.set()
+
+
+def log_store(directory: str, sync: str) -> None:
+    """Where streams are, in the lines that scripts look for in nats-server's log."""
+    logger.info("Starting JetStream")
+    logger.info('  Store Directory: "%s"', directory)
+    logger.info("  Sync:            %s", sync)
 
 
 def run(runner: asyncio.Runner, serving: Serving) -> None:

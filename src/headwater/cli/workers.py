@@ -1,6 +1,6 @@
 """`headwater serve --workers N`: N broker processes behind one port, for more than one core.
 
-    parent ── holds the port, starts the workers, passes signals on; serves nobody
+    parent ── holds the port, starts the workers, passes signals on; serves no clients
       ├─ worker 1   clients, streams, the Iggy face, monitoring
       ├─ worker 2   clients
       └─ …          each routes to each other over loopback
@@ -22,20 +22,22 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from headwater import __version__
-from headwater.broker.cluster_options import ClusterOptions
-from headwater.broker.config.draft import ServerConfig
 from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
-from headwater.cli.iggy_serving import IggyFlags
-from headwater.cli.serve import configure, reopen_log
-from headwater.cli.serving import PROGRAM, Serving, run
+from headwater.cli.serve_setup import configure, reopen_log
+from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.tcp import reserve
+from headwater.server.config.draft import ServerConfig
+
+if TYPE_CHECKING:
+    from headwater.iggy.face import IggyOptions
 
 logger = logging.getLogger("headwater")
 
@@ -92,7 +94,7 @@ class Worker(Serving):
         config: ServerConfig,
         again: "Again",
         config_file: str,
-        iggy: IggyFlags | None,
+        iggy: "IggyOptions | None",
         reports: int,
         lifeline: int,
     ) -> None:
@@ -131,7 +133,7 @@ class Worker(Serving):
 
 
 class Again:
-    """Reads the configuration again for worker `number`, when it is told to reload."""
+    """Reads the configuration again for worker `number`, on a request to reload."""
 
     def __init__(self, flags: Mapping[str, Value], shape: Shape, number: int, routes: tuple[str, ...]) -> None:
         self.shape = shape
@@ -146,12 +148,16 @@ class Again:
 class Workers:
     """The parent. Raises ConfigError for what cannot be shared, EnvironmentProblem when the port is taken."""
 
-    def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: IggyFlags | None) -> None:
+    def __init__(self, config: ServerConfig, flags: Mapping[str, Value], iggy: "IggyOptions | None") -> None:
         count = int(flags.get("workers", 1))
         if not 1 <= count <= MOST_WORKERS:
             raise ConfigError(f"there cannot be {count} workers", value=count, limit=f"1 to {MOST_WORKERS}")
         if config.broker.cluster is not None:
             raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
+        if config.broker.leafnodes is not None:
+            raise ConfigError(
+                "workers are a cluster, which has no leaf nodes", hint="leave out leafnodes, or --workers"
+            )
         if config.logging.size_limit:
             raise ConfigError("workers share the log file: none may begin a new one", hint="let logrotate do it")
         self._config = config
@@ -191,7 +197,7 @@ class Workers:
     def _greet(self) -> None:
         logger.info("Starting headwater %s, a nats-server, in %d workers", __version__, self._shape.count)
         if self._config.broker.jetstream:
-            logger.info("Starting JetStream in worker 1: store directory %s", self._config.broker.store_dir)
+            log_store(str(self._config.broker.store_dir), self._config.broker.sync)
         for warning in self._config.warnings:
             logger.warning("%s", warning)
 
@@ -205,7 +211,7 @@ class Workers:
     # ── starting ──
 
     def _start_all(self) -> Report | None:
-        """The first has to listen before the others can be told where; None when that was not to be."""
+        """Start the workers; the first has to listen before the others can get its ports. None when it did not start."""
         first = self._start(1, ()) and self._hear(1)
         if not first:
             return None

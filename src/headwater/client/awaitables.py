@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Later(Generic[T]):
-    """Awaits what `begin()` gives, and calls it only then: one that nobody awaits leaves no coroutine behind."""
+    """Calls `begin()` when it is awaited, and awaits the result: one that is never awaited leaves no coroutine behind."""
 
     __slots__ = ("_begin",)
 
@@ -35,7 +35,7 @@ for _ in NOTHING:  # type: ignore[attr-defined] # awaitable and iterable, as onl
 
 
 class Bell:
-    """Whoever waits hears the next ring, and looks again for what it waits for. Rings are not kept."""
+    """A ring wakes every waiter, which then checks its condition again. Rings are not kept."""
 
     __slots__ = ("_waiters",)
 
@@ -50,7 +50,7 @@ class Bell:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def heard(self) -> None:
+    async def wait(self) -> None:
         """Until the next ring. A cancelled wait leaves nothing behind."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)

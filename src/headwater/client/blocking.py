@@ -11,8 +11,8 @@ While a subscription is being fed, its deliveries go to the caller's parser; a `
 the wire and drop them. So ask first, then pull. Nothing reconnects here: a lost connection raises TransportError, and
 the owner, who knows how far it had come, connects anew.
 
-Who we are, whom we trust and how we travel is said by the same `ClientOptions` as for the asyncio client; WebSocket is not
-spoken here. Answers PING wherever it reads. One thread at a time.
+Credentials, trust and transport are set by the same `ClientOptions` as for the asyncio client; WebSocket is not
+supported here. Answers PING wherever it reads. One thread at a time.
 """
 
 import secrets
@@ -37,6 +37,7 @@ from headwater.errors import (
 from headwater.net.blocking import BlockingConnection, deadline_after
 from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
+from headwater.wire.message_view import MessageView
 from headwater.wire.publish import OpWriter
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
@@ -64,20 +65,11 @@ class _Mailbox(ServerOpHandler):
         self.wanted = b""
         self.answer: tuple[bytes, bytes] | None = None
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        sid: int,
-        reply: int,
-        reply_end: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
-        if sid == MAILBOX_SID and buffer[subject:subject_end] == self.wanted:
-            self.answer = bytes(buffer[headers:payload]), bytes(buffer[payload:end])
+    def on_message(self, message: MessageView) -> int:
+        if message.sid == MAILBOX_SID and message.subject_bytes() == self.wanted:
+            buffer = message.buffer
+            block, data = buffer[message.headers : message.payload], buffer[message.payload : message.end]
+            self.answer = bytes(block), bytes(data)
         return 0
 
     def on_info(self, json: bytes) -> int:
@@ -109,13 +101,14 @@ class BlockingClient:
         self._timeout = timeout
         self._mailbox = _Mailbox()
         self._parser = ServerOpParser(self._mailbox)
+        self._parser.greeting = True
         self._output = OutputBuffer()
         self._writer = OpWriter(self._output)
         self._inbox = f"_INBOX.{secrets.token_hex(11)}"
         self._last_request = 0
         self._last_sid = MAILBOX_SID
         self.info = ServerInfo()
-        self.requests = 0  # how many questions were asked, of the broker or of JetStream
+        self.requests = 0  # requests sent, to JetStream or other services
 
     @classmethod
     def connect(cls, options: "ClientOptions") -> Self:
@@ -190,7 +183,7 @@ class BlockingClient:
     def request(self, subject: str, payload: bytes = b"", *, timeout: float | None = None) -> tuple[bytes, bytes]:
         """Ask and wait for the first answer: its header block and its payload.
 
-        Raises NoResponders when nobody is subscribed, RequestTimeout after `timeout` seconds, TransportError when the
+        Raises NoResponders when there is no subscriber, RequestTimeout after `timeout` seconds, TransportError when the
         connection is lost and ServerError when the server answers -ERR.
         """
         seconds = self._timeout if timeout is None else timeout
@@ -248,7 +241,7 @@ class BlockingClient:
         return self._last_sid, inbox
 
     def unsubscribe(self, sid: int) -> None:
-        """End deliveries; those already on their way come under a sid that nobody knows any more."""
+        """End deliveries; those already on their way come under a sid without a subscription."""
         self._writer.unsubscribe(sid)
         self.flush()
 
@@ -301,7 +294,7 @@ class BlockingClient:
             self._connection.send(self._output.take(), deadline_after(self._timeout))
 
     def ping(self) -> None:
-        """Send PING, behind all that waits; the PONG is for whoever reads."""
+        """Send PING, behind everything buffered; the PONG goes to the parser in use."""
         self._writer.ping()
         self.flush()
 

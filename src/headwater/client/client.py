@@ -61,11 +61,11 @@ class Client(Sender):
 
     @property
     def reconnects(self) -> int:
-        """How often the connection was lost and made anew."""
+        """The number of times that the connection was lost and made anew."""
         return self._connection.reconnects
 
     def events(self) -> EventStream:
-        """An iteration over what happens to the connection from now on: see `headwater.client.events`."""
+        """An iteration over the events of the connection from now on: see `headwater.client.events`."""
         return self._connection.events.stream()
 
     def on_event(self, callback: EventCallback) -> Callable[[], None]:
@@ -73,12 +73,12 @@ class Client(Sender):
         return self._connection.events.listen(callback)
 
     async def reconnect(self) -> None:
-        """Leave this server and connect anew, with what is in credential files now. Waits until that is done."""
+        """Leave this server and connect anew, with credential files read again. Returns once connected."""
         await self._connection.reconnect()
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a server to speak to now; while there is none, it is sought and publishes are kept."""
+        """Whether there is a link to a server now; while there is none, the client dials and keeps publishes."""
         return self._connection.is_connected
 
     @property
@@ -99,11 +99,12 @@ class Client(Sender):
         max_pending_bytes: int | None = None,
         when_full: WhenFull = "drop_newest",
     ) -> Subscription:
-        """Subscribe to a subject or pattern, as a member of `queue` if given, for `max_messages` if given.
+        """Subscribe to `subject`, which may be a pattern, as a member of `queue` if given, for `max_messages` if given.
 
         With `callback` each message is passed to it, one after the other, in a task of the subscription; a coroutine
         function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
-        subscription. What waits to be read is limited; see `Subscription.limit`. Raises SubjectError.
+        subscription. `max_pending`, `max_pending_bytes` and `when_full` limit what waits to be read: see
+        `Subscription.limit`. Raises SubjectError.
         `cb` and `max_msgs` are nats-py's names of `callback` and `max_messages`.
         """
         options = self._options
@@ -122,7 +123,7 @@ class Client(Sender):
         return subscription
 
     def deliver_directly(self, subject: str, receive: Callable[[Message], object]) -> Subscription:
-        """For layers above: subscribe, and have `receive` called in the reader's turn; it must not block."""
+        """For layers above: subscribe to `subject`, and have `receive` called in the reader's turn; it must not block."""
         return self._connection.subscribe(subject, direct=receive)
 
     def request(
@@ -134,32 +135,33 @@ class Client(Sender):
         timeout: float = 2.0,
         repeat: bool = False,
     ) -> Coroutine[Any, Any, Message]:
-        """Publish and wait for one answer. Raises NoResponders at once, RequestTimeout after `timeout` seconds.
+        """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
+        after `timeout` seconds.
 
-        A request whose connection is lost waits on: its answer may still come. With `repeat` it is asked again on the new
-        connection, so that it need not wait out its time when question or answer were lost: for what may be served twice.
+        A request whose connection is lost waits on: its answer may still come. With `repeat` it is sent again on the new
+        connection, so that it need not wait out its time when request or answer were lost: for what may be served twice.
         """
         return self._requests.ask(subject, data, headers, timeout, repeat)
 
     def new_inbox(self) -> str:
-        """A reply subject that nobody else uses."""
+        """A reply subject that no other client uses."""
         return new_inbox(self._options.inbox_prefix)
 
     def jetstream(self, *, timeout: float = 5.0, domain: str = "", prefix: str = "$JS.API") -> "JetStream":
-        """The server's JetStream, or that of a `domain`; `timeout` seconds for each API request and acknowledgement."""
+        """The server's JetStream, or that of a `domain` or API `prefix`; `timeout` in seconds, for each request and ack."""
         from headwater.client.jetstream import JetStream
 
         return JetStream(self, timeout, f"$JS.{domain}.API" if domain else prefix)
 
     async def flush(self, timeout: float = 10.0) -> None:
-        """Wait until the server has processed everything before. Raises RequestTimeout."""
+        """Wait until the server has processed everything before. Raises RequestTimeout after `timeout` seconds."""
         await self._connection.flush(timeout)
 
     async def drain(self, timeout: float = 10.0) -> None:
-        """End all subscriptions after what is on its way has come, write everything, and close, in any case.
+        """End all subscriptions once messages on their way have come, write everything, and close, in any case.
 
         Callbacks have had all their messages then, and may publish and request meanwhile. What waits in other
-        subscriptions can still be read afterwards, but no longer be answered. Raises RequestTimeout.
+        subscriptions can still be read afterwards, but no longer be answered. Raises RequestTimeout after `timeout` seconds.
         """
         try:
             await self._connection.drain(timeout)
@@ -191,9 +193,34 @@ class Client(Sender):
         closed.add_done_callback(tell)
         return forget
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
-        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
+        @property
+        def connected_url(self) -> str | None: ...
+
+        @property
+        def discovered_servers(self) -> list[str]: ...
+
+        @property
+        def is_reconnecting(self) -> bool: ...
+
+        @property
+        def is_connecting(self) -> bool: ...
+
+        @property
+        def max_payload(self) -> int: ...
+
+        @property
+        def client_id(self) -> int: ...
+
+        @property
+        def client_ip(self) -> str: ...
+
+        @property
+        def server_pool(self) -> list[str]: ...
+
+        @property
+        def connected_server_version(self) -> str: ...
 
     async def __aenter__(self) -> Self:
         return self
@@ -212,13 +239,13 @@ install(Client, CLIENT, CLIENT_ADVICE)
 
 
 async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:
-    """Connect to the first of `servers` that takes us; credentials in a URL win over the arguments.
+    """Connect to the first of `servers` that accepts us; credentials in a URL win over the arguments.
 
     The arguments are the fields of `headwater.client.options.ClientOptions`. Without `servers`: those of `context`, or of
     the environment (NATS_URL, NATS_CONTEXT), or the chosen context of the `nats` tool, or nats://127.0.0.1:4222.
 
-    `error_callback(error)` hears of errors that nobody awaits: a permission that is missing, a full subscription, an
-    exception in a callback, the loss of the connection; without it they are logged. `event_callback(event)` hears of all
+    `error_callback(error)` is called for errors that no task awaits: a missing permission, a full subscription, an
+    exception in a callback, the loss of the connection; without it they are logged. `event_callback(event)` gets all
     that happens (`headwater.client.events`). When the connection is lost, it is made anew; see `Connection`.
 
     Raises ConfigError for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when
@@ -237,6 +264,6 @@ async def connect_with(options: ClientOptions) -> Client:
     if options.reconnect:
         connection.comeback = connector
         connector.announced(connection.info, conversation.address)
-    connection.keep_alive(options.ping_interval)
+    connection.keep_alive.start(options.ping_interval)
     connection.adopt(conversation)
     return Client(connection, connector, options)

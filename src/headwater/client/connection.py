@@ -1,31 +1,31 @@
-"""A client's connection: what arrives, what is owed, and what survives when a link is lost.
+"""A client's connection: it delivers what arrives, and survives the loss of a link.
 
     Link ─▶ Conversation ─▶ ServerOpParser ──on_message──▶ ConnectionOps ──add──▶ Subscription
                                            ──on_info, …──▶ Connection ── OpWriter ──▶ output ──▶ Link
 
-It has one conversation after the other. Between two of them it is *away*:
+It has one conversation after another. Between two of them it is *away*:
 
     adopted ──lost──▶ away ──adopt──▶ adopted …          the connector dials meanwhile
-       └──close, or nobody to come back for us──▶ closed, once; then every waiter hears why
+       └──close, or no server left to try──▶ closed, once; every waiter then gets the reason
 
-What survives: subscriptions (they are made again, with what is left of their maximum), requests (they wait on), and
-publishes made while away, up to `away_limit` bytes; beyond that they are refused with BufferFull, and one that is awaited
-waits from 1 MiB on. What does not: what the lost link had not delivered (core NATS is at most once), and flushes that were
-waiting for it, which raise.
+Subscriptions survive (they are made again, with what is left of their maximum), requests (they wait on), and publishes
+made while away, up to `away_limit` bytes; beyond that they are refused with BufferFull, and awaiting one waits from 1 MiB
+on. Lost are messages that the link had not delivered (core NATS is at most once); flushes that were waiting for it raise.
 
-Bytes that are no protocol end a conversation with RemoteProtocolError; a malformed header block ends nothing, it raises
+Bytes that are no protocol end a conversation with RemoteProtocolError. A malformed header block ends nothing: it raises
 when it is read.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import ConnectionOps
 from headwater.client.conversation import Conversation
 from headwater.client.events import Closed, Disconnected, Discovered, Events, LameDuck, Reconnected, SlowConsumer
+from headwater.client.keep_alive import KeepAlive
 from headwater.client.server_errors import ends_the_connection, server_error
 from headwater.client.server_url import ServerAddress
 from headwater.client.subscription import Subscription
@@ -43,33 +43,30 @@ from headwater.wire.handshake import ServerInfo, decode_info
 from headwater.wire.memory import OutputBuffer
 from headwater.wire.publish import OpWriter
 
-if TYPE_CHECKING:
-    pass
-
-AWAY_LIMIT = 8 << 20  # bytes of publishes kept while there is no server; nats.go's default
+AWAY_LIMIT = 8 << 20  # bytes of publishes kept while there is no server; the default of nats.go
 PINGS_OUT = 2  # unanswered pings after which the server is taken for dead
 CLOSE_SECONDS = 5.0  # for the server to take our last bytes; one that does not read would keep us open for ever
 
 
 class Comeback(Protocol):
-    """Who makes a new conversation when one was lost."""
+    """Makes a new conversation when one was lost."""
 
     async def again(self, lost: ServerAddress) -> tuple[Conversation, int]:
         """A conversation that was welcomed, and how many attempts it took. Raises the last failure when it gives up."""
 
-    def announced(self, info: ServerInfo, told_by: ServerAddress) -> tuple[str, ...]:
-        """Hear what a server says of its cluster; returns the URLs of servers that are new."""
+    def announced(self, info: ServerInfo, source: ServerAddress) -> tuple[str, ...]:
+        """Take the URLs of the cluster from the INFO of `source`; returns those that are new."""
 
 
 class Connection(ConnectionOps):
-    """`closed` is done when it has ended for good; its result is the reason, None for an order of ours."""
+    """`closed` is done when it has ended for good; its result is the reason, None when the program closed it."""
 
     def __init__(self, events: Events, *, away_limit: int = AWAY_LIMIT, pings_out: int = PINGS_OUT) -> None:
         super().__init__()
         self.info = ServerInfo()
         self.events = events
         self.conversation: Conversation | None = None
-        self.comeback: Comeback | None = None  # None: the end of the conversation is the end
+        self.comeback: Comeback | None = None  # None: the connection ends with its first conversation
         self.reconnects = 0
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[HeadwaterError | None] = self._loop.create_future()
@@ -80,32 +77,25 @@ class Connection(ConnectionOps):
         self._away_limit = away_limit
         self._back = Bell()
         self._coming_back: asyncio.Task[None] | None = None
-        self._ping_timer: asyncio.TimerHandle | None = None
-        self._ping_interval = 0.0
-        self._most_pings_out = pings_out
-        self._pings_out = 0
+        self.keep_alive = KeepAlive(self._ping, self._unanswered, pings_out)
 
     # ── conversations come and go ──
 
     def adopt(self, conversation: Conversation) -> None:
-        """Speak through `conversation` from now on: subscribe to all again, then send what was published meanwhile."""
+        """Use `conversation` from now on: make all subscriptions again, then send what was published meanwhile."""
         assert conversation.link is not None
         kept = self.writer.output.take()
         self.conversation = conversation
         conversation.adopted = True
-        self.link = conversation.link
-        self.writer = OpWriter(self.link.output)
-        self.open = True
+        self.open_link(conversation.link)
         for subscription in self._subscriptions.values():
             self.writer.subscribe(subscription.subject, subscription.queue, subscription.sid)
             subscription.received_before = subscription.received
             if subscription.maximum > 0:
                 self.writer.unsubscribe(subscription.sid, subscription.maximum - subscription.received)
-        self.link.output.append(kept)
-        self.since_turn = 0
-        self.link.flush_soon()
-        self._pings_out = 0
-        self.keep_alive(self._ping_interval)
+        conversation.link.output.append(kept)
+        conversation.link.flush_soon()
+        self.keep_alive.start()
         self._back.ring()
 
     def conversation_ended(self, conversation: Conversation, reason: HeadwaterError) -> None:
@@ -122,14 +112,11 @@ class Connection(ConnectionOps):
         self._coming_back = self._loop.create_task(self._come_back(conversation.address, self.comeback))
 
     def _step_away(self, reason: HeadwaterError) -> None:
-        """Write into a buffer of our own from now on. Flushes that wait hear `reason`: their PONG will not come."""
+        """Write into a buffer of our own from now on. Waiting flushes fail with `reason`: their PONG will not come."""
         if self.link is None:
             return
-        self.link = None
-        self.open = False
-        self.writer = OpWriter(OutputBuffer())
-        if self._ping_timer is not None:
-            self._ping_timer.cancel()
+        self.drop_link()
+        self.keep_alive.stop()
         self._fail_flushes(ConnectionClosed("the connection is closed") if self._ordered else reason)
 
     async def _come_back(self, lost: ServerAddress, comeback: Comeback) -> None:
@@ -145,15 +132,14 @@ class Connection(ConnectionOps):
         self.events.tell(Reconnected(conversation.address.url, attempts))
 
     def _end(self, reason: HeadwaterError | None) -> None:
-        """For good. Everybody who waits hears why."""
+        """Close for good. Every waiter gets the reason."""
         if self.closed.done():
             return
         self.closed.set_result(reason)
         self._fail_flushes(reason or ConnectionClosed("the connection is closed"))
-        self.writer = OpWriter(OutputBuffer())
+        self.forget_output()
         subscriptions, self._subscriptions = self._subscriptions, {}
-        self.queues.clear()
-        self.last_queue = None
+        self.drop_queue(None)
         for subscription in subscriptions.values():
             subscription.end(reason)
         self._back.ring()
@@ -166,9 +152,9 @@ class Connection(ConnectionOps):
         for waiter in pongs:
             if not waiter.done():
                 waiter.set_exception(told)
-                waiter.exception()  # who awaits it still gets it; that nobody does is no fault
+                waiter.exception()  # an awaiting task still gets it; without one asyncio would warn
 
-    # ── what the server says ──
+    # ── ops of the server ──
 
     def on_info(self, json: bytes) -> int:
         conversation = self.conversation
@@ -178,8 +164,7 @@ class Connection(ConnectionOps):
             return self.on_violation(error)
         lame = info.ldm and not self.info.ldm
         self.info = info
-        self.max_payload = info.max_payload
-        self.takes_headers = info.headers
+        self.obey(info)
         if conversation is None:
             return 0
         if self.comeback is not None and (new := self.comeback.announced(info, conversation.address)):
@@ -201,7 +186,7 @@ class Connection(ConnectionOps):
         if conversation is not None and not conversation.welcomed.done():
             conversation.welcomed.set_result(None)
             return 0
-        self._pings_out = 0
+        self.keep_alive.answered()
         if self._pongs:
             waiter = self._pongs.popleft()
             if not waiter.done():
@@ -220,7 +205,7 @@ class Connection(ConnectionOps):
         self._end_now(error)
         return 0
 
-    # ── what we say (publish and respond are in ConnectionOps) ──
+    # ── ops of the client (publish and respond are in ConnectionOps) ──
 
     def subscribe(
         self,
@@ -230,7 +215,7 @@ class Connection(ConnectionOps):
         direct: Callable[[Message], object] | None = None,
         kind: type[Subscription] = Subscription,
     ) -> Subscription:
-        """SUB, now or when we are back. Raises SubjectError and ConnectionClosed. `direct`: see MessageQueue."""
+        """SUB, now or on the next link. Raises SubjectError and ConnectionClosed. `direct`: see MessageQueue."""
         self._check_open()
         self._last_sid += 1
         subscription = kind(self, self._last_sid, subject, queue, direct)
@@ -244,7 +229,7 @@ class Connection(ConnectionOps):
         return subscription
 
     def unsubscribe(self, subscription: Subscription, maximum: int) -> None:
-        """UNSUB, now or after `maximum` messages; nothing to say without a server."""
+        """UNSUB, now or after `maximum` messages; nothing is sent while there is no server."""
         if self.link is not None:
             # The server counts from this link's SUB on.
             left = maximum - subscription.received_before if maximum > 0 else 0
@@ -254,14 +239,15 @@ class Connection(ConnectionOps):
     def forget(self, subscription: Subscription) -> None:
         """Deliver nothing more to it."""
         self._subscriptions.pop(subscription.sid, None)
-        self.queues.pop(subscription.sid, None)
-        self.last_queue = None
+        self.drop_queue(subscription.sid)
 
     async def flush(self, timeout: float | None) -> None:
-        """PING, and wait for the PONG: everything before it has been processed by the server. Away, when we are back."""
+        """PING, and wait for the PONG: the server has processed everything before it. Without a server, on the next link."""
         self._check_open()
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._pongs.append(waiter)  # and there it stays when we give up: its PONG may still come, and is nobody else's
+        self._pongs.append(
+            waiter
+        )  # it stays there after a timeout: its PONG may still come, and must answer no other flush
         self.writer.ping()
         self._flush_soon()
         try:
@@ -270,16 +256,11 @@ class Connection(ConnectionOps):
         except TimeoutError as error:
             raise RequestTimeout(f"no PONG from the server within {timeout} s", limit=timeout) from error
 
-    def keep_alive(self, interval: float) -> None:
-        """Ask for a sign of life every `interval` seconds, and end the conversation when none comes."""
-        self._ping_interval = interval
-        if self.link is not None and interval > 0:
-            self._ping_timer = self._loop.call_later(interval, self._ping, interval)
-
     async def drain(self, timeout: float, subscriptions: Sequence[Subscription] | None = None) -> None:
-        """End `subscriptions`, or all of the program's, after what is on its way has come and callbacks have had it.
+        """End `subscriptions`, or all of the program's, once messages that are on their way have come and been handled.
 
-        They end in any case. Raises RequestTimeout when the server does not answer, ConnectionClosed.
+        `timeout` in seconds, for the server's answer and again for callbacks. The subscriptions end in any case. Raises
+        RequestTimeout when the server does not answer, ConnectionClosed.
         """
         if subscriptions is None:
             subscriptions = [one for one in self._subscriptions.values() if one.direct is None]
@@ -296,9 +277,9 @@ class Connection(ConnectionOps):
             await asyncio.wait(serving, timeout=timeout)
 
     async def close(self) -> None:
-        """Write what is buffered and end, in order; without, when the server does not take it in CLOSE_SECONDS.
+        """Write what is buffered, then end; without it when the server does not take it in CLOSE_SECONDS.
 
-        What was published while away is lost.
+        Messages published while away are lost.
         """
         self._ordered = True
         if self._coming_back is not None:
@@ -311,7 +292,7 @@ class Connection(ConnectionOps):
                 await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
             self._end(None)
             return
-        self.open = False
+        self.shut()
         link.close()
         await asyncio.wait([self.closed], timeout=CLOSE_SECONDS)
         if not self.closed.done():
@@ -319,7 +300,7 @@ class Connection(ConnectionOps):
             await asyncio.wait([self.closed])
 
     async def reconnect(self) -> None:
-        """Leave this server and connect anew, as if it had hung up. Waits until we are back."""
+        """Leave this server and connect anew, as if it had closed the connection. Returns once connected."""
         self._check_open()
         if self.comeback is None:
             raise LocalProtocolError("this client was told not to reconnect")
@@ -328,14 +309,14 @@ class Connection(ConnectionOps):
         await self.until_back()
 
     async def until_back(self) -> None:
-        """Wait while we are away. Raises ConnectionClosed when we shall not come back."""
+        """Wait while there is no server. Raises ConnectionClosed when there will be none."""
         while self.link is None:
             self._check_open()
-            await self._back.heard()
+            await self._back.wait()
         self._check_open()
 
     async def give_way(self) -> None:
-        self.since_turn = 0
+        self.begin_turn()
         link = self.link
         if link is None:
             await self.until_back()
@@ -351,7 +332,7 @@ class Connection(ConnectionOps):
     def away(self, size: int) -> None:
         link = self.link
         if link is not None and not self._ordered and self.comeback is not None:
-            self._step_away(TransportError("the connection was lost"))  # it is ending; its owner hears later
+            self._step_away(TransportError("the connection was lost"))  # its conversation ends later
         elif link is not None:
             raise self.closed_error()
         self._check_open()
@@ -366,11 +347,11 @@ class Connection(ConnectionOps):
     # ── what went wrong ──
 
     def report(self, error: BaseException) -> None:
-        """Tell the program of an error that nobody awaits."""
+        """Report an error that no task awaits to the program."""
         self.events.report(error)
 
     def report_slow(self, subscription: Subscription) -> None:
-        """Tell the program that a subscription does not keep up, and that messages are dropped."""
+        """Report to the program that a subscription does not keep up, and that messages are dropped."""
         self.events.tell(SlowConsumer(subscription.subject, subscription.sid, subscription.dropped))
         self.events.complain(
             LocalProtocolError(
@@ -393,7 +374,7 @@ class Connection(ConnectionOps):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a server to speak to now."""
+        """Whether there is a link to a server now."""
         return self.link is not None and not self.link.closing and not self._ordered
 
     def _check_open(self) -> None:
@@ -408,20 +389,19 @@ class Connection(ConnectionOps):
         conversation = self.conversation
         if conversation is None:
             return
-        self.open = False
+        self.shut()
         conversation.end(error)
         if self.comeback is not None and not self._ordered:
             self._step_away(error)
 
-    def _ping(self, interval: float) -> None:
-        if self._pings_out >= self._most_pings_out:
-            self._end_now(
-                TransportError(f"the server has not answered {self._most_pings_out} pings", limit=self._most_pings_out)
-            )
+    def _ping(self) -> None:
+        if self.link is None:
             return
-        self._pings_out += 1
-        # Its PONG must not answer somebody's flush, so it takes its place in the queue.
+        # Its PONG must not answer another task's flush, so it takes its place in the queue.
         self._pongs.append(self._loop.create_future())
         self.writer.ping()
         self._flush_soon()
-        self._ping_timer = self._loop.call_later(interval, self._ping, interval)
+
+    def _unanswered(self) -> None:
+        most = self.keep_alive.most
+        self._end_now(TransportError(f"the server has not answered {most} pings", limit=most))

@@ -1,3 +1,4 @@
+from headwater.wire.message_view cimport MessageView
 from headwater.client.message_queue cimport MessageQueue
 from headwater.wire.publish cimport OpWriter
 from headwater.wire.server_ops cimport ServerOpHandler
@@ -17,7 +18,7 @@ cdef class ConnectionOps(ServerOpHandler):
     cdef public bint open
     cdef public Py_ssize_t since_turn
     cdef object turn
-    cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cpdef int on_message(self, MessageView message) except? -1
     cpdef publish(self, str subject, data, str reply, headers)
     cdef object send(self, str subject, data, str reply, headers)
 

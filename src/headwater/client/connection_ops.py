@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The two things that a connection does once per message: deliver one, publish one. Compiled where it can be.
+"""The two things that a connection does once per message, deliver it and publish it, and their state. Compiled.
 
     on_message   buffer slice ─▶ Message ─▶ queue of its sid; the queue is remembered in `touched`, and woken after the read
     publish      checks ─▶ header block ─▶ PUB or HPUB into the link's output, which is written once per loop iteration
@@ -16,12 +16,14 @@ if cython.compiled:
     from cython.cimports.headwater.client.message_queue import MessageQueue
     from cython.cimports.headwater.model.message import Message
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import OpWriter
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
     from headwater.client.message_queue import MessageQueue
     from headwater.model.message import Message
     from headwater.wire.memory import OutputBuffer, equals, slice_bytes
+    from headwater.wire.message_view import MessageView
     from headwater.wire.publish import OpWriter
     from headwater.wire.server_ops import ServerOpHandler
 
@@ -29,6 +31,7 @@ from headwater.client.awaitables import NOTHING, Later
 from headwater.errors import LocalProtocolError, PayloadTooLarge
 from headwater.model.headers import Headers, HeaderSource
 from headwater.net.link import Link
+from headwater.wire.handshake import ServerInfo
 
 SEND_EARLY = 1 << 17  # bytes of output that are written at once: more of them would fall out of the L2 cache
 TURN_BYTES = 1 << 20  # bytes after which awaiting a publish gives the loop a turn, or waits for the server
@@ -52,22 +55,11 @@ class ConnectionOps(ServerOpHandler):
         self.since_turn = 0
         self.turn: Awaitable[None] = Later(self.give_way)
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        sid: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
+    def on_message(self, message: MessageView) -> cython.int:
         queue: MessageQueue | None = self.last_queue
-        message: Message
-        if queue is None or queue.sid != sid:
-            queue = self.queues.get(sid)
+        made: Message
+        if queue is None or queue.sid != message.sid:
+            queue = self.queues.get(message.sid)
             if queue is None:
                 return 0  # it came while our UNSUB was on its way
             self.last_queue = queue
@@ -75,29 +67,30 @@ class ConnectionOps(ServerOpHandler):
             if not queue.touched:
                 queue.touched = True
                 self.touched.append(queue)
-            return queue.add_row(buffer, subject, subject_end, reply, reply_end, headers, payload, end)
-        if not equals(buffer, subject, subject_end, queue.last_subject_bytes):
-            queue.last_subject_bytes = slice_bytes(buffer, subject, subject_end)
+            return queue.add_row(message)
+        buffer: bytearray = message.buffer
+        if not equals(buffer, message.subject, message.subject_end, queue.last_subject_bytes):
+            queue.last_subject_bytes = message.subject_bytes()
             queue.last_subject = queue.last_subject_bytes.decode("utf-8", "surrogateescape")
-        message = Message.__new__(Message)  # a tenth of the cost of calling __init__ with five arguments
-        message.subject = queue.last_subject
-        message.data = slice_bytes(buffer, payload, end)
-        message.reply = ""
-        message.header_block = b""
-        message.channel = self
-        message._headers = None
-        if reply_end > reply:
-            message.reply = slice_bytes(buffer, reply, reply_end).decode("utf-8", "surrogateescape")
-        if payload > headers:
-            message.header_block = slice_bytes(buffer, headers, payload)
+        made = Message.__new__(Message)  # a tenth of the cost of calling __init__ with five arguments
+        made.subject = queue.last_subject
+        made.data = slice_bytes(buffer, message.payload, message.end)
+        made.reply = ""
+        made.header_block = b""
+        made.channel = self
+        made._headers = None
+        if message.reply_end > message.reply:
+            made.reply = message.reply_bytes().decode("utf-8", "surrogateescape")
+        if message.payload > message.headers:
+            made.header_block = slice_bytes(buffer, message.headers, message.payload)
         if not queue.touched:
             queue.touched = True
             self.touched.append(queue)
-        queue.add(message, end - headers)
+        queue.add(made, message.end - message.headers)
         return 0
 
     def wake_touched(self) -> None:
-        """Let those look who wait for the queues that got something."""
+        """Wake the readers of the queues that got something."""
         touched = self.touched
         if touched:
             self.touched = []
@@ -151,7 +144,7 @@ class ConnectionOps(ServerOpHandler):
         return self.publish(reply, data, "", headers)
 
     def encode_headers(self, headers: HeaderSource | Headers) -> bytes:
-        """The block, or nothing for no headers. Raises HeaderError, and LocalProtocolError where nobody could send it."""
+        """The block, empty for no headers. Raises HeaderError, and LocalProtocolError when the server knows no headers."""
         checked = headers if isinstance(headers, Headers) else Headers(headers)
         if not checked:
             return b""
@@ -159,14 +152,52 @@ class ConnectionOps(ServerOpHandler):
             raise LocalProtocolError("the server does not support headers")
         return bytes(checked)
 
+    def open_link(self, link: Link) -> None:
+        """Write to `link` from now on."""
+        self.link = link
+        self.writer = OpWriter(link.output)
+        self.open = True
+        self.since_turn = 0
+
+    def drop_link(self) -> None:
+        """Write into a buffer of our own from now on."""
+        self.link = None
+        self.open = False
+        self.forget_output()
+
+    def shut(self) -> None:
+        """The link takes no more publishes; what is in its output is still written."""
+        self.open = False
+
+    def forget_output(self) -> None:
+        """Begin an empty buffer."""
+        self.writer = OpWriter(OutputBuffer())
+
+    def obey(self, info: ServerInfo) -> None:
+        """Take over the server's limits."""
+        self.max_payload = info.max_payload
+        self.takes_headers = info.headers
+
+    def drop_queue(self, sid: int | None) -> None:
+        """Deliver no more to the queue of `sid`; None: to any queue."""
+        if sid is None:
+            self.queues.clear()
+        else:
+            self.queues.pop(sid, None)
+        self.last_queue = None
+
+    def begin_turn(self) -> None:
+        """The loop has had its turn."""
+        self.since_turn = 0
+
     async def give_way(self) -> None:
         """Give the loop its turn, and wait while the server does not keep up."""
         raise NotImplementedError
 
     def away(self, size: int) -> None:
-        """There is no server now, and a publish of `size` bytes: raises when it cannot be kept for later.
+        """A publish of `size` bytes finds no server: raises when it cannot be kept for later.
 
-        Afterwards `writer` writes into a buffer that the next server will get.
+        Afterwards `writer` writes into a buffer that the next server gets.
         """
         raise NotImplementedError
 
@@ -185,7 +216,7 @@ class Sender:
         headers: HeaderSource | Headers | None = None,
         reply: str = "",
     ) -> Awaitable[None]:
-        """Send a message; the result may be awaited, for back-pressure.
+        """Send `data` to `subject`, with `headers` and a `reply` subject; the result may be awaited, for back-pressure.
 
         Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
         While there is no server, the message is kept and sent later; BufferFull when there is no room for it.

@@ -1,6 +1,6 @@
 """Makes conversations: dials one server of the pool after the other until one takes us.
 
-`server_pool` decides whom and when; this module waits, dials, shakes hands, and tells the pool what came of it.
+`server_pool` decides which server is tried when; this module waits, dials, shakes hands, and reports the outcome.
 """
 
 import asyncio
@@ -63,9 +63,9 @@ class Connector:
             return conversation, attempts
         raise failure
 
-    def announced(self, info: ServerInfo, told_by: ServerAddress) -> tuple[str, ...]:
-        urls = info.ws_connect_urls if told_by.is_websocket else info.connect_urls
-        return tuple(address.url for address in self._pool.announced(urls, told_by))
+    def announced(self, info: ServerInfo, source: ServerAddress) -> tuple[str, ...]:
+        urls = info.ws_connect_urls if source.is_websocket else info.connect_urls
+        return tuple(address.url for address in self._pool.announced(urls, source))
 
     @property
     def servers(self) -> list[str]:
@@ -75,7 +75,7 @@ class Connector:
     async def _attempt(self, address: ServerAddress) -> Conversation:
         """Dial and shake hands within `connect_timeout`. Leaves nothing open when that fails."""
         connection, timeout = self._connection, self._options.connect_timeout
-        conversation = Conversation(connection, address)
+        conversation = Conversation(connection, connection.conversation_ended, address)
         connection.conversation = conversation
         try:
             async with asyncio.timeout(timeout):

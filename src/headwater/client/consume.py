@@ -4,8 +4,8 @@
         async for message in messages:
             await message.ack()
 
-One inbox for all requests. A request asks for `batch` messages and for a heartbeat while there are none; when half of what
-was asked for has come, the next one is sent, so that the server never runs dry. Requests end with a status (see `pull`);
+One inbox for all requests. A request asks for `batch` messages and for a heartbeat while there are none; when half of
+them have come, the next one is sent, so that the server never runs dry. Requests end with a status (see `pull`);
 some end the whole consumption:
 
     404, 408, 409 Batch Completed, Message Size Exceeds MaxBytes      ask again
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from headwater.client.events import Event, Reconnected
-from headwater.client.pull import StreamMessage, status_of
+from headwater.client.requester import Requester
+from headwater.client.stream_message import StreamMessage, status_of
 from headwater.errors import JetStreamError, LocalProtocolError, RequestTimeout
 from headwater.model.headers import Headers
 from headwater.model.status import IDLE_HEARTBEAT, NOT_FOUND, REQUEST_TIMEOUT, Status
 
 if TYPE_CHECKING:
-    from headwater.client.client import Client
     from headwater.client.subscription import Subscription
 
 EXPIRES_SECONDS = 30.0
@@ -45,7 +45,7 @@ class Consumption:
     """Messages of one pull consumer, one after the other. Made by `PullConsumer.consume`; use it in `async with`."""
 
     def __init__(
-        self, client: "Client", subject: str, batch: int, expires: float, heartbeat: float, max_bytes: int
+        self, client: Requester, subject: str, batch: int, expires: float, heartbeat: float, max_bytes: int
     ) -> None:
         if batch < 1 or not 0 < 2 * heartbeat <= expires:
             raise LocalProtocolError(
@@ -58,7 +58,7 @@ class Consumption:
         self._expires = expires
         self._max_bytes = max_bytes
         self._subscription: Subscription | None = None
-        self._asked = 0  # messages asked for and not come
+        self._asked = 0  # messages requested that have not come
         self._requests = 0
         self._silences = 0
         self._stopped = False
@@ -132,7 +132,7 @@ class Consumption:
             self._ask()
 
     def _judge_silence(self) -> None:
-        """Nothing came for two heartbeats: what was asked for is lost, unless we are away, when it is not even known."""
+        """Nothing came for two heartbeats: the request is lost, unless there is no server, when that is not known."""
         if self._client.is_connected:
             self._silences += 1
             if self._silences > MISSES:
@@ -144,7 +144,7 @@ class Consumption:
             return
         description = status.description or ""
         if status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
-            # What the request still had open, where the server says so; a request of ours that is over, else.
+            # The open part of the request, where the server reports it; otherwise a request of ours that has ended.
             left = headers.first("Nats-Pending-Messages")
             self._asked = max(0, self._asked - (int(left) if left.isascii() and left.isdigit() else self._asked))
             return

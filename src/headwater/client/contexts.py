@@ -7,7 +7,7 @@ A context is a file of the `nats` tool, which our own `headwater context` writes
     arguments  >  the context named as an argument  >  NATS_URL, NATS_USER, … >  the context that NATS_CONTEXT names
                >  for the command line only: the chosen context  >  nats://127.0.0.1:4222
 
-A library that read the chosen context unasked would connect a program to production because somebody's shell once
+A library that read the chosen context unasked would connect a program to production because a shell once
 looked there: so it does not.
 """
 
@@ -157,7 +157,7 @@ def find_options(
     if name := str(given.get("context") or ""):
         layers.append(read_context(name, env).arguments())
     elif "servers" not in given:
-        # A program that names its server has said whom it means: credentials for another one stay where they are.
+        # A program that names its server gets no credentials that a context holds for another one.
         layers.append(_environment(env))
         if name := env.get("NATS_CONTEXT", "") or (chosen_context(env) if use_chosen else ""):
             layers.append(read_context(name, env).arguments())

@@ -4,12 +4,14 @@
 
 A connection has many of these one after the other, never two at a time: while it shakes hands, and while it is adopted,
 it is the connection's `conversation`, and what the server says reaches the connection. It ends once. Then `greeted` and
-`welcomed` have a result or a reason, so that nobody waits for a link that is gone.
+`welcomed` have a result or a reason, so that no task waits for a link that is gone.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.client.connection_ops import ConnectionOps
 from headwater.client.server_url import ServerAddress
 from headwater.errors import ConnectionClosed, HeadwaterError, TransportError
 from headwater.wire.handshake import ConnectOptions, ServerInfo
@@ -17,14 +19,18 @@ from headwater.wire.publish import OpWriter
 from headwater.wire.server_ops import ServerOpParser
 
 if TYPE_CHECKING:
-    from headwater.client.connection import Connection
     from headwater.net.link import Link
 
 
 class Conversation:
-    """The owner of a link, for `connection`."""
+    """The owner of a link, for `connection`; calls `ended` once, with the reason, when the link is over."""
 
-    def __init__(self, connection: "Connection", address: ServerAddress) -> None:
+    def __init__(
+        self,
+        connection: ConnectionOps,
+        ended: Callable[["Conversation", HeadwaterError], None],
+        address: ServerAddress,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.address = address
         self.link: Link | None = None
@@ -33,7 +39,9 @@ class Conversation:
         self.reason: HeadwaterError | None = None  # why it ended, or is about to
         self.adopted = False  # the connection speaks through it
         self._connection = connection
+        self._ended = ended
         self._parser = ServerOpParser(connection)
+        self._parser.greeting = True
 
     # ── the link's owner ──
 
@@ -50,7 +58,7 @@ class Conversation:
             self.reason = TransportError(f"the connection was lost: {error or 'the server closed it'}")
         self._fail(self.greeted)
         self._fail(self.welcomed)
-        self._connection.conversation_ended(self, self.reason)
+        self._ended(self, self.reason)
 
     # ── for the connection ──
 
@@ -76,4 +84,4 @@ class Conversation:
         if not waiting.done():
             assert self.reason is not None
             waiting.set_exception(self.reason)
-            waiting.exception()  # who awaits it still gets it; that nobody does is no fault
+            waiting.exception()  # an awaiting task still gets it; without one asyncio would warn

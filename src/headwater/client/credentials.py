@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from headwater.client.nkeys import KeyPair
 from headwater.client.server_url import ServerAddress
 from headwater.errors import ConfigError
 from headwater.wire.handshake import ConnectOptions
-
-_SECTION = re.compile(r"-{3,}BEGIN ([A-Z ]+?)-{3,}\s*(\S+)\s*-{3,}END \1-{3,}", re.DOTALL)
+from headwater.wire.nkeys import KeyPair, creds_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,7 @@ class Credentials:
             return options.replace(jwt=jwt, nkey=None, sig=key.sign(nonce))
         if self.nkey_seed:
             key = KeyPair(_read_seed(self.nkey_seed))
-            # A server that asks for no nkey sends no nonce; our public key tells it nothing then.
+            # A server without nkeys sends no nonce, and has no use for our public key.
             return options.replace(nkey=key.public_key, sig=key.sign(nonce)) if nonce else options
         if address.token or address.user:
             user, password, token = address.user, address.password, address.token
@@ -63,8 +61,7 @@ def _read_seed(given: str | PathLike[str]) -> str:
 
 def read_creds(path: Path) -> tuple[str, str]:
     """The JWT and the seed of a .creds file. Raises ConfigError, without quoting either."""
-    sections = dict(_SECTION.findall(_read(path, ".creds file")))
-    jwt, seed = sections.get("NATS USER JWT", ""), sections.get("USER NKEY SEED", "")
+    jwt, seed = creds_in(_read(path, ".creds file"))
     if not jwt or not seed:
         missing = "JWT" if not jwt else "nkey seed"
         raise ConfigError(f"{path} holds no user {missing}", value=str(path), hint="make it with `nsc generate creds`")

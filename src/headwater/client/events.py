@@ -1,9 +1,9 @@
-"""What happens to a connection that nobody asked for, as values: by callback, and by iteration.
+"""Events of a connection that no call of the program caused, as values: by callback, and by iteration.
 
     client = await headwater.connect(url, event_callback=print)
     async for event in client.events(): ...
 
-Both hear the same events in the same order. An iteration that is not read keeps the last `KEPT` events, and counts what it
+Both get the same events in the same order. An iteration that is not read keeps the last `KEPT` events, and counts what it
 dropped (the oldest): events must never pile up in a program that runs for months.
 """
 
@@ -76,7 +76,7 @@ class SlowConsumer(Event):
 
 @dataclass(frozen=True, slots=True)
 class Failed(Event):
-    """An error that nobody awaits: a missing permission, an exception in a callback."""
+    """An error that no task awaits: a missing permission, an exception in a callback."""
 
     error: BaseException
 
@@ -92,7 +92,7 @@ EventCallback = Callable[[Event], object]
 
 
 class EventStream:
-    """An iteration over events from now on; ends after Closed. `dropped` counts those that nobody read in time."""
+    """An iteration over events from now on; ends after Closed. `dropped` counts those that were not read in time."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -116,12 +116,12 @@ class EventStream:
         while not self._waiting:
             if self._ended:
                 raise StopAsyncIteration
-            await self._bell.heard()
+            await self._bell.wait()
         return self._waiting.popleft()
 
 
 class Events:
-    """Tells everybody who wants to hear. `error_callback` hears of errors only, and without it they are logged."""
+    """Passes events on to callbacks and iterations. `error_callback` gets errors only; without it they are logged."""
 
     def __init__(
         self,
@@ -131,11 +131,11 @@ class Events:
         self._error_callback = error_callback
         self._event_callback = event_callback
         self._listeners: list[EventCallback] = []
-        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()  # one that nobody reads any more just goes
+        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()  # a stream without a reader is collected
         self._last: Closed | None = None
 
     def tell(self, event: Event) -> None:
-        """Pass `event` on; a callback that raises is logged, and harms nobody."""
+        """Pass `event` on; an exception in a callback is logged, and the others are called all the same."""
         if isinstance(event, Closed):
             self._last = event
         for stream in list(self._streams):
@@ -147,7 +147,7 @@ class Events:
                 logger.exception("event_callback_failed event=%s", type(event).__name__)
 
     def report(self, error: BaseException) -> None:
-        """Tell of an error that nobody awaits."""
+        """Report an error that no task awaits."""
         self.tell(Failed(error))
         self.complain(error)
 
@@ -162,7 +162,7 @@ class Events:
             logger.exception("error_callback_failed")
 
     def stream(self) -> EventStream:
-        """A new iteration, which hears what comes from now on."""
+        """A new iteration over the events from now on."""
         made = EventStream()
         if self._last is not None:
             made.add(self._last)

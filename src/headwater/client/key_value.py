@@ -8,10 +8,11 @@ with `*` and `>` are allowed where keys are sought and watched.
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Literal, Self
 
 import msgspec
 
+from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import (
     ConsumerConfig,
     Placement,
@@ -27,15 +28,13 @@ from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers
 from headwater.model.status import NOT_FOUND
 
-if TYPE_CHECKING:
-    from headwater.client.jetstream import JetStream
-
 Operation = Literal["PUT", "DEL", "PURGE"]
 
 WRONG_LAST = (10071, 10164)  # "wrong last sequence"
 NO_STREAM = 10059
 DUPLICATE_WINDOW_NS = 120 * 10**9
 MAX_HISTORY = 64
+DEFAULT_API = "$JS.API"
 _BUCKET = re.compile(r"[A-Za-z0-9_-]+")
 _KEY = re.compile(r"[-/_=.A-Za-z0-9]+")
 _PATTERN = re.compile(r"[-/_=.*>A-Za-z0-9]+")
@@ -85,28 +84,31 @@ class Entry:
     value: bytes
     revision: int
     operation: Operation = "PUT"
-    created: str = ""  # an RFC 3339 text where the server said it
+    created: str = ""  # RFC 3339, empty where the server gave none
     delta: int = 0
 
 
 class KeyValue:
     """One bucket. Made by `JetStream.key_value` and `JetStream.create_key_value`."""
 
-    def __init__(self, jetstream: "JetStream", bucket: str, direct: bool) -> None:
+    def __init__(self, jetstream: JetStreamApi, bucket: str, direct: bool) -> None:
         self.bucket = bucket
         self.stream = f"KV_{bucket}"
         self._jetstream = jetstream
         self._direct = direct
         self._prefix = f"$KV.{bucket}."
+        # A domain, or another account: keys are written through its API, which is all that is reached from here.
+        api = jetstream.prefix
+        self._written_to = self._prefix if api == DEFAULT_API else f"{api}.{self._prefix}"
 
     @classmethod
-    async def bind(cls, jetstream: "JetStream", bucket: str) -> Self:
+    async def bind(cls, jetstream: JetStreamApi, bucket: str) -> Self:
         """Raises JetStreamError when there is no such bucket."""
         info = await jetstream.stream_info(f"KV_{checked_bucket(bucket)}")
         return cls(jetstream, bucket, info.config.allow_direct)
 
     @classmethod
-    async def create_bucket(cls, jetstream: "JetStream", config: BucketConfig) -> Self:
+    async def create_bucket(cls, jetstream: JetStreamApi, config: BucketConfig) -> Self:
         """Raises JetStreamError when there is one with another configuration."""
         bucket = checked_bucket(config.bucket)
         if not 1 <= config.history <= MAX_HISTORY:
@@ -137,10 +139,6 @@ class KeyValue:
             )
         )
         return cls(jetstream, bucket, True)
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
 
     async def status(self) -> StreamInfo:
         """The stream behind the bucket: `state.messages` are the revisions it holds."""
@@ -239,10 +237,13 @@ class KeyValue:
     def _subject(self, key: str) -> str:
         return self._prefix + _checked(key, _KEY)
 
+    def _written(self, key: str) -> str:
+        return self._written_to + _checked(key, _KEY)
+
     async def _write(self, key: str, value: bytes | str, last: int | None, ttl: str | None) -> int:
         data = value.encode() if isinstance(value, str) else value
         try:
-            ack = await self._jetstream.publish(self._subject(key), data, expect_last_subject_sequence=last, ttl=ttl)
+            ack = await self._jetstream.publish(self._written(key), data, expect_last_subject_sequence=last, ttl=ttl)
         except JetStreamError as error:
             if error.err_code in WRONG_LAST:
                 raise KeyExists(self.bucket, key, error.description) from error
@@ -252,7 +253,7 @@ class KeyValue:
     async def _mark(self, key: str, headers: dict[NatsHeader, str], last: int | None, ttl: str | None = None) -> None:
         plain = {str(name): value for name, value in headers.items()}
         try:
-            await self._jetstream.publish(self._subject(key), headers=plain, expect_last_subject_sequence=last, ttl=ttl)
+            await self._jetstream.publish(self._written(key), headers=plain, expect_last_subject_sequence=last, ttl=ttl)
         except JetStreamError as error:
             if error.err_code in WRONG_LAST:
                 raise KeyExists(self.bucket, key, error.description) from error
@@ -279,7 +280,7 @@ class KeyValue:
             config.filter_subject = filters[0]
         else:
             config.filter_subjects = filters
-        return self._jetstream.ordered_consumer(self.stream, config, stop_at_end=stop_at_end)
+        return OrderedConsumer(self._jetstream, self.stream, config, stop_at_end)
 
 
 class Watch:

@@ -1,3 +1,4 @@
+from headwater.wire.message_view cimport MessageView
 from headwater.model.message cimport Message
 from headwater.wire.message_columns cimport MessageColumns
 
@@ -19,7 +20,7 @@ cdef class MessageQueue:
     cdef str last_subject
     cdef bytes last_subject_bytes
     cpdef int add(self, Message message, Py_ssize_t size) except? -1
-    cdef int add_row(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cdef int add_row(self, MessageView message) except? -1
     cdef int full(self, Message message, Py_ssize_t size) except? -1
     cpdef Message pop(self)
     cpdef list take(self, Py_ssize_t maximum)

@@ -23,9 +23,11 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.model.message import Message
     from cython.cimports.headwater.wire.message_columns import MessageColumns
+    from cython.cimports.headwater.wire.message_view import MessageView
 else:
     from headwater.model.message import Message
     from headwater.wire.message_columns import MessageColumns
+    from headwater.wire.message_view import MessageView
 
 PENDING_MESSAGES: int = 512 * 1024  # limits of nats.go and nats-py for what waits in one subscription
 PENDING_BYTES: int = 128 << 20
@@ -76,30 +78,21 @@ class MessageQueue:
             self.maximum_reached()
         return 0
 
-    def add_row(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
-        """Take a message off the wire into `columns`; the positions are those of `ServerOpHandler.on_message`."""
+    def add_row(self, message: MessageView) -> cython.int:
+        """Take a message off the wire into `columns`."""
+        size: cython.Py_ssize_t = message.end - message.headers
         columns: MessageColumns | None = self.columns
         if columns is None:
             return 0
         self.received += 1
-        if columns.rows >= self.max_pending or self.pending_bytes + end - headers > self.max_pending_bytes:
+        if columns.rows >= self.max_pending or self.pending_bytes + size > self.max_pending_bytes:
             self.dropped += 1
             if not self.overrun:
                 self.overrun = True
                 self.overrun_began()
         else:
-            columns.append(buffer, subject, subject_end, reply, reply_end, headers, payload, end)
-            self.pending_bytes += end - headers
+            columns.append(message)
+            self.pending_bytes += size
         if self.maximum > 0 and self.received >= self.maximum:
             self.maximum_reached()
         return 0
@@ -167,7 +160,7 @@ class MessageQueue:
             message = self.pop()
             try:
                 result = callback(message)
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the program's own, for it to hear
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the program's own, and reported to it
                 self.callback_failed(error)
                 continue
             if result is not None:

@@ -12,19 +12,19 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
+from typing import TYPE_CHECKING, BinaryIO, Literal, Self
 
 import msgspec
 
+from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamConfig, StreamInfo
 from headwater.client.key_value import checked_bucket
 from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, install
+from headwater.client.ordered import OrderedConsumer
+from headwater.client.publisher import Publisher
 from headwater.errors import DataLossError, JetStreamError, LocalProtocolError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.status import NOT_FOUND
-
-if TYPE_CHECKING:
-    from headwater.client.jetstream import JetStream
 
 CHUNK_SIZE = 128 * 1024
 NO_STREAM = 10059
@@ -86,19 +86,19 @@ class ObjectNotFound(JetStreamError):
 class ObjectStore:
     """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`."""
 
-    def __init__(self, jetstream: "JetStream", bucket: str) -> None:
+    def __init__(self, jetstream: JetStreamApi, bucket: str) -> None:
         self.bucket = bucket
         self.stream = f"OBJ_{bucket}"
         self._jetstream = jetstream
 
     @classmethod
-    async def bind(cls, jetstream: "JetStream", bucket: str) -> Self:
+    async def bind(cls, jetstream: JetStreamApi, bucket: str) -> Self:
         """Raises JetStreamError when there is no such store."""
         await jetstream.stream_info(f"OBJ_{checked_bucket(bucket)}")
         return cls(jetstream, bucket)
 
     @classmethod
-    async def create_store(cls, jetstream: "JetStream", config: StoreConfig) -> Self:
+    async def create_store(cls, jetstream: JetStreamApi, config: StoreConfig) -> Self:
         """Raises JetStreamError when there is one with another configuration."""
         bucket = checked_bucket(config.bucket)
         await jetstream.create_stream(
@@ -120,9 +120,9 @@ class ObjectStore:
         )
         return cls(jetstream, bucket)
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # nats-py's name for `info`, installed below; its `list` would hide the type of that name
 
-        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
+        async def get_info(self, name: str, *, deleted: bool = False) -> ObjectInfo: ...
 
     async def status(self) -> StreamInfo:
         """The stream behind the store."""
@@ -150,7 +150,7 @@ class ObjectStore:
         chunks = f"$O.{self.bucket}.C.{nuid}"
         digest, size, count = hashlib.sha256(), 0, 0
         try:
-            async with self._jetstream.publisher(window=64) as publisher:
+            async with Publisher(self._jetstream.client, 64, self._jetstream.timeout) as publisher:
                 for chunk in _pieces(data, chunk_size):
                     digest.update(chunk)
                     size += len(chunk)
@@ -193,7 +193,7 @@ class ObjectStore:
         digest, size = hashlib.sha256(), 0
         if info.chunks:
             config = ConsumerConfig(filter_subject=f"$O.{self.bucket}.C.{info.nuid}")
-            async for message in self._jetstream.ordered_consumer(self.stream, config, stop_at_end=True):
+            async for message in OrderedConsumer(self._jetstream, self.stream, config, True):
                 digest.update(message.data)
                 size += len(message.data)
                 yield message.data
@@ -212,10 +212,7 @@ class ObjectStore:
     async def objects(self, *, deleted: bool = False) -> list[ObjectInfo]:
         """All objects, with `deleted` the deleted ones too."""
         config = ConsumerConfig(filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="last_per_subject")
-        found = [
-            _read(message.data)
-            async for message in self._jetstream.ordered_consumer(self.stream, config, stop_at_end=True)
-        ]
+        found = [_read(message.data) async for message in OrderedConsumer(self._jetstream, self.stream, config, True)]
         return [info for info in found if deleted or not info.deleted]
 
     async def watch(self, *, updates_only: bool = False) -> AsyncIterator[ObjectInfo]:
@@ -223,7 +220,7 @@ class ObjectStore:
         config = ConsumerConfig(
             filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="new" if updates_only else "last_per_subject"
         )
-        async for message in self._jetstream.ordered_consumer(self.stream, config):
+        async for message in OrderedConsumer(self._jetstream, self.stream, config, False):
             yield _read(message.data)
 
     async def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:

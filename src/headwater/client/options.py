@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, TypedDict
 
-from headwater import __version__
 from headwater.client.connection import AWAY_LIMIT, PINGS_OUT
 from headwater.client.credentials import Credentials
 from headwater.client.events import EventCallback
 from headwater.client.server_pool import ReconnectPolicy
 from headwater.errors import ConfigError
 from headwater.model.subject import validate_subject
+from headwater.version import VERSION
 from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PathText = str | PathLike[str]
 
 
 class ConnectArguments(TypedDict, total=False):
-    """The keyword arguments of `headwater.connect`; what each means is said at `ClientOptions`."""
+    """The keyword arguments of `headwater.connect`; `ClientOptions` explains each."""
 
     name: str
     user: str
@@ -74,7 +74,7 @@ class ClientOptions:
     creds: PathText = ""  # path of a .creds file
     tls: "bool | SSLContext" = False  # True: insist on it; a context of your own wins over tls_ca, tls_cert, tls_key
     tls_ca: PathText = ""  # whom we trust, PEM; empty: the system's authorities
-    tls_cert: PathText = ""  # who we are, PEM
+    tls_cert: PathText = ""  # our certificate, PEM
     tls_key: PathText = ""
     tls_first: bool = False  # shake hands before the server's INFO (`handshake_first` there)
     tls_hostname: str = ""  # the name to verify, where it is not the URL's host
@@ -140,5 +140,5 @@ class ClientOptions:
             protocol=PROTOCOL_DYNAMIC,
             name=self.name,
             lang="python-headwater",
-            version=__version__,
+            version=VERSION,
         )

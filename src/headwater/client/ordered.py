@@ -1,23 +1,21 @@
 """An ordered consumer: every message of a stream once and in order, with nothing to acknowledge.
 
 It is a row of short-lived pull consumers, each made to begin behind the last message that was delivered. A gap in the
-consumer's own count, a consumer that is gone, or a server that stays silent ends one and begins the next; whoever iterates
-does not notice. A stream that is gone does end it, with JetStreamError.
+consumer's own count, a consumer that is gone, or a server that stays silent ends one and begins the next; the program that
+iterates does not notice. A stream that is gone does end it, with JetStreamError.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from headwater.client.consume import ConsumerGone
+from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
-from headwater.client.pull import StreamMessage
+from headwater.client.pull import PullConsumer
+from headwater.client.stream_message import StreamMessage
 from headwater.errors import HeadwaterError, RequestTimeout
-
-if TYPE_CHECKING:
-    from headwater.client.jetstream import JetStream
 
 INACTIVE_SECONDS = 300
 
@@ -25,7 +23,7 @@ INACTIVE_SECONDS = 300
 class OrderedConsumer:
     """Iterate over it. `pending` is how many messages the stream held behind the last one when that was delivered."""
 
-    def __init__(self, jetstream: "JetStream", stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
+    def __init__(self, jetstream: JetStreamApi, stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
         self._jetstream = jetstream
         self._stream = stream
         self._config = config
@@ -74,7 +72,8 @@ class OrderedConsumer:
     async def _read(self, info: ConsumerInfo) -> AsyncIterator[StreamMessage]:
         """The messages of one consumer, as long as none is missing."""
         count = 0
-        async with self._jetstream.pull_consumer(self._stream, info.name).consume() as messages:
+        consumer = PullConsumer(self._jetstream.client, self._stream, info.name, self._jetstream.prefix)
+        async with consumer.consume() as messages:
             async for message in messages:
                 where = message.metadata
                 count += 1

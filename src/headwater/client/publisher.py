@@ -7,7 +7,7 @@
 A server that syncs before it acknowledges can then serve many publishes with one sync. All acks come to one inbox, the
 reply's last token says for which message. The first failure is kept, ends the publishing, and is raised by the next call
 and at the end; what was not acknowledged by then may or may not be stored: publish it again under its message id. Several
-tasks may share a publisher; all of them hear of the failure.
+tasks may share a publisher; all of them get the failure.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import BytesLike
 from headwater.client.events import Closed, Disconnected, Event
 from headwater.client.jetstream_types import PubAck, decode_answer
+from headwater.client.requester import Requester
 from headwater.client.requests import says_no_responders
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.header_names import NatsHeader
@@ -26,14 +27,13 @@ from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 
 if TYPE_CHECKING:
-    from headwater.client.client import Client
     from headwater.client.subscription import Subscription
 
 
 class Publisher:
     """A window of unacknowledged publishes. `timeout`: seconds without any ack after which it gives up."""
 
-    def __init__(self, client: "Client", window: int, timeout: float) -> None:
+    def __init__(self, client: Requester, window: int, timeout: float) -> None:
         if window < 1:
             raise LocalProtocolError("the window of a publisher holds at least one message", value=window, limit=1)
         self.acknowledged = 0
@@ -114,7 +114,7 @@ class Publisher:
         while len(self._outstanding) > few and self._failure is None:
             try:
                 async with asyncio.timeout(self._timeout):
-                    await self._bell.heard()
+                    await self._bell.wait()
             except TimeoutError:
                 waiting = next(iter(self._outstanding.values()), "")
                 self._failure = RequestTimeout(
@@ -141,7 +141,7 @@ class Publisher:
         self._bell.ring()
 
     def _happened(self, event: Event) -> None:
-        """A lost connection may have taken acknowledgements with it: nobody can tell what was stored."""
+        """A lost connection may have lost acknowledgements too: which messages were stored is unknown."""
         if not isinstance(event, Disconnected | Closed):
             return
         if self._outstanding and self._failure is None:

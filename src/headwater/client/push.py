@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from headwater.client.consume import ConsumerGone
+from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
-from headwater.client.pull import StreamMessage, status_of
+from headwater.client.requester import Requester
+from headwater.client.stream_message import StreamMessage, status_of
 from headwater.errors import LocalProtocolError, RequestTimeout
 from headwater.model.header_names import NatsHeader
 from headwater.model.status import IDLE_HEARTBEAT, REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
-    from headwater.client.client import Client
-    from headwater.client.jetstream import JetStream
     from headwater.client.subscription import Subscription
 
 HEARTBEATS_MISSED = 3
@@ -31,7 +31,7 @@ HEARTBEATS_MISSED = 3
 class PushConsumer:
     """`info` is what the server said of it at the beginning. One without a durable name is deleted at the end."""
 
-    def __init__(self, jetstream: "JetStream", client: "Client", stream: str, config: ConsumerConfig) -> None:
+    def __init__(self, jetstream: JetStreamApi, client: Requester, stream: str, config: ConsumerConfig) -> None:
         self._jetstream = jetstream
         self._client = client
         self._stream = stream

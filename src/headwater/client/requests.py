@@ -8,8 +8,8 @@ An answer finds its request by the last token. "No responders" (status 503) is a
 timer, set to the earliest deadline: a timer of its own would cost a request as much as all the rest of it.
 
 When the connection is lost, a request waits on, as async-nats's does: the inbox stands again after the reconnect, and a
-service that has the question still answers it. Whether it ever got the question nobody can tell, so it is asked again only
-where the program says that this does no harm (`repeat`).
+service that has the request still answers it. Whether it ever got the request is not known, so it is sent again only
+where the program declares this harmless (`repeat`).
 """
 
 import asyncio
@@ -38,12 +38,12 @@ SWEEP_SECONDS = 0.002  # deadlines that lie closer together are looked at togeth
 
 
 def new_inbox(prefix: str) -> str:
-    """A subject that nobody else uses."""
+    """A subject that no other client uses."""
     return f"{prefix}.{secrets.token_hex(RANDOM_BYTES)}"
 
 
 class Asked:
-    """One outstanding request. `deadline` by the loop's clock, `answer` the future of whoever waits."""
+    """One outstanding request. `deadline` by the loop's clock, `answer` the future of the waiting task."""
 
     def __init__(self, subject: str, deadline: cython.double, timeout: cython.double, answer: Any) -> None:
         self.subject = subject
@@ -51,7 +51,7 @@ class Asked:
         self.timeout = timeout
         self.answer = answer
         self.again: tuple[Any, Any] | None = None  # data and headers, of one that may be repeated
-        self.waits_for_link = False  # it was asked while away, and goes out with the first bytes on the next link
+        self.waits_for_link = False  # made while there was no link; it goes out with the first bytes on the next one
 
 
 class Requests:
@@ -77,7 +77,7 @@ class Requests:
         """Publish, and wait for the first answer.
 
         Raises NoResponders, RequestTimeout after `timeout` seconds, and what a publish raises; ConnectionClosed, or the
-        reason, when the connection ends for good. While it is only away, the request waits on; with `repeat` it is asked
+        reason, when the connection ends for good. While there is no server, the request waits on; with `repeat` it is sent
         again once there is a new connection.
         """
         answer: Any = self.create_future()
@@ -92,7 +92,7 @@ class Requests:
         if self.timer is None or deadline < self.timer_at:
             self.set_timer(deadline)
         try:
-            # Not awaited: who waits for the answer waits for the bytes to be written, too.
+            # Not awaited: waiting for the answer includes waiting for the write.
             self.connection.send(subject, data, self.inbox_dot + token, headers)
             if repeat:
                 asked.again = (data, headers)
@@ -178,7 +178,7 @@ class Requests:
 
 
 def says_no_responders(message: Message) -> bool:
-    """Whether a message is the server's "nobody is there": a status line, never a header of that name."""
+    """Whether a message is the server's "no responders": a status line, never a header of that name."""
     if message.data or not message.header_block:
         return False
     try:

@@ -106,10 +106,10 @@ class ServerPool:
         if server is not None:
             server.not_before = now + self._policy.wait_after(0, self._dice)
 
-    def announced(self, urls: Iterable[str], told_by: ServerAddress) -> list[ServerAddress]:
+    def announced(self, urls: Iterable[str], source: ServerAddress) -> list[ServerAddress]:
         """A server named its cluster: learn those that are new, forget those found before that it no longer names.
 
-        A server that names nobody says nothing about the others. They share the scheme and the credentials of the one
+        A server that names no others changes nothing. The new ones share the scheme and the credentials of the one
         that named them. Returns the new ones; a URL that is none is passed over, for it is a server's fault, not ours.
         """
         named: list[ServerAddress] = []
@@ -119,12 +119,12 @@ class ServerPool:
             except ConfigError:
                 continue
             # Servers name each other by IP address, for which no certificate is made.
-            verify_as = told_by.verify_as or told_by.host
-            named.append(replace(told_by, host=read.host, port=read.port, verify_as=verify_as))
+            verify_as = source.verify_as or source.host
+            named.append(replace(source, host=read.host, port=read.port, verify_as=verify_as))
         if not named:
             return []
         places = {(address.host, address.port) for address in named}
-        here = (told_by.host, told_by.port)
+        here = (source.host, source.port)
         self._servers = [
             server for server in self._servers if not server.found or _place(server) in places or _place(server) == here
         ]

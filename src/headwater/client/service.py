@@ -5,7 +5,7 @@
 
 Every instance answers `$SRV.PING`, `$SRV.INFO` and `$SRV.STATS`, and the same with its name and with its id behind. A
 handler that raises ServiceError answers with that error; any other exception answers 500 and is reported to the client's
-error callback: one bad request stops nobody.
+error callback: one bad request does not affect the others.
 """
 
 import asyncio
@@ -177,7 +177,7 @@ class Service:
         """Endpoints whose subjects begin with `prefix`."""
         return Group(self, prefix)
 
-    # ── what it says of itself ──
+    # ── PING, INFO and STATS ──
 
     def ping(self) -> ServicePing:
         return ServicePing(name=self.name, id=self.id, version=self.version, metadata=self.metadata)

@@ -6,9 +6,9 @@ connection, not per message.
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from headwater.client.awaitables import NOTHING, Bell
 from headwater.client.message_queue import MessageQueue
@@ -21,11 +21,28 @@ from headwater.wire.message_columns import MessageColumns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headwater.client.connection import Connection
-
 CALLS_PER_TURN = 1024  # of a callback that awaits nothing, before the event loop gets its turn
 MessageCallback = Callable[[Message], Any]
 WhenFull = Literal["drop_newest", "drop_oldest"]
+
+
+class SubscriptionOwner(Protocol):
+    """What a subscription needs of the connection that made it."""
+
+    def unsubscribe(self, subscription: "Subscription", maximum: int) -> None:
+        """UNSUB, now or after `maximum` messages."""
+
+    def forget(self, subscription: "Subscription") -> None:
+        """Deliver nothing more to it."""
+
+    async def drain(self, timeout: float, subscriptions: "Sequence[Subscription] | None" = None) -> None:
+        """End `subscriptions` after what is on its way has come."""
+
+    def report(self, error: BaseException) -> None:
+        """Report an error that no task awaits to the program."""
+
+    def report_slow(self, subscription: "Subscription") -> None:
+        """Give the program a SlowConsumer: messages are dropped."""
 
 
 class Subscription(MessageQueue):
@@ -33,14 +50,14 @@ class Subscription(MessageQueue):
 
     `received` counts deliveries, `dropped` those that were lost because the queue was full: `max_pending` messages or
     `max_pending_bytes`, which may be changed at any time. What is lost then is what comes next, or with `drop_oldest` what
-    has waited longest; SlowConsumer is told once per overrun. It ends after `unsubscribe`, after its maximum of messages, or
-    with the connection. What waits can still be read then; after that an iteration ends, or raises the reason when the
-    connection was lost, and `next` raises ConnectionClosed or that reason.
+    has waited longest; SlowConsumer is reported once per overrun. It ends after `unsubscribe`, after its maximum of
+    messages, or with the connection. What waits can still be read then; after that an iteration ends, or raises the reason
+    when the connection was lost, and `next` raises ConnectionClosed or that reason.
     """
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: SubscriptionOwner,
         sid: int,
         subject: str,
         queue: str,
@@ -129,7 +146,7 @@ class Subscription(MessageQueue):
         return self.columns
 
     def unsubscribe(self, maximum: int = 0) -> Awaitable[None]:
-        """End it now, or after `maximum` messages since it began. A callback hears nothing more after "now".
+        """End it now, or after `maximum` messages since it began. A callback gets nothing more after "now".
 
         There is nothing to wait for; it may be awaited, as programs for nats-py do.
         """
@@ -152,9 +169,18 @@ class Subscription(MessageQueue):
         if not self.ended:
             await self._connection.drain(timeout, [self])
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
-        def __getattr__(self, name: str) -> Any: ...  # nats-py's names, installed below
+        async def next_msg(self, timeout: float | None = None) -> Message: ...
+
+        @property
+        def messages(self) -> Self: ...
+
+        @property
+        def pending_msgs(self) -> int: ...
+
+        @property
+        def delivered(self) -> int: ...
 
     # ── for the connection ──
 
@@ -173,7 +199,7 @@ class Subscription(MessageQueue):
 
     async def more(self) -> bool:
         if not self.ended:
-            await self._bell.heard()
+            await self._bell.wait()
             return True
         if self.error is not None:
             raise self.error.with_traceback(None)  # the same object each time: its traceback must not grow
@@ -209,7 +235,7 @@ class Subscription(MessageQueue):
                         if task is not None and task.cancelling():
                             raise
                         self._connection.report(error)  # something that the callback awaited was cancelled
-                    except Exception as error:  # noqa: BLE001 - whatever a callback raises is the program's to hear
+                    except Exception as error:  # noqa: BLE001 - whatever a callback raises is reported to the program
                         self._connection.report(error)
         except HeadwaterError:
             pass  # the connection was lost, which the connection itself reports

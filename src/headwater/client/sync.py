@@ -12,6 +12,7 @@ thread, and for reading streams into columns, there is `headwater.client.blockin
 
 `client`, its subscriptions and publishes have methods of their own here. What JetStream gives (consumers, buckets, stores)
 is wrapped as it comes: coroutine methods block, asynchronous iterations become plain ones, `async with` becomes `with`.
+`sync_types` has the signatures.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 from headwater.client import client as asynchronous
 from headwater.client.connection_ops import BytesLike
@@ -29,6 +30,9 @@ from headwater.client.subscription import Subscription, WhenFull
 from headwater.errors import ConnectionClosed
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
+
+if TYPE_CHECKING:
+    from headwater.client.sync_types import SyncJetStream
 
 T = TypeVar("T")
 
@@ -102,7 +106,7 @@ class SyncSubscription:
 
     @property
     def dropped(self) -> int:
-        """Messages that were lost because nobody read."""
+        """Messages that were lost because the queue was full."""
         return self._subscription.dropped
 
     def next(self, timeout: float | None = None) -> Message:
@@ -139,6 +143,7 @@ class SyncClient:
 
     @property
     def is_connected(self) -> bool:
+        """Whether there is a link to a server now."""
         return self._client.is_connected
 
     @property
@@ -154,7 +159,8 @@ class SyncClient:
         headers: HeaderSource | Headers | None = None,
         reply: str = "",
     ) -> None:
-        """Send a message; returns when it is buffered. `flush` tells that the server has it."""
+        """As `Client.publish` of `data` to `subject`, with `headers` and `reply`; returns when the message is buffered.
+        After `flush` the server has it."""
 
         async def send() -> None:
             await self._client.publish(subject, data, headers=headers, reply=reply)
@@ -162,7 +168,7 @@ class SyncClient:
         self._loop.run(send())
 
     def publish_many(self, messages: Sequence[tuple[str, BytesLike]]) -> None:
-        """Send pairs of subject and data with one hop between threads."""
+        """Publish `messages`, pairs of subject and data, with one hop between threads."""
 
         async def send() -> None:
             for subject, data in messages:
@@ -181,7 +187,8 @@ class SyncClient:
         max_pending_bytes: int | None = None,
         when_full: WhenFull = "drop_newest",
     ) -> SyncSubscription:
-        """As `Client.subscribe`; a `callback` runs in the loop's thread and must be quick. It may `respond`."""
+        """As `Client.subscribe` to `subject`, with its `queue`, `max_messages`, `max_pending`, `max_pending_bytes` and
+        `when_full`. A `callback` runs in the loop's thread and must be quick. It may `respond`."""
         subscribing = self._client.subscribe(
             subject,
             queue=queue,
@@ -202,23 +209,25 @@ class SyncClient:
         timeout: float = 2.0,
         repeat: bool = False,
     ) -> Message:
-        """As `Client.request`: raises NoResponders at once, RequestTimeout after `timeout` seconds."""
+        """As `Client.request` of `data` to `subject`, with `headers` and `repeat`: raises NoResponders at once,
+        RequestTimeout after `timeout` seconds."""
         return self._loop.run(self._client.request(subject, data, headers=headers, timeout=timeout, repeat=repeat))
 
     def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
-        """Answer a message that was read here."""
+        """Answer a message that was read here with `data` and `headers`."""
         self._loop.call(message.respond, data, headers=headers)
 
-    def jetstream(self, *, timeout: float = 5.0, domain: str = "") -> Any:
-        """JetStream, every method of which blocks; see the top of this module."""
-        return SyncProxy(self._loop, self._client.jetstream(timeout=timeout, domain=domain))
+    def jetstream(self, *, timeout: float = 5.0, domain: str = "") -> "SyncJetStream":
+        """JetStream, of a `domain` if given; every method blocks, `timeout` seconds at most. See the top of this module."""
+        jetstream = self._client.jetstream(timeout=timeout, domain=domain)
+        return cast("SyncJetStream", SyncProxy(self._loop, jetstream))
 
     def flush(self, timeout: float = 10.0) -> None:
-        """Wait until the server has processed everything before. Raises RequestTimeout."""
+        """Wait until the server has processed everything before. Raises RequestTimeout after `timeout` seconds."""
         self._loop.run(self._client.flush(timeout))
 
     def drain(self, timeout: float = 10.0) -> None:
-        """As `Client.drain`."""
+        """As `Client.drain`: `timeout` in seconds."""
         try:
             self._loop.run(self._client.drain(timeout))
         finally:

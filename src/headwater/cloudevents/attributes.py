@@ -4,8 +4,9 @@ CloudEvents has seven types; five of them are strings with a grammar, so in memo
 `bytes`. A Timestamp stays the text it came as: RFC 3339 allows nanoseconds, leap seconds and a lower-case z, none of
 which survive a datetime. Every error is a CloudEventError whose `rule` is one of the names below.
 
-By default a URI or a media type only has to be a non-empty String, because senders put spaces and é into `source` and a
-receiver that drops their events helps nobody; `strict` wants the grammar of RFC 3986 and RFC 2046.
+An event that a program makes keeps to the grammar of RFC 3986 and RFC 2046, unless it is made with `strict=False`. One that
+is read need not, unless it is read with `strict=True`: a URI or a media type only has to be a non-empty String there,
+because senders put spaces and é into `source`, and a receiver that drops their events helps nobody.
 """
 
 import base64
@@ -40,6 +41,7 @@ NOT_BASE64: Final = "base64"
 REQUIRED: Final = ("specversion", "id", "source", "type")
 OPTIONAL: Final = ("datacontenttype", "dataschema", "subject", "time")
 CORE: Final = frozenset(REQUIRED + OPTIONAL)
+_IN_ORDER: Final = REQUIRED + OPTIONAL  # in which of several errors the first is named, whatever the hash seed
 SPECVERSION: Final = "1.0"
 
 
@@ -204,7 +206,7 @@ def canonical_string(name: str, value: object, declared: AttributeType | None = 
         kind, text = AttributeType.TIMESTAMP, from_datetime(name, value)
     elif isinstance(value, str):
         check_string(name, value)
-        return _of_grammar(name, value, declared)
+        return _of_grammar(name, str.__str__(value), declared)
     else:
         refuse(NOT_A_TYPE, name, value, why=f"{type(value).__name__} is none of the CloudEvents types")
     if declared is not None and declared is not kind:
@@ -239,7 +241,7 @@ def check_context(attributes: Mapping[str, AttributeValue], strict: bool = False
     for name in REQUIRED:
         if name not in attributes:
             refuse(MISSING, name, header=_header(prefix, name), why="REQUIRED")
-    for name in CORE:
+    for name in _IN_ORDER:
         value = attributes.get(name)
         if value is None:
             continue

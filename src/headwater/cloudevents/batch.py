@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.cloudevents.attributes import refuse
 from headwater.cloudevents.event import BYTE_ORDER_MARK, NOT_JSON, CloudEvent
-from headwater.cloudevents.json_format import from_json, to_json
+from headwater.cloudevents.json_format import NOT_BYTES, from_json, to_json
 from headwater.errors import CloudEventError
 
 BATCH_CONTENT_TYPE: Final = "application/cloudevents-batch+json"
@@ -46,6 +46,10 @@ def read_batch(text: bytes, strict: bool = False) -> Iterator[CloudEvent | Cloud
 
     Raises CloudEventError when the text is no JSON array.
     """
+    if not isinstance(text, (bytes, bytearray, memoryview)):
+        refuse(
+            NOT_BYTES, None, text, why=f"a JSON text is bytes here, as it travels, not {type(text).__name__}: encode it"
+        )
     try:
         elements = _array.decode(bytes(text).removeprefix(BYTE_ORDER_MARK))
     except msgspec.ValidationError as error:

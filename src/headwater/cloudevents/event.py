@@ -8,11 +8,15 @@ Data is held as the bytes that a NATS message in binary mode would carry, plus w
     TEXT     characters for a content type that is not JSON; held as UTF-8
     JSON     a JSON text, decoded at each look at `data`, so that nobody can alter the event through it
 
+Attributes and text are taken by value when the event is made: a member of `class Kind(str, Enum)` is its text from then
+on, one of an IntEnum its number, so that no way of writing can print its name instead.
+
 An id or a time is never invented: an event without them is an error or has none.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
@@ -51,6 +55,45 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip(" \t").lower()
 
 
+def is_text_type(content_type: str) -> bool:
+    """Whether data of this type is characters: `text/*`, `*/xml`, `*/*+xml`, or a type that names its charset."""
+    if ";" in content_type and charset_of(content_type):
+        return True
+    main, _, subtype = media_type(content_type).partition("/")
+    return main == "text" or subtype == "xml" or subtype.endswith("+xml")
+
+
+def charset_of(content_type: str) -> str:
+    """The parameter `charset` in lower case, without quotes; empty when there is none."""
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip(" \t").lower() == "charset":
+            return value.strip(' \t"').lower()
+    return ""
+
+
+def text_of(payload: bytes, content_type: str) -> bytes | None:
+    """The UTF-8 of a body whose type says that it is text; None when it is not text in its charset (UTF-8 if none)."""
+    charset = charset_of(content_type)
+    try:
+        text = payload.decode(charset or "utf-8")
+        return payload if charset in ("", "utf-8", "utf8", "us-ascii") else text.encode()
+    except (LookupError, UnicodeError):
+        return None
+
+
+def kind_of_body(body: bytes, content_type: str | None) -> tuple[DataKind, bytes]:
+    """Kind and payload of the body of a message in binary mode: its type says whether it is JSON, text, or bytes."""
+    if not body:
+        return DataKind.ABSENT, body
+    if content_type is not None:
+        if is_json_type(content_type):
+            return DataKind.JSON, body
+        if is_text_type(content_type) and (text := text_of(body, content_type)) is not None:
+            return DataKind.TEXT, text
+    return DataKind.BINARY, body
+
+
 def is_json_type(content_type: str) -> bool:
     """Whether the media type is `*/json` or `*/*+json`."""
     if content_type == JSON_CONTENT_TYPE:
@@ -69,10 +112,13 @@ class CloudEvent:
     given; anything else is encoded as JSON at once. `msgspec.Raw` is a JSON text that is encoded already, so that
     `msgspec.Raw(b"null")` is the explicit null payload.
     `time`: RFC 3339 text, kept as it is, or an aware datetime. `extensions`: String, Integer, Boolean, Binary (bytes)
-    and Timestamp (aware datetime) values by name; None stands for unset.
+    and Timestamp (aware datetime) values by name; None stands for unset. `strict=False` leaves the grammar of source,
+    dataschema and datacontenttype unchecked, as reading does: for events of somebody else that are passed on.
 
-    Raises CloudEventError, which names attribute, value and rule. Equal events have equal attributes and data (JSON
-    data is compared decoded); source and id make the hash, as they identify an event.
+    Raises CloudEventError, which names attribute, value and rule. Equal events have equal attributes and data: JSON
+    data is compared decoded, text and the bytes of that text are equal, and so are no data and empty data, between which
+    a message in binary mode has no difference. Source and id make the hash, as they identify an
+    event.
     """
 
     __slots__ = ("_attributes", "_kind", "_payload", "_verified")
@@ -90,7 +136,7 @@ class CloudEvent:
         time: str | datetime | None = None,
         extensions: Mapping[str, AttributeValue | datetime | None] | None = None,
         specversion: str = rules.SPECVERSION,
-        strict: bool = False,
+        strict: bool = True,
     ) -> None:
         context: dict[str, AttributeValue | datetime | None] = {
             "specversion": specversion,
@@ -110,11 +156,11 @@ class CloudEvent:
         self._attributes: dict[str, AttributeValue] = _checked(context, strict)
         self._kind: DataKind
         self._payload: bytes
-        self._kind, self._payload = _encoded(data, datacontenttype)
+        self._kind, self._payload = _encoded(data, self.datacontenttype)
         self._verified = True  # that the payload is what `_kind` says
 
     @classmethod
-    def from_attributes(cls, attributes: Mapping[str, Any], data: Any = None, strict: bool = False) -> Self:
+    def from_attributes(cls, attributes: Mapping[str, Any], data: Any = None, strict: bool = True) -> Self:
         """An event from all its attributes in one mapping, extensions among them; None stands for unset.
 
         Raises CloudEventError.
@@ -218,6 +264,19 @@ class CloudEvent:
             return self._payload
         return self._payload.decode() if kind is DataKind.TEXT else decode_json(self._payload)
 
+    def body(self) -> bytes:
+        """The bytes of a message in binary mode: the payload, text in the charset that its content type names.
+
+        Raises CloudEventError for text that this charset cannot hold.
+        """
+        charset = charset_of(self.datacontenttype or "") if self._kind is DataKind.TEXT else ""
+        if charset in ("", "utf-8", "utf8"):
+            return self._payload
+        try:
+            return self._payload.decode().encode(charset)
+        except (LookupError, UnicodeEncodeError) as error:
+            refuse("charset", "datacontenttype", self.datacontenttype, "ce-datacontenttype", str(error))
+
     def _text(self, name: str) -> str | None:
         value = self._attributes.get(name)
         return None if value is None else str(value)
@@ -225,12 +284,14 @@ class CloudEvent:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CloudEvent):
             return NotImplemented
-        if self._attributes != other._attributes or (self._kind is DataKind.ABSENT) != (other._kind is DataKind.ABSENT):
+        if self._attributes != other._attributes:
             return False
         if self._payload == other._payload:
             return True
         try:
-            return self._kind is other._kind is DataKind.JSON and bool(self.data == other.data)
+            if self._kind is other._kind is DataKind.JSON:
+                return bool(self.data == other.data)
+            return {self._kind, other._kind} == {DataKind.TEXT, DataKind.BINARY} and self.body() == other.body()
         except CloudEventError:
             return False
 
@@ -270,8 +331,10 @@ def _checked(context: Mapping[str, Any], strict: bool) -> dict[str, AttributeVal
         text = canonical_string(name, value)
         if isinstance(value, (str, datetime)):
             checked[name] = text
-        else:  # values that cannot be altered from outside
-            checked[name] = bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+        elif isinstance(value, (bytes, bytearray, memoryview)):  # which cannot be altered from outside
+            checked[name] = bytes(value)
+        else:
+            checked[name] = value if isinstance(value, bool) else int(value)
     check_context(checked, strict)
     return checked
 
@@ -300,11 +363,12 @@ def encode_json(value: Any) -> bytes:
         decode_json(text)
         return text
     try:
-        encoded = msgspec.json.encode(value)
+        encoded = _encode_value(value)
+        _check_json(encoded)  # a Decimal is written as it prints: NaN, or a number as the name of a member
         # msgspec writes NaN and the infinities as null: a value that silently changes
-        if b"null" in encoded and _has_no_number(msgspec.to_builtins(value)):
+        if b"null" in encoded and _has_no_number(_builtins(value)):
             refuse(NOT_JSON, "data", value, why="NaN and infinities are no JSON")
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         if isinstance(error, CloudEventError):
             raise
         raise CloudEventError(
@@ -314,6 +378,27 @@ def encode_json(value: Any) -> bytes:
             rule=NOT_JSON,
         ) from error
     return encoded
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of a subclass as what it is a kind of; msgspec knows those of its own."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    raise TypeError(f"objects of type {type(value).__name__} have none")
+
+
+_encode_value = msgspec.json.Encoder(decimal_format="number", enc_hook=_plain_value).encode
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def _builtins(value: Any) -> Any:
+    return msgspec.to_builtins(value, builtin_types=(Decimal,), enc_hook=_plain_value)
 
 
 def _has_no_number(value: Any) -> bool:

@@ -131,6 +131,8 @@ def _typed(known: Extension, value: ExtensionValue) -> ExtensionValue:
                     return base64.b64decode(value.encode(), validate=True)
                 except (binascii.Error, UnicodeEncodeError) as error:
                     refuse(rules.NOT_BASE64, name, value, why=str(error))
+            case AttributeType.STRING | AttributeType.URI | AttributeType.URI_REFERENCE | AttributeType.TIMESTAMP:
+                pass
     text = canonical_string(name, value, None if kind is AttributeType.STRING and isinstance(value, str) else kind)
     if kind is AttributeType.TIMESTAMP:
         return rules.to_datetime(name, text)

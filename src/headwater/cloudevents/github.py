@@ -62,7 +62,8 @@ def _release_time(payload: Payload) -> object:
             return _at(payload, "release.created_at")
         case "published" | "released" | "prereleased":
             return _at(payload, "release.published_at")
-    return None
+        case _:
+            return None
 
 
 _ACTION: Final = ("action",)
@@ -227,6 +228,7 @@ def from_webhook(
         time=next((time for place in row.times if (time := _timestamp(_at(payload, place)))), received),
         datacontenttype=JSON_CONTENT_TYPE,
         data=msgspec.Raw(text),
+        strict=False,  # the source is GitHub's text: an event is not refused for a character in it
     )
 
 

@@ -20,11 +20,6 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)("?)', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
-def needs_encoding(text: str) -> bool:
-    """Whether `encode_header_value` would change it; also for several values put together."""
-    return " " in text or "%" in text or '"' in text or not (text.isascii() and text.isprintable())
-
-
 def encode_header_value(text: str) -> str:
     """The header value for an attribute's canonical string. Raises CloudEventError for a lone surrogate."""
     return _ENCODED.sub(_percent, text) if _ENCODED.search(text) else text

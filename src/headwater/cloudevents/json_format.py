@@ -35,6 +35,7 @@ from headwater.cloudevents.header_value import INVALID_UTF8
 from headwater.cloudevents.plain_json import COMPILED, read_plain
 
 NOT_AN_OBJECT: Final = "not an object"
+NOT_BYTES: Final = "not bytes"
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _text = msgspec.json.Decoder(msgspec.Raw)
@@ -67,7 +68,11 @@ def _json_text(payload: bytes) -> msgspec.Raw:
 
 
 def from_json(text: bytes, strict: bool = False) -> CloudEvent:
-    """The event in a JSON text. A byte order mark is ignored. Raises CloudEventError with attribute and rule."""
+    """The event in a JSON text, as bytes. A byte order mark is ignored. Raises CloudEventError with attribute and rule."""
+    if not isinstance(text, (bytes, bytearray, memoryview)):
+        refuse(
+            NOT_BYTES, None, text, why=f"a JSON text is bytes here, as it travels, not {type(text).__name__}: encode it"
+        )
     if COMPILED and (event := read_plain(bytes(text))) is not None:
         if strict:
             check_grammar(event.attributes)

@@ -15,7 +15,7 @@ There is no batch mode in this binding: a batch is refused, not taken for its fi
 from collections.abc import Iterable
 from functools import partial
 from types import ModuleType
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 from headwater.cloudevents import attributes as rules
 from headwater.cloudevents import sdk_go
@@ -32,7 +32,7 @@ from headwater.cloudevents.event import (
     JSON_CONTENT_TYPE,
     CloudEvent,
     DataKind,
-    is_json_type,
+    kind_of_body,
     make_event,
     media_type,
 )
@@ -52,6 +52,7 @@ BATCH: Final = "application/cloudevents-batch"
 NOT_A_CLOUDEVENT: Final = "not a CloudEvent"
 NO_BATCH: Final = "batch not supported by NATS binding"
 UNSUPPORTED_FORMAT: Final = "unsupported event format"
+NOT_ENCODED: Final = "not percent-encoded"
 
 Compat = Literal["sdk-go"] | None
 ContentMode = Literal["binary", "structured"]
@@ -67,6 +68,16 @@ class NATSMessage(NamedTuple):
     data: bytes
 
 
+class WrittenMessage(NATSMessage):
+    """A `NATSMessage` that was written here: its headers are a `Headers`."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def headers(self) -> Headers: ...
+
+
 class HasHeadersAndData(Protocol):
     """A `NATSMessage`, or any message with these two, such as a received one."""
 
@@ -76,13 +87,13 @@ class HasHeadersAndData(Protocol):
     def data(self) -> bytes: ...
 
 
-_message = partial(tuple.__new__, NATSMessage)  # NATSMessage(...) without a Python call
+_message = partial(tuple.__new__, WrittenMessage)  # WrittenMessage(...) without a Python call
 
 
 # writing
 
 
-def to_binary(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> NATSMessage:
+def to_binary(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> WrittenMessage:
     """The event in binary mode, `headers` a `Headers`. With `msg_id` also `Nats-Msg-Id`, from `message_id`.
 
     `compat="sdk-go"` writes what the JetStream binding of sdk-go reads (`sdk_go`), which is not the standard.
@@ -99,7 +110,7 @@ def to_binary(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None)
         pairs = _compatible(compat).attribute_lines(event)
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
-    return NATSMessage(Headers.of_checked(pairs), _in_charset(event) if event.kind is DataKind.TEXT else event.payload)
+    return _message((Headers.of_checked(pairs), event.body()))
 
 
 def _attribute_lines(event: CloudEvent) -> list[tuple[str, str]]:
@@ -110,15 +121,18 @@ def _attribute_lines(event: CloudEvent) -> list[tuple[str, str]]:
     return pairs
 
 
-def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> NATSMessage:
+def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = None) -> WrittenMessage:
     """The event in structured mode. With `msg_id` also `Nats-Msg-Id`. Raises CloudEventError if JSON data is none.
 
-    `compat="sdk-go"` leaves the Content-Type out, as sdk-go does.
+    `compat="sdk-go"` leaves the Content-Type out, as sdk-go does, and writes the time as Go reads it.
     """
-    pairs = [(CONTENT_TYPE, STRUCTURED_JSON)] if compat is None or not _compatible(compat) else []
+    if compat is None:
+        pairs, text = [(CONTENT_TYPE, STRUCTURED_JSON)], to_json(event)
+    else:
+        pairs, text = [], _compatible(compat).structured(event)
     if msg_id:
         pairs.append((NatsHeader.MSG_ID.value, message_id(event)))
-    return NATSMessage(Headers.of_checked(pairs), to_json(event))
+    return _message((Headers.of_checked(pairs), text))
 
 
 def _compatible(compat: str) -> ModuleType:
@@ -136,29 +150,15 @@ def message_id(event: CloudEvent) -> str:
     return f"{encode_header_value(event.source)} {encode_header_value(event.id)}"
 
 
-def _in_charset(event: CloudEvent) -> bytes:
-    """Text in the charset that its content type names, UTF-8 if none."""
-    content_type = event.datacontenttype or ""
-    for parameter in content_type.split(";")[1:]:
-        name, _, charset = parameter.partition("=")
-        charset = charset.strip(' \t"').lower()
-        if name.strip(" \t").lower() == "charset" and charset not in ("utf-8", "utf8"):
-            try:
-                return event.payload.decode().encode(charset)
-            except (LookupError, UnicodeEncodeError) as error:
-                refuse("charset", "datacontenttype", content_type, PREFIX + "datacontenttype", str(error))
-    return event.payload
-
-
 # reading
 
 
 def from_nats(message: HasHeadersAndData, strict: bool = False, *, compat: Compat = None) -> CloudEvent:
     """The event in a message, whatever its mode. Attributes from headers are Strings: their types are not sent.
 
-    Of a message with a `header_block` that is read, whatever has been done to its `headers` since. JSON data is not
-    decoded here. `compat="sdk-go"` reads what sdk-go writes (`sdk_go`). Raises CloudEventError, also for headers that are
-    malformed, and nothing else.
+    Of a message with a `header_block` that is read, unless its `headers` have been changed since. JSON data is not
+    decoded here; data whose type says text is text, in the charset that the type names. `compat="sdk-go"` reads what
+    sdk-go writes (`sdk_go`). Raises CloudEventError, also for headers that are malformed, and nothing else.
     """
     block = _block(message)
     if compat is not None:
@@ -205,8 +205,10 @@ def content_mode(message: HasHeadersAndData, strict: bool = False) -> ContentMod
 
 
 def _block(message: HasHeadersAndData) -> bytes | None:
-    """The header block that travelled, as long as it is known; b"" for none."""
+    """The header block that travelled, as long as it is known and still true; b"" for none."""
     block: bytes | None = getattr(message, "header_block", None)
+    if block is not None and getattr(message, "has_changed_headers", False):
+        return None
     if block is None:
         try:
             headers = message.headers
@@ -259,6 +261,10 @@ def _refuse_names(pairs: Pairs) -> None:
 
 
 def _from_binary(texts: dict[str, str], content_type: str | None, data: bytes, strict: bool) -> CloudEvent:
+    if strict:
+        for name, value in texts.items():
+            if not rules.is_plain(value):
+                refuse(NOT_ENCODED, name, value, PREFIX + name, "other than printable ASCII is percent-encoded")
     together = "".join(texts.values())
     if "%" in together or '"' in together or not rules.is_plain(together):
         for name, value in texts.items():
@@ -269,8 +275,5 @@ def _from_binary(texts: dict[str, str], content_type: str | None, data: bytes, s
         check_string("datacontenttype", content_type, CONTENT_TYPE)
     attributes: dict[str, AttributeValue] = texts  # type: ignore[assignment]
     check_context(attributes, strict, PREFIX)
-    kind = DataKind.ABSENT
-    if data:
-        declared = texts.get("datacontenttype")
-        kind = DataKind.JSON if declared is not None and is_json_type(declared) else DataKind.BINARY
-    return make_event(CloudEvent, attributes, kind, data, False)
+    kind, payload = kind_of_body(data, texts.get("datacontenttype"))
+    return make_event(CloudEvent, attributes, kind, payload, False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import cython
 
-from headwater.cloudevents.event import DataKind, is_json_type
+from headwater.cloudevents.event import DataKind, kind_of_body
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
@@ -27,7 +27,6 @@ else:
 COMPILED: bool = cython.compiled  # interpreted, the long way is the shorter one
 
 _ABSENT = DataKind.ABSENT
-_BINARY = DataKind.BINARY
 _JSON = DataKind.JSON
 _TEXT = DataKind.TEXT
 Attributes = dict[str, Any]  # as a name, because Cython reads the two brackets otherwise than the .pxd
@@ -87,8 +86,10 @@ def read_plain(block: bytes, payload: bytes) -> CloudEvent | None:
     if not payload:
         return make_event(CloudEvent, attributes, _ABSENT, payload, False)
     declared = attributes.get("datacontenttype")
-    is_json = declared is not None and (declared == "application/json" or is_json_type(declared))
-    return make_event(CloudEvent, attributes, _JSON if is_json else _BINARY, payload, False)
+    if declared == "application/json":
+        return make_event(CloudEvent, attributes, _JSON, payload, False)
+    kind, payload = kind_of_body(payload, declared)
+    return make_event(CloudEvent, attributes, kind, payload, False)
 
 
 def _name_end(text: Characters, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:

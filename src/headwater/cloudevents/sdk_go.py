@@ -6,11 +6,13 @@ Its JetStream bindings (v2, v3) differ from the specification's binding, its cor
     structured   the JSON text, without Content-Type; all that core NATS has
     mode         binary when there is a header spelled exactly `ce-specversion`, else structured
     repeated     the first value counts
+    blanks       those at the ends of id, type, subject, datacontenttype and dataschema go, in binary mode, Unicode's too
+    time         what Go's time package reads: upper-case T and Z, no leap second
 
 So `%20` in such a header is three characters, and `Ce-Id` is no attribute. What sdk-go prints for two types is beyond
 reading: a Binary extension comes as `[1 2 255]`, a URI one as a Go struct; they are read as the Strings they are. We write
-the canonical strings of both instead, which sdk-go takes for Strings as well. Values that would not arrive are refused:
-nats.go trims blanks, and Go's time knows no leap second.
+the canonical strings of both instead, which sdk-go takes for Strings as well. Values that would not arrive are refused
+when they are written; when they are read, what sdk-go would make of them is made of them here.
 """
 
 import re
@@ -19,14 +21,17 @@ from typing import Final
 
 from headwater.cloudevents import attributes as rules
 from headwater.cloudevents.attributes import canonical_string, check_context, check_string, refuse
-from headwater.cloudevents.event import JSON_CONTENT_TYPE, CloudEvent, DataKind, is_json_type, make_event
-from headwater.cloudevents.json_format import from_json
+from headwater.cloudevents.event import JSON_CONTENT_TYPE, CloudEvent, DataKind, kind_of_body, make_event
+from headwater.cloudevents.json_format import from_json, to_json
 from headwater.model.header_syntax import OWS
 
 PREFIX: Final = "ce-"
 MARK: Final = "ce-specversion"
 TRIMMED: Final = "blank at the end of a value"
 NO_GO_TIME: Final = "not a time for Go"
+
+_TRIMMED: Final = frozenset(("id", "type", "subject", "datacontenttype", "dataschema"))
+_MAY_BE_UNSET: Final = frozenset(("subject", "datacontenttype", "dataschema"))
 
 Pairs = list[tuple[str, str]]
 
@@ -40,10 +45,21 @@ def attribute_lines(event: CloudEvent) -> Pairs:
             text = _go_time(text)
         if text.strip(OWS) != text:
             refuse(TRIMMED, name, value, PREFIX + name, "nats.go trims it")
+        if name in _TRIMMED and text.strip() != text:
+            refuse(TRIMMED, name, value, PREFIX + name, "sdk-go trims it")
         pairs.append((PREFIX + name, text))
     if event.kind is DataKind.JSON and event.datacontenttype is None:
         pairs.append((PREFIX + "datacontenttype", JSON_CONTENT_TYPE))
     return pairs
+
+
+def structured(event: CloudEvent) -> bytes:
+    """The JSON text of an event, its time as Go prints it. Raises CloudEventError for a time that Go does not have."""
+    text = event.time_text
+    if text is None or (printed := _go_time(text)) == text:
+        return to_json(event)
+    attributes = {**event.attributes, "time": printed}
+    return to_json(make_event(CloudEvent, attributes, event.kind, event.payload, event.is_verified))
 
 
 def _go_time(text: str) -> str:
@@ -69,7 +85,9 @@ def _go_time(text: str) -> str:
 def read(pairs: Pairs, data: bytes, strict: bool) -> CloudEvent:
     """The event in a message of sdk-go. Raises CloudEventError, and nothing else."""
     if not any(name == MARK for name, _ in pairs):
-        return from_json(data, strict)
+        event = from_json(data, strict)
+        _check_time(event.time_text, None)
+        return event
     attributes: dict[str, rules.AttributeValue] = {}
     content_type = None
     for name, value in pairs:
@@ -78,15 +96,24 @@ def read(pairs: Pairs, data: bytes, strict: bool) -> CloudEvent:
             rules.check_name(attribute, name)
             if attribute not in attributes:
                 check_string(attribute, value, name)
-                attributes[attribute] = value
+                attributes[attribute] = value.strip() if attribute in _TRIMMED else value
         elif content_type is None and name.lower() == "content-type":
             content_type = value
     if content_type is not None and "datacontenttype" not in attributes:
         check_string("datacontenttype", content_type, "content-type")
         attributes["datacontenttype"] = content_type
+    for attribute in _MAY_BE_UNSET:
+        if attributes.get(attribute) == "":
+            del attributes[attribute]
     check_context(attributes, strict, PREFIX)
-    kind = DataKind.ABSENT
-    if data:
-        declared = attributes.get("datacontenttype")
-        kind = DataKind.JSON if declared is not None and is_json_type(str(declared)) else DataKind.BINARY
-    return make_event(CloudEvent, attributes, kind, data, False)
+    _check_time(attributes.get("time"), PREFIX + "time")
+    declared = attributes.get("datacontenttype")
+    kind, payload = kind_of_body(data, None if declared is None else str(declared))
+    return make_event(CloudEvent, attributes, kind, payload, False)
+
+
+def _check_time(time: object, header: str | None) -> None:
+    """Raises CloudEventError for a timestamp of RFC 3339 that Go does not read."""
+    text = str(time or "")
+    if "t" in text or "z" in text or text[17:19] == "60":
+        refuse(NO_GO_TIME, "time", text, header, "sdk-go refuses the event")

@@ -86,7 +86,7 @@ class JSONFormat:
     """The JSON event format as the SDK's `Format`: `http.to_structured(event, JSONFormat())`.
 
     Errors are CloudEventError, a ValueError as the protocol of the SDK wants it. `read` takes our
-    `CloudEvent.from_attributes` as a factory too.
+    `CloudEvent.from_attributes` as a factory too, which is strict; `functools.partial(..., strict=False)` is not.
     """
 
     __slots__ = ()

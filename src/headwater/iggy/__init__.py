@@ -1,1 +1,1 @@
-"""Iggy: the wire of every client generation, a server face over the durable streams, and a client."""
+"""Iggy: a server face over the durable streams, and clients of it. The protocol itself is `iggy_wire`."""

@@ -18,17 +18,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.errors import RequestTimeout
-from headwater.iggy import command_codec, reply_codec, vsr_frames
-from headwater.iggy import commands as c
-from headwater.iggy.batches import of_messages, xxh3_64
-from headwater.iggy.classic_codec import write_address
 from headwater.iggy.client import SDK, VERSION
-from headwater.iggy.commands import Code, Command, Message
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import of_number
-from headwater.iggy.identifiers import Identifier, Partitioning
-from headwater.iggy.reply_codec import SentView, TopicView
-from headwater.iggy.vsr_frames import Reply
+from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import of_messages, xxh3_64
+from headwater.iggy_wire.classic_codec import write_address
+from headwater.iggy_wire.commands import Code, Command, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import of_number
+from headwater.iggy_wire.identifiers import Identifier, Partitioning
+from headwater.iggy_wire.reply_codec import SentView, TopicView
+from headwater.iggy_wire.vsr_frames import Reply
 from headwater.net.blocking import BlockingConnection, deadline_after
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _RESULT_SIZE = 4
 
 
 class BlockingIggy:
-    """A connected client that is logged in; make one with `connect`. `requests` counts what was asked."""
+    """A connected client that is logged in; make one with `connect`. `requests` counts the requests sent."""
 
     def __init__(self, connection: BlockingConnection, timeout: float) -> None:
         self.requests = 0

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from headwater.errors import IggyError
-from headwater.iggy.commands import Permissions
-from headwater.iggy.error_numbers import refusal
-from headwater.iggy.identifiers import LONGEST_NAME, Identifier
+from headwater.iggy_wire.commands import Permissions
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import LONGEST_NAME, Identifier
 
 MAX_PARTITIONS: Final = 1000  # per topic, upstream's limit
 NEVER: Final = (1 << 64) - 1
@@ -82,12 +82,14 @@ class UserEntry(msgspec.Struct):
 
 
 class Catalog(msgspec.Struct):
-    """Everything that the document holds."""
+    """Everything that the document holds. `identities`: by uid, the 8 random bytes that all files of a partition's log and
+    of a topic's offsets carry; a log of an earlier release gets its entry at the first start."""
 
     streams: list[StreamEntry] = []
     users: list[UserEntry] = []
     next_uid: int = 1
     next_user: int = 1
+    identities: dict[int, bytes] = {}
 
     def new_uid(self) -> int:
         """A number that nothing had before."""
@@ -148,7 +150,7 @@ def _missing(what: str, identifier: Identifier) -> IggyError:
     return refusal(f"{what}_{kind}_not_found", f"there is no {what.replace('_', ' ')} {identifier}", identifier.value)
 
 
-# ── the rules for what is new ──
+# ── rules for new names and ids ──
 
 
 def checked_name(name: str, what: str, seed: bool = False) -> str:

@@ -25,14 +25,14 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import ConfigError, ConnectionClosed, IggyError, RequestTimeout
-from headwater.iggy import command_codec, reply_codec, vsr_frames
-from headwater.iggy import commands as c
-from headwater.iggy.batches import messages, of_messages, xxh3_64
-from headwater.iggy.classic_codec import PREFIX, write_address
-from headwater.iggy.commands import EVERY, Code, Command, Message
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import of_number, refusal
-from headwater.iggy.identifiers import (
+from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import messages, of_messages, xxh3_64
+from headwater.iggy_wire.classic_codec import PREFIX, write_address
+from headwater.iggy_wire.commands import EVERY, Code, Command, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import of_number, refusal
+from headwater.iggy_wire.identifiers import (
     Consumer,
     Identifier,
     Partitioning,
@@ -40,7 +40,15 @@ from headwater.iggy.identifiers import (
     PollingStrategy,
     position_of_key,
 )
-from headwater.iggy.reply_codec import Assignment, GroupView, LoginView, OffsetView, SentView, StreamView, TopicView
+from headwater.iggy_wire.reply_codec import (
+    Assignment,
+    GroupView,
+    LoginView,
+    OffsetView,
+    SentView,
+    StreamView,
+    TopicView,
+)
 from headwater.net.link import Link
 from headwater.net.tcp import dial
 
@@ -275,7 +283,7 @@ class Client:
     async def offset(
         self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None
     ) -> OffsetView | None:
-        """What is stored; None when nothing is."""
+        """The stored offset; None when there is none."""
         who = consumer or Consumer.single()
         view: OffsetView | None = await self.execute(c.GetOffset(who, Identifier(stream), Identifier(topic), partition))
         return view
@@ -285,7 +293,7 @@ class Client:
         return view
 
     async def join_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
-        """Become a member; what is returned is what this client reads until the generation changes."""
+        """Join the group; returns the partitions that this client reads until the generation changes."""
         await self.execute(c.JoinGroup(Identifier(stream), Identifier(topic), Identifier(group)))
         return await self.sync_group(stream, topic, group)
 
@@ -300,7 +308,7 @@ class Client:
     async def consume(
         self, stream: Name, topic: Name, group: Name, *, count: int = 1000, idle: float = 0.05
     ) -> AsyncIterator[tuple[int, Message]]:
-        """(partition, message) for a member of a group, for ever, as partitions come and go.
+        """(partition, message) for a member of a group, without end; partitions are added and removed as the group changes.
 
         The offset of a message is stored when the next batch is asked for: what was handed out and not yet followed by
         a request is read again after a crash. `idle`: seconds to wait when nothing is there.
@@ -327,7 +335,7 @@ class Client:
     # ── the end ──
 
     async def close(self) -> None:
-        """End the connection; what is in flight fails."""
+        """Close the connection; requests in flight fail."""
         link, self._link = self._link, None
         self._error = ConnectionClosed("the client was closed")
         self._fail(self._error)

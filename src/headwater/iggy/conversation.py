@@ -15,16 +15,17 @@ from functools import partial
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError, IggyError, StorageError
-from headwater.iggy import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
-from headwater.iggy.batches import Part, admit, build
-from headwater.iggy.commands import Code, Command, PollMessages, SendMessages
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
-from headwater.iggy.layout import Reader
+from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import Found, poll, send, send_again
-from headwater.iggy.reply_codec import SentView
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
+from headwater.iggy_wire.batches import Part, admit, build
+from headwater.iggy_wire.commands import Code, Command, PollMessages, SendMessages
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy_wire.layout import Reader
+from headwater.iggy_wire.reply_codec import SentView
 from headwater.net.piece_queue import Piece
 
 logger = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Conversation:
             if isinstance(command, PollMessages):
                 self._answer_poll(command, respond)
                 return
-            view = self.service.execute(self.client, command)
+            view = execute(self.service, self.client, command)
         except HeadwaterError as error:
             fail(error)
             return
@@ -151,7 +152,7 @@ class Conversation:
                 return
             login = request.operation == command_codec.REGISTER
             command = command_codec.decode_login(body) if login else command_codec.decode(code, body, Era.V)
-            view = self.service.execute(self.client, command)
+            view = execute(self.service, self.client, command)
         except HeadwaterError as error:
             fail(error)
             return

@@ -1,4 +1,4 @@
-"""Passwords and personal access tokens: what is stored of them, and how a login is checked.
+"""Passwords and personal access tokens: their stored form, and how a login is checked.
 
 A password is kept as salt and scrypt hash, a token as a hash alone (it is 40 random characters: nothing to guess). Both
 are compared in constant time. Checking a password is meant to cost time, so it belongs in a worker thread.
@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Callable
 from typing import Final
 
-from headwater.iggy.error_numbers import refusal
+from headwater.iggy_wire.error_numbers import refusal
 
 ROOT: Final = "iggy"  # upstream's well-known first user and password
 ROOT_ID: Final = 1
@@ -49,8 +49,8 @@ def token_digest(token: str) -> bytes:
 
 def check_username(name: str) -> None:
     """Raises IggyError."""
-    if not _NAME[0] <= len(name) <= _NAME[1]:
-        raise refusal("invalid_username", f"a user name has {_NAME[0]} to {_NAME[1]} characters")
+    if not _NAME[0] <= len(name.encode()) <= _NAME[1]:
+        raise refusal("invalid_username", f"a user name has {_NAME[0]} to {_NAME[1]} bytes")
 
 
 def check_password(password: str) -> None:

@@ -1,34 +1,40 @@
-"""The Iggy server face as one thing to start and stop: its listeners over one service.
+"""The Iggy server as one thing to start and stop: its listeners over one service. A broker starts it for
+`Broker(iggy=IggyOptions(...))` (server/faces/iggy.py); alone, over a directory of its own:
 
     async with Iggy(IggyOptions(tcp=("127.0.0.1", 0)), directory) as iggy:
         iggy.tcp_port
 
-Each listener is an address, or None for none. `seed` is a listener of its own: whoever connects there speaks as the
-seed document has it and needs no login, so it is off unless it is asked for, and belongs on a loopback address.
+Each listener is an address, or None for none. `seed` is a listener of its own: its clients speak the
+protocol of the seed document and need no login, so it is off unless it is asked for, and belongs on a loopback address.
 """
 
-import asyncio
 import ssl
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
+from headwater.errors import ConfigError
 from headwater.iggy.foreign import ForeignStreams
 from headwater.iggy.service import Service, ServiceOptions
 from headwater.iggy.session import Session
+from headwater.net.limits import DEFAULTS, IGGY, IGGY_HTTP, IGGY_QUIC, Limits
 from headwater.net.link import Link, LinkOwner
-from headwater.net.tcp import listen
+from headwater.net.listening import Listener, bind
+from headwater.net.places import Places
 
 Address = tuple[str, int]
+LISTENERS: Final = ("tcp", "seed", "http", "seed_http", "quic")
 
 
 @dataclass(frozen=True, slots=True)
 class IggyOptions:
-    """Where to listen (host and port, port 0 for any free one), and what the service is to do.
+    """Where to listen (host and port, port 0 for any free one; None: not at all), and the options of the service.
 
     `seed_http` is the HTTP listener of the seed: no login, the seed's answers.
     `cert_file` and `key_file` put TLS on TCP and HTTP; QUIC always has it, and makes itself a certificate without them.
+    A broker with TLS lends its own where they are None. Raises ConfigError for an address that cannot be one.
     """
 
     tcp: Address | None = ("127.0.0.1", 8090)
@@ -39,6 +45,19 @@ class IggyOptions:
     cert_file: Path | None = None
     key_file: Path | None = None
     service: ServiceOptions = field(default_factory=ServiceOptions)
+    limits: Mapping[str, Limits] = field(default_factory=lambda: DEFAULTS)  # in a broker its own hold
+
+    def __post_init__(self) -> None:
+        for name in LISTENERS:
+            address = getattr(self, name)
+            if address is not None and not (len(address) == 2 and 0 <= address[1] < 1 << 16):
+                raise ConfigError(
+                    f"iggy {name} cannot listen on {address!r}",
+                    value=address,
+                    hint="(host, port), port 0 for any free one",
+                )
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ConfigError("iggy needs cert_file and key_file, or neither", value=self.cert_file or self.key_file)
 
 
 class Iggy:
@@ -51,12 +70,34 @@ class Iggy:
         self.options = options
         self.service = Service(directory, options.service, foreign=foreign)
         self.tcp_port = self.seed_port = self.http_port = self.seed_http_port = self.quic_port = 0
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[Listener] = []
         self._others: list[Any] = []
         self._links: set[Link] = set()
 
+    def listeners(self) -> dict[str, Address]:
+        """Where it listens: host and port that were bound, by the name of the option."""
+        found: dict[str, Address] = {}
+        for name in LISTENERS:
+            address: Address | None = getattr(self.options, name)
+            if address is not None:
+                found[name] = (address[0], getattr(self, f"{name}_port"))
+        return found
+
+    @property
+    def bound_options(self) -> IggyOptions:
+        """The options, with the ports that were bound for those left open."""
+        at = self.listeners()
+        return replace(
+            self.options,
+            tcp=at.get("tcp"),
+            seed=at.get("seed"),
+            http=at.get("http"),
+            seed_http=at.get("seed_http"),
+            quic=at.get("quic"),
+        )
+
     async def start(self) -> None:
-        """Recover what is stored, then listen."""
+        """Recover the stored topics, then listen."""
         options = self.options
         context = self._context()
         await self.service.start()
@@ -94,30 +135,44 @@ class Iggy:
             self._links.add(link)
             return link
 
-        server = await listen(*address, lambda: Session(self.service, seed, self._links.discard), make_link)
+        limits = self.options.limits[IGGY]
+        server = bind(
+            *address, lambda: Session(self.service, seed, self._links.discard, limits), make_link, limits=limits
+        )
+        server.open()
         self._servers.append(server)
-        port: int = server.sockets[0].getsockname()[1]
-        return port
+        self._watch(server.places, server.port)
+        return server.port
 
     async def _serve_http(self, address: Address, seed: bool = False) -> int:
         from headwater.iggy.http_face import HttpFace
 
-        http = HttpFace(self.service, seed)
+        http = HttpFace(self.service, seed, self.options.limits[IGGY_HTTP])
         files = self.options.cert_file, self.options.key_file
         self._others.append(http)
-        return await http.start(*address, *(str(name) if name is not None else None for name in files))
+        port = await http.start(*address, *(str(name) if name is not None else None for name in files))
+        if http.server is not None:
+            self._watch(http.server.listener.places, port)
+        return port
 
     async def _serve_quic(self, address: Address) -> int:
         from headwater.iggy.quic_session import QuicSession
         from headwater.net import quic
 
         files = self.options.cert_file, self.options.key_file
-        listener = await quic.listen(*address, lambda: QuicSession(self.service), *files)
+        limits = self.options.limits[IGGY_QUIC]
+        listener = await quic.listen(*address, lambda: QuicSession(self.service, limits), *files, limits=limits)
         self._others.append(listener)
+        self._watch(listener.places, listener.port)
         return listener.port
 
+    def _watch(self, places: Places, port: int) -> None:
+        places.on_turned_away = lambda address, reason: self.service.note(
+            "connection_turned_away", port=port, address=address, reason=reason, log=False
+        )
+
     async def stop(self) -> None:
-        """Take nothing more, write what is staged, end the connections. Safe to call again."""
+        """Stop listening, write what is staged, close the connections. Safe to call again."""
         for server in self._servers:
             server.close()
         self._servers.clear()

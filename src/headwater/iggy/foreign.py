@@ -1,21 +1,21 @@
-"""Streams of another face, shown as topics: what came in through NATS can be polled, what is sent here is captured there.
+"""Streams of another face, shown as topics: NATS messages can be polled, and Iggy sends are captured by the stream.
 
 All of them are topics, of one partition each, of the stream `nats`; their names are the streams'. A poll reads the same
 log, and translates the records at the edge; a send is translated message by message, handed over, and answered when the
-other face has answered each. Committed offsets and groups are ours. What makes or removes streams is the other face's
-alone: here it is refused.
+other face has answered each. Committed offsets and groups are ours. Only the other face creates and removes
+streams; here that is refused.
 
-The other face is whoever fulfils `ForeignStreams`; this layer knows nothing else of it.
+The other face implements `ForeignStreams`; this layer knows nothing else about it.
 """
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from headwater.errors import StorageError
-from headwater.iggy.catalog import StreamEntry, TopicEntry
+from headwater.group_commit.writers import Writers
+from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry
 from headwater.iggy.partition import SUBJECT_HEADER, Done, Partition
-from headwater.iggy.store import Offsets
+from headwater.iggy.store import Offsets, Store
 from headwater.iggy.topics import Topic
 from headwater.model.header_mapping import typed_to_nats
 from headwater.model.headers import Headers
@@ -23,9 +23,6 @@ from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.streams.iggy_batch import frames
 from headwater.streams.iggy_records import MESSAGE_ID
 from headwater.streams.log import Log
-
-if TYPE_CHECKING:
-    from headwater.iggy.service import Service
 
 NAME: Final = "nats"
 STREAM_ID: Final = 1 << 31  # out of the way of every id that a client would choose
@@ -48,7 +45,11 @@ class ForeignStream(Protocol):
     @property
     def log(self) -> Log: ...
     def append(self, messages: Sequence[Foreign], done: Done) -> None:
-        """Store them in order; `done` is called when all are durable, or with what went wrong."""
+        """Store them in order; `done` is called later, when all are durable, or with what went wrong. Raises StorageError
+        for what cannot be stored; `done` is not called then."""
+
+    async def flush(self) -> None:
+        """Wait until everything appended so far is answered."""
 
 
 class ForeignStreams(Protocol):
@@ -60,8 +61,8 @@ class ForeignStreams(Protocol):
 class ForeignPartition(Partition):
     """The log of a foreign stream. It is read as any other; a send goes the other face's way."""
 
-    def __init__(self, stream: ForeignStream, executor: Executor) -> None:
-        super().__init__(0, 0, stream.created_us, stream.log, executor)
+    def __init__(self, stream: ForeignStream, writers: Writers) -> None:
+        super().__init__(0, 0, stream.created_us, stream.log, writers)
         self._stream = stream
 
     def append(
@@ -72,6 +73,10 @@ class ForeignPartition(Partition):
         self._stream.append(list(translated(bytes(memoryview(buffer)[at:end]))), done)
         return base_offset
 
+    async def flush(self) -> None:
+        """Wait until the other face has answered everything sent so far."""
+        await self._stream.flush()
+
 
 def translated(body: bytes) -> Iterable[Foreign]:
     """The messages of a checked batch as NATS has them."""
@@ -79,18 +84,32 @@ def translated(body: bytes) -> Iterable[Foreign]:
         block = body[frame.headers_at : frame.end]
         typed = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
         headers = typed_to_nats(typed)
-        subject = headers.first(SUBJECT_HEADER)
+        subject, *own = headers.get_all(SUBJECT_HEADER) or [""]
         headers.discard(SUBJECT_HEADER)
+        headers.extend(SUBJECT_HEADER, own)  # what a republished message says of where it came from
         message_id = int.from_bytes(frame.id, "little")
         if message_id:
             headers[MESSAGE_ID] = str(message_id)
         yield Foreign(subject, headers, body[frame.payload_at : frame.headers_at])
 
 
+class TopicOwner(Protocol):
+    """The server whose topics these become (`Service`)."""
+
+    catalog: Catalog
+    topics: dict[int, Topic]
+    clock_us: Callable[[], int]
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def writers(self) -> Writers: ...
+
+
 class ForeignTopics:
     """Keeps the topics of the stream `nats` in step with the other face."""
 
-    def __init__(self, service: "Service", source: ForeignStreams) -> None:
+    def __init__(self, service: TopicOwner, source: ForeignStreams) -> None:
         self._service = service
         self._source = source
 
@@ -131,5 +150,5 @@ class ForeignTopics:
 
 
 def failure(text: str) -> StorageError:
-    """What a send hears when the other face refused a message."""
+    """The error of a send of which the other face refused a message."""
     return StorageError(text)

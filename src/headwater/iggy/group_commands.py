@@ -1,20 +1,18 @@
 """Consumer groups and committed offsets."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from headwater.iggy import catalog as rules
-from headwater.iggy import commands as c
-from headwater.iggy import reply_codec as views
 from headwater.iggy.catalog import GroupEntry, group_of
-from headwater.iggy.commands import Command
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import refusal
-from headwater.iggy.identifiers import Consumer, ConsumerKind
 from headwater.iggy.partition import Partition
+from headwater.iggy.service import Client, Service
 from headwater.iggy.topics import Topic, key_of
-
-if TYPE_CHECKING:
-    from headwater.iggy.service import Client, Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import reply_codec as views
+from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import Consumer, ConsumerKind
 
 
 def group_view(topic: Topic, entry: GroupEntry, first_id: int, details: bool = False) -> views.GroupView:
@@ -25,17 +23,17 @@ def group_view(topic: Topic, entry: GroupEntry, first_id: int, details: bool = F
     return views.GroupView(entry.id, len(topic.partitions), len(members), entry.name, members if details else [])
 
 
-def get_group(service: "Service", client: "Client", command: c.GetGroup) -> views.GroupView:
+def get_group(service: Service, client: Client, command: c.GetGroup) -> views.GroupView:
     topic = service.topic(command.stream, command.topic)[1]
     return group_view(topic, group_of(topic.entry, command.group), client.era.first_id, details=True)
 
 
-def get_groups(service: "Service", client: "Client", command: c.GetGroups) -> list[views.GroupView]:
+def get_groups(service: Service, client: Client, command: c.GetGroups) -> list[views.GroupView]:
     topic = service.topic(command.stream, command.topic)[1]
     return [group_view(topic, entry, client.era.first_id) for entry in topic.entry.groups]
 
 
-async def create_group(service: "Service", client: "Client", command: c.CreateGroup) -> views.GroupView:
+async def create_group(service: Service, client: Client, command: c.CreateGroup) -> views.GroupView:
     async with service.change():
         topic = service.topic(command.stream, command.topic)[1]
         name = rules.checked_name(command.name or f"group {command.id}", "consumer_group")
@@ -48,7 +46,7 @@ async def create_group(service: "Service", client: "Client", command: c.CreateGr
     return group_view(topic, entry, client.era.first_id, details=True)
 
 
-async def delete_group(service: "Service", client: "Client", command: c.DeleteGroup) -> None:
+async def delete_group(service: Service, client: Client, command: c.DeleteGroup) -> None:
     async with service.change():
         topic = service.topic(command.stream, command.topic)[1]
         entry = group_of(topic.entry, command.group)
@@ -60,14 +58,14 @@ async def delete_group(service: "Service", client: "Client", command: c.DeleteGr
         member.memberships.discard((topic.entry.uid, entry.id))
 
 
-def join_group(service: "Service", client: "Client", command: c.JoinGroup) -> None:
+def join_group(service: Service, client: Client, command: c.JoinGroup) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     entry = group_of(topic.entry, command.group)
     topic.group(entry.id).join(client.id)
     client.memberships.add((topic.entry.uid, entry.id))
 
 
-def leave_group(service: "Service", client: "Client", command: c.LeaveGroup) -> None:
+def leave_group(service: Service, client: Client, command: c.LeaveGroup) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     entry = group_of(topic.entry, command.group)
     client.memberships.discard((topic.entry.uid, entry.id))
@@ -75,7 +73,7 @@ def leave_group(service: "Service", client: "Client", command: c.LeaveGroup) -> 
         raise refusal("consumer_group_member_not_found", f"client {client.id} is not in group {entry.name}")
 
 
-def sync_group(service: "Service", client: "Client", command: c.SyncGroup) -> views.Assignment:
+def sync_group(service: Service, client: Client, command: c.SyncGroup) -> views.Assignment:
     topic = service.topic(command.stream, command.topic)[1]
     group = topic.group(group_of(topic.entry, command.group).id)
     if client.id not in group.members:
@@ -93,7 +91,7 @@ def consumer_key(topic: Topic, consumer: Consumer) -> str:
     return key_of(consumer, None)
 
 
-def partition_for(topic: Topic, client: "Client", consumer: Consumer, number: int | None) -> Partition | None:
+def partition_for(topic: Topic, client: Client, consumer: Consumer, number: int | None) -> Partition | None:
     """The partition that a command about an offset means; None: this member has none. Raises IggyError."""
     if consumer.kind is ConsumerKind.GROUP and (number is None or (client.era < Era.C2 and number == 0)):
         group = topic.group(group_of(topic.entry, consumer.id).id)
@@ -102,9 +100,7 @@ def partition_for(topic: Topic, client: "Client", consumer: Consumer, number: in
     return topic.partition(client.era.first_id if number is None else number, client.era.first_id)
 
 
-def get_offset(
-    service: "Service", client: "Client", command: c.GetOffset
-) -> views.OffsetView | views.SeedOffset | None:
+def get_offset(service: Service, client: Client, command: c.GetOffset) -> views.OffsetView | views.SeedOffset | None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = partition_for(topic, client, command.consumer, command.partition)
     if partition is None:
@@ -118,7 +114,7 @@ def get_offset(
     return views.OffsetView(partition.index + client.era.first_id, partition.current_offset, committed)
 
 
-async def store_offset(service: "Service", client: "Client", command: c.StoreOffset) -> None:
+async def store_offset(service: Service, client: Client, command: c.StoreOffset) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = partition_for(topic, client, command.consumer, command.partition)
     key = consumer_key(topic, command.consumer)
@@ -133,7 +129,7 @@ async def store_offset(service: "Service", client: "Client", command: c.StoreOff
         service.saver.note(topic)
 
 
-async def delete_offset(service: "Service", client: "Client", command: c.DeleteOffset) -> None:
+async def delete_offset(service: Service, client: Client, command: c.DeleteOffset) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = partition_for(topic, client, command.consumer, command.partition)
     if partition is None:

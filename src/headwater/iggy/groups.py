@@ -2,11 +2,11 @@
 
 Partition i belongs to member i modulo their number, in the order in which they joined; every change of members or of the
 number of partitions begins a new generation. A client of today asks for its partitions (sync) and names one with each
-poll; a poll for a partition that is not its own tells it to ask again. An older client names none, and takes turns
-through what is its own.
+poll; a poll for a partition that is not its own tells it to ask again. An older client names none, and polls its
+own partitions in turn.
 
-What is polled and not committed when the generation changes is polled again by whoever gets the partition: at least once,
-never skipped.
+Messages polled but not committed when the generation changes are polled again by the next owner of the partition: at least
+once, never skipped.
 """
 
 

@@ -12,26 +12,29 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final
+from uuid import UUID
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
-from headwater.iggy import commands as c
-from headwater.iggy import http_json
-from headwater.iggy.batches import build
-from headwater.iggy.commands import Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import as_refusal, refusal, seed_number
-from headwater.iggy.http_json import field, identifier
-from headwater.iggy.identifiers import Consumer
+from headwater.iggy.dispatch import execute
 from headwater.iggy.message_commands import poll, send
-from headwater.iggy.options import SCOPES, of_json
-from headwater.iggy.seed_codec import from_batches
 from headwater.iggy.service import HTTP, Client, Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import http_json
+from headwater.iggy_wire.batches import build
+from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy_wire.http_json import field, identifier
+from headwater.iggy_wire.identifiers import Consumer
+from headwater.iggy_wire.options import SCOPES, of_json
+from headwater.iggy_wire.seed_codec import from_batches
+from headwater.net.http_server import HttpServer, serve
+from headwater.net.limits import DEFAULTS, IGGY_HTTP, Limits
 
 logger = logging.getLogger(__name__)
 
@@ -60,43 +63,25 @@ def each(show: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 class HttpFace:
     """See the head of this module."""
 
-    def __init__(self, service: Service, seed: bool = False) -> None:
+    def __init__(self, service: Service, seed: bool = False, limits: Limits = DEFAULTS[IGGY_HTTP]) -> None:
+        self._limits = limits
         self._service = service
         self._seed = seed
         self._tokens: dict[str, tuple[int, int]] = {}  # token -> (user id, µs at which it ends)
-        self._server: uvicorn.Server | None = None
-        self._task: asyncio.Task[None] | None = None
+        self.server: HttpServer | None = None
         self.app = Starlette(routes=self._routes())
 
     # ── life ──
 
     async def start(self, host: str, port: int, cert_file: str | None = None, key_file: str | None = None) -> int:
         """Listen; returns the port. Raises EnvironmentProblem when the address cannot be bound."""
-        from headwater.net.tcp import bound_socket
-
-        listening = bound_socket(host, port)
-        config = uvicorn.Config(
-            self.app,
-            log_config=None,
-            lifespan="off",
-            access_log=False,
-            ssl_certfile=cert_file,
-            ssl_keyfile=key_file,
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
-        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-        self._task = asyncio.create_task(self._server._serve([listening]))
-        while not self._server.started and not self._task.done():
-            await asyncio.wait([self._task], timeout=0.001)  # uvicorn has no event for it
-        found: int = listening.getsockname()[1]
-        return found
+        self.server = await serve(self.app, host, port, self._limits, cert_file, key_file)
+        return self.server.listener.port
 
     async def stop(self) -> None:
-        if self._server is not None and self._task is not None:
-            self._server.should_exit = True
-            await self._task
-            self._server = None
+        if self.server is not None:
+            await self.server.end()
+            self.server = None
 
     # ── from a request to the service ──
 
@@ -173,6 +158,8 @@ class HttpFace:
                 return await endpoint(request)
             except HeadwaterError as error:
                 return self._refused(error)
+            except TimeoutError:  # of `_body`
+                return Response(status_code=408, headers={"Connection": "close"})
 
         return guarded
 
@@ -197,13 +184,13 @@ class HttpFace:
         return client
 
     async def _execute(self, client: Client, command: Command) -> Any:
-        view = self._service.execute(client, command)
+        view = execute(self._service, client, command)
         return await view if asyncio.iscoroutine(view) else view
 
     def _answering(self, make: Callable[[Request, dict[str, Any]], Command], show: Callable[[Any], Any]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             client = self._client(request)
-            body = http_json.document(await _body(request)) if request.method in ("POST", "PUT") else {}
+            body = http_json.document(await self._body(request, client)) if request.method in ("POST", "PUT") else {}
             view = await self._execute(client, make(request, body))
             if view is None:
                 return self._refused(refusal("resource_not_found", "there is no such thing"))
@@ -214,13 +201,13 @@ class HttpFace:
     def _doing(self, make: Callable[[Request, dict[str, Any]], Command], status: int = 204) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             client = self._client(request)
-            body = http_json.document(await _body(request)) if request.method in ("POST", "PUT") else {}
+            body = http_json.document(await self._body(request, client)) if request.method in ("POST", "PUT") else {}
             await self._execute(client, make(request, body))
             return Response(status_code=status)
 
         return endpoint
 
-    # ── what is no plain command ──
+    # ── requests that are more than one command ──
 
     async def _root(self, request: Request) -> Response:
         return Response("Headwater, an Iggy server", media_type="text/plain")
@@ -229,11 +216,19 @@ class HttpFace:
         return Response("pong", media_type="text/plain")
 
     async def _login(self, request: Request) -> Response:
-        body = http_json.document(await _body(request))
+        body = http_json.document(await self._body(request))
         return await self._enter(c.Login(field(body, "username", str), field(body, "password", str)))
 
     async def _login_with_token(self, request: Request) -> Response:
-        return await self._enter(c.LoginWithToken(field(http_json.document(await _body(request)), "token", str)))
+        return await self._enter(c.LoginWithToken(field(http_json.document(await self._body(request)), "token", str)))
+
+    async def _body(self, request: Request, client: Client | None = None) -> bytes:
+        """Of a request; one that nobody has proved anything for has the bounds of a stranger."""
+        limits = self._limits
+        if self._seed or (client is not None and client.user is not None):
+            return await _read_body(request, MAX_BODY)
+        async with asyncio.timeout(limits.login_seconds or None):
+            return await _read_body(request, min(limits.login_bytes or MAX_BODY, MAX_BODY))
 
     async def _enter(self, command: Command) -> Response:
         view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # who says no version
@@ -249,9 +244,11 @@ class HttpFace:
 
     async def _send(self, request: Request) -> Response:
         client = self._client(request)
-        body = http_json.document(await _body(request))
+        body = http_json.document(await self._body(request, client))
         where = http_json.partitioning(body.get("partitioning"))
         parts = http_json.parts(body.get("messages"), self._service.clock_us(), self._seed)
+        if not self._seed:
+            parts = [part if any(part.id) else part._replace(id=self._new_id()) for part in parts]
         batch, checksums = build(parts)
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -266,6 +263,10 @@ class HttpFace:
             return Response(status_code=201)
         shown = {"stream_id": sent.stream, "topic_id": sent.topic, "partition_id": sent.partition}
         return JSONResponse({"confirmations": [{**shown, "base_offset": sent.base_offset}]}, 201)
+
+    def _new_id(self) -> bytes:
+        """The id of a message that came without one: a random UUID, as upstream's server makes it."""
+        return UUID(bytes=self._service.entropy(16), version=4).int.to_bytes(16, "little")
 
     async def _poll(self, request: Request) -> Response:
         client, query = self._client(request), request.query_params
@@ -289,12 +290,12 @@ class HttpFace:
         return JSONResponse(http_json.polled(messages, found.partition, found.polled.current_offset))
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request, most: int) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > MAX_BODY:
-            raise refusal("invalid_command", f"a request has at most {MAX_BODY} bytes", len(body))
+        if len(body) > most:
+            raise refusal("invalid_command", f"a request has at most {most} bytes", len(body))
     return bytes(body)
 
 

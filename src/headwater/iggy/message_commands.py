@@ -1,28 +1,34 @@
-"""Sends and polls, whatever the era: to which partition, from which offset, and what becomes of the committed one.
+"""Sends and polls of every era: choosing the partition and the first offset, and committing the last.
 
 The messages of a send arrive here as one checked batch of generation V in a buffer; what a poll answers are stored
 batches. The codecs of the eras stand on both sides (`conversation`).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headwater.errors import StorageError
-from headwater.iggy import commands as c
 from headwater.iggy.catalog import group_of
-from headwater.iggy.commands import EVERY, Command
-from headwater.iggy.eras import Era
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.identifiers import ConsumerKind, PollingStrategy
 from headwater.iggy.partition import Partition, Polled
-from headwater.iggy.reply_codec import SentView
+from headwater.iggy.service import Client, Service
 from headwater.iggy.topics import Topic
-
-if TYPE_CHECKING:
-    from headwater.iggy.routes import SendRoute
-    from headwater.iggy.service import Client, Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import EVERY, Command
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.identifiers import ConsumerKind, PollingStrategy
+from headwater.iggy_wire.reply_codec import SentView
 
 Done = Callable[[StorageError | None], None]
+
+
+class SendRoute(NamedTuple):
+    """Where an address leads. `partition` is the position in the topic, which is what generation V calls it."""
+
+    stream_id: int
+    topic: Topic
+    partition: int
+    messages: int
 
 
 class Found(NamedTuple):
@@ -36,14 +42,15 @@ _NOTHING: Final = Polled([], 0, -1, 0)
 
 
 def send(
-    service: "Service",
-    client: "Client",
+    service: Service,
+    client: Client,
     address: c.SendMessages,
     batch: tuple[bytearray, int, int],
     checksums: bytes,
     done: Done,
 ) -> SentView:
-    """Stage `address.count` messages, the batch `buffer[start:end]`; `done` is called when the disk has answered.
+    """Stage the batch `buffer[start:end]` of `address.count` messages; `done` is called when it is durable, or
+    has failed.
 
     Raises HeadwaterError, and `done` is not called then.
     """
@@ -57,7 +64,7 @@ def send(
 
 
 def send_again(
-    service: "Service", route: "SendRoute", batch: tuple[bytearray, int, int], checksums: bytes, done: Done
+    service: Service, route: SendRoute, batch: tuple[bytearray, int, int], checksums: bytes, done: Done
 ) -> SentView:
     """As `send`, by a way that is known."""
     topic, shown = route.topic, route.partition
@@ -66,8 +73,8 @@ def send_again(
     return SentView(route.stream_id, topic.entry.id, shown, base_offset)
 
 
-def poll(service: "Service", client: "Client", command: c.PollMessages, ranges: bool = False) -> Found:
-    """What is there; with `ranges`, partly as ranges of files. Raises HeadwaterError."""
+def poll(service: Service, client: Client, command: c.PollMessages, ranges: bool = False) -> Found:
+    """Poll messages; with `ranges`, some of them as ranges of files. Raises HeadwaterError."""
     service.refresh()
     topic = service.topic(command.stream, command.topic)[1]
     first_id = client.era.first_id
@@ -81,7 +88,7 @@ def poll(service: "Service", client: "Client", command: c.PollMessages, ranges: 
 
 
 def poll_partition(
-    service: "Service",
+    service: Service,
     topic: Topic,
     partition: Partition,
     consumer: str,
@@ -90,7 +97,7 @@ def poll_partition(
     auto_commit: bool,
     ranges: bool,
 ) -> Polled:
-    """What is there for a consumer, by the key of its committed offset. Raises StorageError."""
+    """Poll for the consumer whose committed offset is under the key `consumer`. Raises StorageError."""
     offset = partition.start_of(strategy, count, topic.committed(partition.index, consumer))
     polled = partition.poll(offset, count, partition.index, ranges)
     if auto_commit and polled.messages:
@@ -99,8 +106,8 @@ def poll_partition(
     return polled
 
 
-def _partition(topic: Topic, client: "Client", command: c.PollMessages) -> Partition | None:
-    """Whose turn it is. None: the caller is a member without this partition, or without any. Raises IggyError."""
+def _partition(topic: Topic, client: Client, command: c.PollMessages) -> Partition | None:
+    """The partition to poll; None when the client is a group member that does not own it, or owns none. Raises IggyError."""
     number, first_id = command.partition, client.era.first_id
     if command.consumer.kind is ConsumerKind.CONSUMER:
         return topic.partition(first_id if number is None else number, first_id)

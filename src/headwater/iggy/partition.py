@@ -1,4 +1,4 @@
-"""One partition: a log, its group commit, and what a send and a poll mean to it.
+"""One partition: a log, its group commit, and how sends and polls use them.
 
 A send is checked by its codec before it comes here, is stamped with 24 bytes and the batch checksum, copied once out of
 the receive buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches that
@@ -8,15 +8,15 @@ Large batches that are wanted whole are not even read, where the transport can m
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import NamedTuple
 
 from headwater.errors import HeaderError, StorageError
-from headwater.iggy.batches import Part, build_stored, cut, seal
-from headwater.iggy.committer import Committer
-from headwater.iggy.error_numbers import refusal
-from headwater.iggy.identifiers import PollingStrategy, StrategyKind
+from headwater.group_commit.committer import Committer
+from headwater.group_commit.writers import Writers
 from headwater.iggy.unique_ids import UniqueIds
+from headwater.iggy_wire.batches import Part, build_stored, cut, seal
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import PollingStrategy, StrategyKind
 from headwater.model.header_mapping import nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_headers import HeaderForm
@@ -55,15 +55,21 @@ class Polled(NamedTuple):
 class Partition:
     """See the head of this module. `index` is its position in the topic."""
 
-    def __init__(self, uid: int, index: int, created: int, log: Log, executor: Executor) -> None:
+    def __init__(self, uid: int, index: int, created: int, log: Log, writers: Writers) -> None:
         self.uid = uid
         self.index = index
         self.created = created
         self.log = log
-        self.executor = executor
-        self.committer = Committer(log, executor)
+        self.committer = Committer(log, writers, self._on_durable, self._on_failed)
+        self.committer.upkeep.document = bytes  # a checkpoint keeps nothing beside the log's own index
+        self.on_stored: Callable[[], None] | None = None  # called after messages were stored or dropped
         self.unique: UniqueIds | None = None
         self._last_size = 0  # bytes of the batch that was read last
+
+    @property
+    def size(self) -> int:
+        """Bytes of its messages on disk; 0 in an empty partition, whose files have headers alone."""
+        return self.log.size_bytes if self.log.record_count else 0
 
     @property
     def current_offset(self) -> int:
@@ -85,7 +91,7 @@ class Partition:
             unique = self.unique
             admitted = unique.admit(bytes(memoryview(buffer)[at:end]), base_offset, now_us)
             if admitted.batch is None:
-                self.committer.add(done)
+                self.committer.add(done, 0)
                 return admitted.original
             if admitted.batch:
                 buffer, at, end, checksums = admitted.batch, 0, len(admitted.batch), admitted.checksums
@@ -99,8 +105,22 @@ class Partition:
         stamp(buffer, at, shown_id, base_offset, now_us)
         seal(buffer, at, checksums)
         self.log.stage_iggy(bytes(memoryview(buffer)[at:end]), count, now_us * NANOSECONDS)
-        self.committer.add(done)
+        self.committer.add(done, end - at)
         return base_offset
+
+    def _on_durable(self, sends: list[Done]) -> None:
+        for done in sends:
+            done(None)
+        if self.on_stored is not None:
+            self.on_stored()
+
+    def _on_failed(self, sends: list[Done], error: StorageError) -> None:
+        for done in sends:
+            done(error)
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is durable and answered, or has failed."""
+        await self.committer.flush()
 
     def start_of(self, strategy: PollingStrategy, count: int, committed: int | None) -> int:
         """The offset at which a poll begins. Raises StorageError."""
@@ -118,7 +138,7 @@ class Partition:
                 return log.start_offset if committed is None else committed + 1
 
     def poll(self, offset: int, count: int, shown_id: int, ranges: bool = False) -> Polled:
-        """Up to `count` messages from `offset` on, as many as fit one answer. `ranges`: whoever asked can take parts of
+        """Up to `count` messages from `offset` on, as many as fit one answer. `ranges`: the transport can send parts of
         files. Raises StorageError."""
         found: list[bytes | FileRange] = []
         taken = size = 0
@@ -189,10 +209,14 @@ def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
     if given.isascii() and given.isdigit() and int(given) < 1 << 128:
         message_id = int(given)
         headers.discard(MESSAGE_ID)
+    subject = record.subject.decode("utf-8", "replace")
+    if (
+        SUBJECT_HEADER in headers
+    ):  # of its own, where it was republished: the key is its subject's, the header comes next
+        headers = Headers([(SUBJECT_HEADER, subject), *headers.multi_items()])
     typed, losses = nats_to_typed(headers)
     if losses:
         logger.debug("headers_left_out offset=%d names=%s", record.offset, [loss.name for loss in losses])
-    subject = record.subject.decode("utf-8", "replace")
     if subject and SUBJECT_HEADER not in typed and len(subject.encode()) <= 255:
         typed[SUBJECT_HEADER] = subject
     origin = max(record.timestamp_ns // NANOSECONDS, batch_timestamp)

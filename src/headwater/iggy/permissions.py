@@ -6,9 +6,9 @@ user (id 1 by upstream's count) may do everything. Polling and sending are grant
 
 from typing import Final
 
-from headwater.iggy import commands as c
-from headwater.iggy.commands import Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy.error_numbers import refusal
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.error_numbers import refusal
 
 ALL: Final = Permissions(True, True, True, True, True, True, True, True, True, True)
 NONE: Final = Permissions()

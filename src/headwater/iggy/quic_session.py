@@ -6,14 +6,16 @@ before it has come, with the number that a frame which is none gets; `net.quic` 
 hold together.
 """
 
+import asyncio
 import logging
 from typing import Final
 
 from headwater.errors import IggyError
-from headwater.iggy import classic_frames, vsr_frames
 from headwater.iggy.conversation import Conversation, Pieces
-from headwater.iggy.eras import UNKNOWN, Era
 from headwater.iggy.service import QUIC, Service
+from headwater.iggy_wire import classic_frames, vsr_frames
+from headwater.iggy_wire.eras import UNKNOWN, Era
+from headwater.net.limits import DEFAULTS, IGGY_QUIC, Limits
 from headwater.net.piece_queue import as_bytes
 from headwater.net.quic import QuicLink
 
@@ -25,8 +27,10 @@ MAX_CLASSIC: Final = 10 << 20  # bytes of a request; upstream's bound over QUIC 
 class QuicSession:
     """The owner of a QUIC link (`net.quic.StreamOwner`)."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, limits: Limits = DEFAULTS[IGGY_QUIC]) -> None:
         self._service = service
+        self._limits = limits
+        self._login: asyncio.TimerHandle | None = None  # ends who has not logged in by then
         self._link: QuicLink | None = None
         self._talk: Conversation | None = None
         self._modern: bool | None = None
@@ -34,14 +38,30 @@ class QuicSession:
     def attach(self, link: QuicLink, peer: str) -> None:
         self._link = link
         self._talk = Conversation(self._service, self._service.connect(QUIC, peer, UNKNOWN))
+        if self._limits.login_seconds:
+            self._login = asyncio.get_running_loop().call_later(self._limits.login_seconds, self._login_is_late)
+
+    def _login_is_late(self) -> None:
+        if self._link is not None and self._talk is not None and self._talk.client.user is None:
+            seconds, address = self._limits.login_seconds, self._talk.client.address
+            self._service.note("login_timeout", face="iggy", address=address, seconds=seconds)
+            self._link.close()
+
+    def _largest(self, of_framing: int) -> int:
+        """Bytes that a request may have now."""
+        most = self._limits.login_bytes
+        stranger = self._talk is not None and self._talk.client.user is None
+        return min(most, of_framing) if most and stranger else of_framing
 
     def lost(self) -> None:
         if self._talk is not None:
             self._talk.close()
+        if self._login is not None:
+            self._login.cancel()
         self._link = None
 
     def receive(self, stream: int, buffer: bytearray) -> int:
-        """Handle what is complete; returns how far."""
+        """Handle every complete request; returns the end of the last one."""
         assert self._talk is not None
         if self._modern is None:
             if len(buffer) < 4:
@@ -53,13 +73,13 @@ class QuicSession:
         try:
             while at < len(buffer) and not self._talk.evicted:
                 if self._modern:
-                    modern = vsr_frames.find_request(buffer, at, len(buffer))
+                    modern = vsr_frames.find_request(buffer, at, len(buffer), self._largest(vsr_frames.MAX_FRAME))
                     if isinstance(modern, int):
                         break
                     self._talk.modern(buffer, modern, lambda pieces: self._answer(stream, pieces))
                     at = modern.end
                 else:
-                    classic = classic_frames.find_request(buffer, at, len(buffer), MAX_CLASSIC)
+                    classic = classic_frames.find_request(buffer, at, len(buffer), self._largest(MAX_CLASSIC))
                     if isinstance(classic, int):
                         break
                     self._talk.classic(buffer, classic, lambda pieces: self._answer(stream, pieces))

@@ -7,31 +7,20 @@ more than that is looked up each time: topics of another face, partitions that t
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from headwater.iggy.catalog import UserEntry
-from headwater.iggy.commands import PollMessages, SendMessages
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.identifiers import ConsumerKind, PartitioningKind, PollingStrategy, StrategyKind
-from headwater.iggy.message_commands import Found, poll_partition
-from headwater.iggy.reply_codec import SentView
+from headwater.iggy.message_commands import Found, SendRoute, poll_partition
+from headwater.iggy.service import Client, Service
 from headwater.iggy.topics import Topic
-
-if TYPE_CHECKING:
-    from headwater.iggy.service import Client, Service
+from headwater.iggy_wire.commands import PollMessages, SendMessages
+from headwater.iggy_wire.identifiers import ConsumerKind, PartitioningKind, PollingStrategy, StrategyKind
+from headwater.iggy_wire.reply_codec import SentView
 
 MOST: Final = 256  # of each kind; a client that goes to more places begins anew
 _TAIL: Final = Struct("<BQIB")  # of a poll: strategy, its value, count, automatic commit
 _STRATEGIES: Final = {int(kind): kind for kind in StrategyKind}
-
-
-class SendRoute(NamedTuple):
-    """`partition` is the position in the topic, which is what generation V calls it."""
-
-    stream_id: int
-    topic: Topic
-    partition: int
-    messages: int
 
 
 class PollRoute(NamedTuple):
@@ -45,7 +34,7 @@ class PollRoute(NamedTuple):
 class Routes:
     """Those of one client."""
 
-    def __init__(self, service: "Service", client: "Client") -> None:
+    def __init__(self, service: Service, client: Client) -> None:
         self._service = service
         self._client = client
         self._generation = -1

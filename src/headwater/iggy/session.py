@@ -2,29 +2,30 @@
 
 The first four bytes decide the framing: zero is generation V, anything else a classic length. Requests are handled one
 at a time, because a later one may rely on an earlier one's effect, with one exception: sends that come in one breath are
-staged together and share an fdatasync. What cannot be handled yet stays in the link's buffer, and reading pauses.
+staged together and share an fdatasync. A request that has to wait stays in the link's buffer, and reading pauses.
 
-A frame that is none ends the connection, after an error where one can be said: nothing behind it can be trusted.
+A malformed frame ends the connection, after an error reply where the framing has one: nothing behind it can be trusted.
 """
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from headwater.errors import IggyError
-from headwater.iggy import classic_frames, vsr_frames
-from headwater.iggy.command_codec import SEND
-from headwater.iggy.commands import Code
 from headwater.iggy.conversation import Conversation, Pieces
-from headwater.iggy.eras import UNKNOWN, Era
 from headwater.iggy.service import TCP, Service
+from headwater.iggy_wire import classic_frames, vsr_frames
+from headwater.iggy_wire.command_codec import SEND
+from headwater.iggy_wire.commands import Code
+from headwater.iggy_wire.eras import UNKNOWN, Era
+from headwater.net.limits import DEFAULTS, IGGY, Limits
 from headwater.net.link import Link
 
 logger = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT: Final = 256  # sends of one connection that wait for the disk
-MAX_PENDING: Final = 256 << 20  # bytes of answers that a client does not fetch: it is ended
 
 
 class _Answer:
@@ -40,7 +41,11 @@ class Session:
     """The owner of a link (`net.link.LinkOwner`). `seed`: the client speaks as crate 0.0.30, without a login."""
 
     def __init__(
-        self, service: Service, seed: bool = False, on_lost: Callable[[Link], None] = lambda link: None
+        self,
+        service: Service,
+        seed: bool = False,
+        on_lost: Callable[[Link], None] = lambda link: None,
+        limits: Limits = DEFAULTS[IGGY],
     ) -> None:
         self._service = service
         self._on_lost = on_lost
@@ -51,21 +56,42 @@ class Session:
         self._only_sends = True
         self._modern: bool | None = False if seed else None
         self._paused = False
+        self._limits = limits
+        self._login: asyncio.TimerHandle | None = None  # ends who has not logged in by then
 
     def attach(self, link: Link) -> None:
         self._link = link
         client = self._service.connect(TCP, link.peer, Era.S if self._seed else UNKNOWN)
         self._talk = Conversation(self._service, client, ranges=link.takes_ranges)
+        if self._limits.login_seconds and not self._seed:
+            self._login = asyncio.get_running_loop().call_later(self._limits.login_seconds, self._login_is_late)
+
+    def _login_is_late(self) -> None:
+        if self._link is not None and self._is_stranger():
+            seconds = self._limits.login_seconds
+            self._service.note("login_timeout", face="iggy", address=self._link.peer, seconds=seconds)
+            self._link.close()
+
+    def _is_stranger(self) -> bool:
+        """Whether nobody has logged in on this connection; where no login is asked for, nobody is one."""
+        return not self._seed and self._talk is not None and self._talk.client.user is None
+
+    def _largest(self, of_framing: int) -> int:
+        """Bytes that a frame may have now. Checked on its head: the buffer grows to what a head claims."""
+        most = self._limits.login_bytes
+        return min(most, of_framing) if most and self._is_stranger() else of_framing
 
     def lost(self, error: Exception | None) -> None:
         if self._talk is not None:
             self._talk.close()
+        if self._login is not None:
+            self._login.cancel()
         if self._link is not None:
             self._on_lost(self._link)
         self._link = None
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Handle what is complete and may be handled now; returns how far."""
+        """Handle every request that is complete and need not wait; returns the end of the last one."""
         at = 0
         try:
             if self._modern is None:
@@ -91,7 +117,7 @@ class Session:
         """Handle the request at `at`; returns its end, or `at` when it is not whole or has to wait."""
         assert self._talk is not None and self._link is not None
         if self._modern:
-            modern = vsr_frames.find_request(buffer, at, filled)
+            modern = vsr_frames.find_request(buffer, at, filled, self._largest(vsr_frames.MAX_FRAME))
             if isinstance(modern, int):
                 self._link.expect(modern)
                 return at
@@ -100,7 +126,7 @@ class Session:
             answer = self._place()
             self._talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces))
             return modern.end
-        classic = classic_frames.find_request(buffer, at, filled)
+        classic = classic_frames.find_request(buffer, at, filled, self._largest(classic_frames.MAX_FRAME))
         if isinstance(classic, int):
             self._link.expect(classic)
             return at
@@ -126,7 +152,7 @@ class Session:
         return answer
 
     def _answered(self, answer: _Answer, pieces: Pieces) -> None:
-        """Write what is now first in order."""
+        """Write the answers that are ready, up to the first that is not."""
         answer.pieces = pieces
         link, answers = self._link, self._answers
         while answers and answers[0].pieces is not None:
@@ -135,8 +161,8 @@ class Session:
                 link.send(ready)
         if link is None or self._talk is None:
             return
-        if link.pending > MAX_PENDING:
-            logger.warning("iggy_client_does_not_read peer=%s", link.peer)
+        if 0 < self._limits.waiting_bytes < link.pending:
+            self._service.note("slow_consumer", face="iggy", address=link.peer, reason="does not read its answers")
             link.abort()
         elif self._talk.evicted:
             link.close()

@@ -6,7 +6,11 @@
     <directory>/offsets/<uid>.a .b the consumer offsets of one topic (JSON, `Offsets`)
 
 A log without an owner in the catalog is what a crash leaves of a creation or a deletion; it is removed at start, but
-only when the catalog was read whole: data is never deleted because its description was lost.
+only when the catalog was read whole: data is never deleted because its description was lost. A log whose uid the catalog
+has not given yet is not of this catalog's making (it was copied here, or the catalog is an older one): it stays.
+
+Every file carries the identity of its partition or topic, which the catalog knows; what was brought from elsewhere is put
+aside and becomes a finding (docs/adr/0019).
 
 All of this blocks and belongs in a worker thread, or before the loop has work.
 """
@@ -15,12 +19,14 @@ import logging
 
 import msgspec
 
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, StorageError
 from headwater.iggy import catalog as catalogs
 from headwater.iggy.catalog import Catalog
 from headwater.streams import meta
-from headwater.streams.files import File, Files
+from headwater.streams.files import File, Files, storage_error
+from headwater.streams.finding import Finding
 from headwater.streams.log import Log, LogOptions
+from headwater.streams.store_directory import remove_tree, take_directory
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +37,7 @@ class Offsets(msgspec.Struct):
     stored: dict[int, dict[str, int]] = {}
 
     def drop_partitions(self, count: int) -> None:
-        """Forget what is known of partitions from position `count` on."""
+        """Forget the offsets of partitions from position `count` on."""
         for index in [index for index in self.stored if index >= count]:
             del self.stored[index]
 
@@ -41,21 +47,14 @@ class Offsets(msgspec.Struct):
 
 
 class Store:
-    """The directory of one server. Raises EnvironmentProblem when it cannot be used."""
+    """The directory of one server. `findings`: what was found wrong in it. Raises EnvironmentProblem when it cannot be
+    used."""
 
     def __init__(self, files: Files, directory: str) -> None:
+        self.findings: list[Finding] = []
         self._files = files
         self._directory = directory
-        try:
-            files.mkdir(f"{directory}/logs")
-            files.mkdir(f"{directory}/offsets")
-            self._lock: File = files.lock(f"{directory}/lock")
-        except BlockingIOError as error:
-            raise EnvironmentProblem(
-                f"another server uses the directory {directory}", value=directory, hint="give each its own"
-            ) from error
-        except OSError as error:
-            raise EnvironmentProblem(f"the directory {directory} cannot be used: {error}", value=directory) from error
+        self._lock: File = take_directory(files, directory, ["logs", "offsets"], "Can't start Iggy")
 
     def close(self) -> None:
         """Let another server have the directory."""
@@ -69,8 +68,6 @@ class Store:
             document = meta.load(self._files, path, damage)
         except OSError as error:
             raise EnvironmentProblem(f"{path} cannot be read: {error}", value=path) from error
-        for complaint in damage:
-            logger.warning("document_damaged %s", complaint)
         if document is None:
             if damage or self._files.listdir(f"{self._directory}/logs"):
                 raise EnvironmentProblem(
@@ -78,9 +75,12 @@ class Store:
                 )
             return None
         try:
-            return catalogs.decode(document)
+            catalog = catalogs.decode(document)
         except msgspec.MsgspecError as error:
             raise EnvironmentProblem(f"{path} is of another version: {error}", value=path) from error
+        if damage:
+            self._mend("catalog", path, document, damage)
+        return catalog
 
     def save(self, document: bytes) -> None:
         """Make the catalog durable. Raises OSError."""
@@ -91,48 +91,75 @@ class Store:
         topics = [topic for stream in catalog.streams for topic in stream.topics]
         logs = {str(uid) for topic in topics for uid in topic.partitions}
         for name in self._files.listdir(f"{self._directory}/logs"):
-            if name.isdigit() and name not in logs:
+            if name in logs:
+                continue
+            if name.isdigit() and int(name) < catalog.next_uid:
                 logger.info("ownerless_log_removed uid=%s", name)
                 self.remove_log(int(name))
+            else:
+                path = f"{self._directory}/logs/{name}"
+                self.findings.append(Finding("", path, "belongs to no partition in the catalog", "left in place"))
         owners = {str(topic.uid) for topic in topics}
         for name in {name.partition(".")[0] for name in self._files.listdir(f"{self._directory}/offsets")}:
             if name not in owners:
                 meta.remove(self._files, f"{self._directory}/offsets/{name}")
 
-    def open_log(self, uid: int, options: LogOptions, now_ns: int) -> Log:
-        """The log of a partition, recovered or new. Raises StorageError."""
-        return Log.open(self._files, f"{self._directory}/logs/{uid}", options, now_ns)
+    def open_log(self, uid: int, options: LogOptions, now_ns: int, identity: bytes = meta.NOBODY) -> Log:
+        """The log of a partition, recovered; or a new one, unless its `identity` is known. Raises StorageError."""
+        path = f"{self._directory}/logs/{uid}"
+        if identity != meta.NOBODY:
+            try:
+                names = self._files.listdir(path)
+            except OSError as error:
+                raise storage_error(f"open the log {path}", error) from error
+            if not any(name.endswith((".log", *meta.COPIES)) for name in names):
+                raise StorageError(
+                    f"the log {path} is empty", value=path, hint="put its files back, or delete the topic"
+                )
+        return Log.open(self._files, path, options, now_ns, identity=identity)
 
     def remove_log(self, uid: int) -> None:
         """Remove a log that is closed; not an error when it is not there. Raises OSError."""
-        self._remove_tree(f"{self._directory}/logs/{uid}")
+        remove_tree(self._files, f"{self._directory}/logs/{uid}")
         self._files.sync_directory(f"{self._directory}/logs")
 
-    def _remove_tree(self, path: str) -> None:
+    def identity_of_offsets(self, uid: int) -> bytes:
+        """What the stored offsets of a topic carry; nobody's where there are none, or an earlier release wrote them."""
         try:
-            names = self._files.listdir(path)
-        except FileNotFoundError:
-            return
-        for name in names:
-            self._files.unlink(f"{path}/{name}")
-        self._files.rmdir(path)
+            copy = meta.load_copy(self._files, f"{self._directory}/offsets/{uid}")
+        except OSError:
+            return meta.NOBODY
+        return copy.identity if copy is not None else meta.NOBODY
 
-    def load_offsets(self, uid: int) -> Offsets:
+    def load_offsets(self, uid: int, identity: bytes = meta.NOBODY, topic: str = "") -> Offsets:
         """The committed offsets of a topic; none where they cannot be read, which costs repetition, not loss."""
         path = f"{self._directory}/offsets/{uid}"
         damage: list[str] = []
         try:
-            document = meta.load(self._files, path, damage)
-            for complaint in damage:
-                logger.warning("document_damaged %s", complaint)
-            return msgspec.json.decode(document, type=Offsets) if document is not None else Offsets()
-        except (OSError, msgspec.MsgspecError) as error:
-            logger.error("offsets_unreadable path=%s reason=%s", path, error)
+            document = meta.load(self._files, path, damage, identity)
+            if document is None and damage:
+                raise StorageError("; ".join(damage))
+            offsets = msgspec.json.decode(document, type=Offsets) if document is not None else Offsets()
+        except (OSError, StorageError, msgspec.MsgspecError) as error:
+            what, done = f"the committed offsets cannot be read: {error}", "consumers begin anew: messages come again"
+            self.findings.append(Finding(topic, path, what, done, severity="loss"))
             return Offsets()
+        if damage and document is not None:
+            self._mend(topic, path, document, damage, identity)
+        return offsets
 
-    def save_offsets(self, uid: int, document: bytes) -> None:
+    def save_offsets(self, uid: int, document: bytes, identity: bytes = meta.NOBODY) -> None:
         """Make the committed offsets of a topic durable. Raises OSError."""
-        meta.save(self._files, f"{self._directory}/offsets/{uid}", document)
+        meta.save(self._files, f"{self._directory}/offsets/{uid}", document, identity)
 
     def remove_offsets(self, uid: int) -> None:
         meta.remove(self._files, f"{self._directory}/offsets/{uid}")
+
+    def _mend(self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = meta.NOBODY) -> None:
+        """Write both copies of a document again of which one serves; what was wrong becomes findings."""
+        try:
+            meta.save(self._files, path, document, identity)
+            done = "written again from the other copy"
+        except OSError as error:
+            done = f"the other copy serves, and a new one cannot be written: {error.strerror}"
+        self.findings += [Finding(owner, path, complaint, done) for complaint in damage]

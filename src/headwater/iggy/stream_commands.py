@@ -1,4 +1,4 @@
-"""Streams, topics and partitions: making, changing, showing and removing them; and what the server says of itself."""
+"""Commands that create, change, describe and remove streams, topics and partitions, and those about the server itself."""
 
 import os
 import platform
@@ -6,26 +6,25 @@ import resource
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from headwater import __version__
 from headwater.iggy import catalog as rules
-from headwater.iggy import commands as c
-from headwater.iggy import reply_codec as views
 from headwater.iggy.catalog import StreamEntry, TopicEntry
-from headwater.iggy.commands import Command
-from headwater.iggy.eras import Era
-from headwater.iggy.error_numbers import refusal
-from headwater.iggy.options import OPTIONS, TopicOptions, merged, read_options
 from headwater.iggy.partition import Partition
+from headwater.iggy.service import Client, Service
+from headwater.iggy.store import Offsets
 from headwater.iggy.topics import Topic
 from headwater.iggy.upkeep import drop
-
-if TYPE_CHECKING:
-    from headwater.iggy.service import Client, Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import reply_codec as views
+from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.options import OPTIONS, TopicOptions, merged, read_options
+from headwater.version import VERSION
 
 SERVER_VERSION: Final = "0.9.0"
-"""What is answered at login: the server that real clients were held against. `os_name` says who we are."""
+"""The version in the answer to a login: of the server that released clients were tested with. `os_name` names us."""
 _PACKED_VERSION: Final = 9000
 
 
@@ -39,7 +38,7 @@ def partition_view(partition: Partition, first_id: int) -> views.PartitionView:
         partition.created,
         len(log.spans),
         partition.current_offset,
-        log.size_bytes,
+        partition.size,
         log.record_count,
     )
 
@@ -69,7 +68,7 @@ def _shown_expiry(expiry: int, era: Era) -> int:
     return expiry or (0 if era is Era.V else rules.NEVER)
 
 
-def stream_view(service: "Service", stream: StreamEntry, era: Era, details: bool = False) -> views.StreamView:
+def stream_view(service: Service, stream: StreamEntry, era: Era, details: bool = False) -> views.StreamView:
     topics = [service.topics[entry.uid] for entry in stream.topics]
     return views.StreamView(
         id=stream.id,
@@ -86,15 +85,15 @@ def stream_view(service: "Service", stream: StreamEntry, era: Era, details: bool
 # ── streams ──
 
 
-def get_stream(service: "Service", client: "Client", command: c.GetStream) -> views.StreamView:
+def get_stream(service: Service, client: Client, command: c.GetStream) -> views.StreamView:
     return stream_view(service, service.catalog.stream(command.stream), client.era, details=True)
 
 
-def get_streams(service: "Service", client: "Client", command: c.GetStreams) -> list[views.StreamView]:
+def get_streams(service: Service, client: Client, command: c.GetStreams) -> list[views.StreamView]:
     return [stream_view(service, stream, client.era) for stream in service.catalog.streams]
 
 
-async def create_stream(service: "Service", client: "Client", command: c.CreateStream) -> views.StreamView:
+async def create_stream(service: Service, client: Client, command: c.CreateStream) -> views.StreamView:
     name = rules.checked_name(command.name, "stream", seed=client.era is Era.S)
     read_options(command.options, 2)
     async with service.change() as catalog:
@@ -105,7 +104,7 @@ async def create_stream(service: "Service", client: "Client", command: c.CreateS
     return stream_view(service, stream, client.era)
 
 
-async def update_stream(service: "Service", client: "Client", command: c.UpdateStream) -> None:
+async def update_stream(service: Service, client: Client, command: c.UpdateStream) -> None:
     name = rules.checked_name(command.name, "stream")
     async with service.change() as catalog:
         stream = catalog.stream(command.stream)
@@ -113,7 +112,7 @@ async def update_stream(service: "Service", client: "Client", command: c.UpdateS
         stream.name = name
 
 
-async def delete_stream(service: "Service", client: "Client", command: c.DeleteStream) -> None:
+async def delete_stream(service: Service, client: Client, command: c.DeleteStream) -> None:
     async with service.change() as catalog:
         stream = catalog.stream(command.stream)
         catalog.streams.remove(stream)
@@ -121,7 +120,7 @@ async def delete_stream(service: "Service", client: "Client", command: c.DeleteS
         await _remove_topic(service, service.topics.pop(entry.uid))
 
 
-async def purge_stream(service: "Service", client: "Client", command: c.PurgeStream) -> None:
+async def purge_stream(service: Service, client: Client, command: c.PurgeStream) -> None:
     for entry in list(service.catalog.stream(command.stream).topics):
         await _purge(service, service.topics[entry.uid])
 
@@ -129,17 +128,17 @@ async def purge_stream(service: "Service", client: "Client", command: c.PurgeStr
 # ── topics ──
 
 
-def get_topic(service: "Service", client: "Client", command: c.GetTopic) -> views.TopicView:
+def get_topic(service: Service, client: Client, command: c.GetTopic) -> views.TopicView:
     return topic_view(service.topic(command.stream, command.topic)[1], client.era, details=True)
 
 
-def get_topics(service: "Service", client: "Client", command: c.GetTopics) -> list[views.TopicView]:
+def get_topics(service: Service, client: Client, command: c.GetTopics) -> list[views.TopicView]:
     stream = service.catalog.stream(command.stream)
     return [topic_view(service.topics[entry.uid], client.era) for entry in stream.topics]
 
 
 def _settings(command: c.CreateTopic | c.UpdateTopic, era: Era) -> TopicOptions:
-    """What was chosen: by fields before V (seconds at first), by options in V. Raises IggyError."""
+    """The topic options of a command: fields before V (at first an expiry in seconds), a block in V. Raises IggyError."""
     if era is Era.V:
         return read_options(command.options, 1)
     unit = 1 if era >= Era.B else 1_000_000
@@ -152,7 +151,7 @@ def _settings(command: c.CreateTopic | c.UpdateTopic, era: Era) -> TopicOptions:
     )
 
 
-async def create_topic(service: "Service", client: "Client", command: c.CreateTopic) -> views.TopicView:
+async def create_topic(service: Service, client: Client, command: c.CreateTopic) -> views.TopicView:
     name = rules.checked_name(command.name, "topic", seed=client.era is Era.S)
     rules.checked_partitions(command.partitions)
     chosen = _settings(command, client.era)
@@ -166,7 +165,7 @@ async def create_topic(service: "Service", client: "Client", command: c.CreateTo
             _choose(entry, chosen)
             partitions = await service.open_partitions(entry, command.partitions)
             stream.topics.append(entry)
-            topic = Topic(entry, partitions, await service.in_thread(lambda: service.store.load_offsets(entry.uid)))
+            topic = Topic(entry, partitions, Offsets(), service.new_identity(entry.uid))
             service.topics[entry.uid] = topic
     except BaseException:
         if partitions:
@@ -182,7 +181,7 @@ def _choose(entry: TopicEntry, chosen: TopicOptions) -> None:
     entry.segment_bytes = chosen.segment_bytes
 
 
-async def update_topic(service: "Service", client: "Client", command: c.UpdateTopic) -> None:
+async def update_topic(service: Service, client: Client, command: c.UpdateTopic) -> None:
     name = rules.checked_name(command.name, "topic")
     async with service.change() as catalog:
         stream, entry = catalog.topic(command.stream, command.topic)
@@ -198,27 +197,30 @@ async def update_topic(service: "Service", client: "Client", command: c.UpdateTo
             entry.options = merged(entry.options, command.options)
 
 
-async def delete_topic(service: "Service", client: "Client", command: c.DeleteTopic) -> None:
+async def delete_topic(service: Service, client: Client, command: c.DeleteTopic) -> None:
     async with service.change() as catalog:
         stream, entry = catalog.topic(command.stream, command.topic)
         stream.topics.remove(entry)
     await _remove_topic(service, service.topics.pop(entry.uid))
 
 
-async def _remove_topic(service: "Service", topic: Topic) -> None:
+async def _remove_topic(service: Service, topic: Topic) -> None:
     service.saver.forget(topic)
     for client in service.clients.values():
         client.memberships = {member for member in client.memberships if member[0] != topic.entry.uid}
     await service.close_partitions(topic.partitions, remove=True)
+    if topic.failure:
+        await service.remove_unserved(topic)
     await service.in_thread(lambda: service.store.remove_offsets(topic.entry.uid))
 
 
-async def purge_topic(service: "Service", client: "Client", command: c.PurgeTopic) -> None:
+async def purge_topic(service: Service, client: Client, command: c.PurgeTopic) -> None:
     await _purge(service, service.topic(command.stream, command.topic)[1])
 
 
-async def _purge(service: "Service", topic: Topic) -> None:
-    """Every partition anew, from offset 0; nobody has read anything."""
+async def _purge(service: Service, topic: Topic) -> None:
+    """Replace every partition by an empty one, from offset 0, without committed offsets."""
+    topic.check_served()
     async with service.change():
         count, topic.entry.partitions = len(topic.partitions), []
         fresh = await service.open_partitions(topic.entry, count)
@@ -231,7 +233,7 @@ async def _purge(service: "Service", topic: Topic) -> None:
 # ── partitions ──
 
 
-async def create_partitions(service: "Service", client: "Client", command: c.CreatePartitions) -> None:
+async def create_partitions(service: Service, client: Client, command: c.CreatePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     rules.checked_partitions(command.count, len(topic.partitions))
     async with service.change():
@@ -240,7 +242,7 @@ async def create_partitions(service: "Service", client: "Client", command: c.Cre
     topic.resized()
 
 
-async def delete_partitions(service: "Service", client: "Client", command: c.DeletePartitions) -> None:
+async def delete_partitions(service: Service, client: Client, command: c.DeletePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     keep = len(topic.partitions) - command.count
     if keep < 0:
@@ -254,7 +256,7 @@ async def delete_partitions(service: "Service", client: "Client", command: c.Del
     await service.close_partitions(gone, remove=True)
 
 
-async def delete_segments(service: "Service", client: "Client", command: c.DeleteSegments) -> None:
+async def delete_segments(service: Service, client: Client, command: c.DeleteSegments) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = topic.partition(command.partition, client.era.first_id)
     closed = partition.log.spans[:-1][: command.count]
@@ -265,29 +267,29 @@ async def delete_segments(service: "Service", client: "Client", command: c.Delet
 # ── the server ──
 
 
-def ping(service: "Service", client: "Client", command: c.Ping) -> None:
+def ping(service: Service, client: Client, command: c.Ping) -> None:
     return None
 
 
-def kill(service: "Service", client: "Client", command: c.Kill) -> None:
+def kill(service: Service, client: Client, command: c.Kill) -> None:
     raise refusal("feature_unavailable", "a client does not stop this server")
 
 
-def cluster(service: "Service", client: "Client", command: c.GetClusterMetadata) -> views.ClusterView:
+def cluster(service: Service, client: Client, command: c.GetClusterMetadata) -> views.ClusterView:
     host, port = service.tcp_address
     return views.ClusterView("headwater", [views.NodeView("headwater", host, port)])
 
 
-def describe_options(service: "Service", client: "Client", command: c.DescribeOptions) -> list[views.OptionView]:
+def describe_options(service: Service, client: Client, command: c.DescribeOptions) -> list[views.OptionView]:
     return OPTIONS.get(command.scope, [])
 
 
-async def flush(service: "Service", client: "Client", command: c.FlushUnsavedBuffer) -> None:
+async def flush(service: Service, client: Client, command: c.FlushUnsavedBuffer) -> None:
     partition = service.topic(command.stream, command.topic)[1].partition(command.partition, client.era.first_id)
     await partition.committer.flush()
 
 
-def stats(service: "Service", client: "Client", command: c.GetStats) -> views.StatsView:
+def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsView:
     topics = list(service.topics.values())
     usage, uname = resource.getrusage(resource.RUSAGE_SELF), platform.uname()
     disk = shutil.disk_usage(service.directory)
@@ -309,7 +311,7 @@ def stats(service: "Service", client: "Client", command: c.GetStats) -> views.St
         clients=len(service.clients),
         groups=sum(len(topic.entry.groups) for topic in topics),
         hostname=uname.node,
-        os_name=f"headwater {__version__}",
+        os_name=f"headwater {VERSION}",
         os_version=uname.version,
         kernel_version=uname.release,
         server_version=SERVER_VERSION,

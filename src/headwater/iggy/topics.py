@@ -1,4 +1,4 @@
-"""A topic at work: its partitions, its groups' members, and who has read how far.
+"""An open topic: its partitions, the members of its groups, and the committed offsets.
 
 Committed offsets are kept per topic in one small document. `OffsetSaver` writes the documents of all topics that
 changed, one round after the other: a `store_offset` waits for the round that holds it, an automatic commit does not wait
@@ -13,11 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from headwater.iggy.catalog import TopicEntry
-from headwater.iggy.error_numbers import refusal
 from headwater.iggy.groups import Group
-from headwater.iggy.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
 from headwater.iggy.partition import Partition
 from headwater.iggy.store import Offsets, Store
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, Partitioning, PartitioningKind, position_of_key
+from headwater.streams.meta import NOBODY
 
 logger = logging.getLogger(__name__)
 
@@ -32,22 +33,37 @@ def key_of(consumer: Consumer, group_id: int | None) -> str:
 
 
 class Topic:
-    """See the head of this module."""
+    """See the head of this module. `identity`: what the document of its offsets carries. `failure`: why nothing of it is
+    served, where a partition could not be recovered; it has no partitions then, and can only be deleted."""
 
-    def __init__(self, entry: TopicEntry, partitions: list[Partition], offsets: Offsets) -> None:
+    def __init__(
+        self,
+        entry: TopicEntry,
+        partitions: list[Partition],
+        offsets: Offsets,
+        identity: bytes = NOBODY,
+        failure: str = "",
+    ) -> None:
         self.entry = entry
         self.partitions = partitions
         self.offsets = offsets
+        self.identity = identity
+        self.failure = failure
         self.groups: dict[int, Group] = {}
         self._turn = 0
 
     @property
     def size(self) -> int:
-        return sum(partition.log.size_bytes for partition in self.partitions)
+        return sum(partition.size for partition in self.partitions)
 
     @property
     def messages(self) -> int:
         return sum(partition.log.record_count for partition in self.partitions)
+
+    def check_served(self) -> None:
+        """Raises IggyError for a topic that could not be recovered."""
+        if self.failure:
+            raise refusal("io_error", f"topic {self.entry.name} could not be recovered, see the log of the server")
 
     def group(self, group_id: int) -> Group:
         """The members of a group that is in the catalog."""
@@ -126,7 +142,7 @@ class OffsetSaver:
         self._changed.pop(topic.entry.uid, None)
 
     async def stop(self) -> None:
-        """Save what is left."""
+        """Save the offsets that are not saved yet."""
         self._hurry.set()
         if self._task is not None:
             await self._task
@@ -149,11 +165,11 @@ class OffsetSaver:
         changed, self._changed = self._changed, {}
         waiters, self._waiters = self._waiters, []
         self._hurry.clear()
-        documents = {uid: msgspec.json.encode(topic.offsets) for uid, topic in changed.items()}
+        documents = {uid: (msgspec.json.encode(topic.offsets), topic.identity) for uid, topic in changed.items()}
 
         def save() -> None:
-            for uid, document in documents.items():
-                self._store.save_offsets(uid, document)
+            for uid, (document, identity) in documents.items():
+                self._store.save_offsets(uid, document, identity)
 
         try:
             await self._in_thread(save)

@@ -8,7 +8,7 @@ commit. A message without an id (0) is always new. This costs a look at every me
 from typing import NamedTuple
 
 from headwater.errors import StorageError
-from headwater.iggy.batches import Part, build
+from headwater.iggy_wire.batches import Part, build
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.iggy_batch import Frame, batch_fields, frames
 from headwater.streams.iggy_records import NANOSECONDS
@@ -19,7 +19,7 @@ NO_ID = bytes(16)
 
 
 class Admitted(NamedTuple):
-    """What is left of a batch: None where nothing is new, b"" where all is. `original`: where the first known one is."""
+    """The new messages of a batch: None when there are none, b"" when all are. `original`: offset of the first known one."""
 
     batch: bytearray | None
     checksums: bytes
@@ -31,7 +31,7 @@ class UniqueIds:
     """The ids of one partition."""
 
     def __init__(self, log: Log, window_ns: int, now_ns: int) -> None:
-        """Blocking: reads what the log has of the window. Raises StorageError."""
+        """Blocking: reads the ids in the log that are within the window. Raises StorageError."""
         self._window = DuplicateWindow(window_ns)
         for stored in log.batches(log.offset_at(now_ns - window_ns)):
             if stored.header.dialect == DIALECT_IGGY:

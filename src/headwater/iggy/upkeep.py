@@ -1,4 +1,4 @@
-"""Housekeeping: what is too old or too much is dropped, oldest first, whole segments at a time.
+"""Housekeeping: drops messages above the limits of age and size, oldest first, whole segments at a time.
 
 Whether a segment has to go is a pure decision (`surplus_end`). The deletion is a tombstone in the log, durable with the
 next write; giving the room back is the log's own upkeep, done between two writes.
@@ -6,15 +6,13 @@ next write; giving the room back is the log's own upkeep, done between two write
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from headwater.errors import StorageError
+from headwater.iggy.partition import Partition
+from headwater.iggy.topics import Topic
 from headwater.streams.log import Span
-
-if TYPE_CHECKING:
-    from headwater.iggy.partition import Partition
-    from headwater.iggy.service import Service
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +38,12 @@ def surplus_end(spans: Sequence[Span], now_ns: int, max_age_ns: int, max_bytes: 
 
 
 class Housekeeper:
-    """Looks at every partition now and then."""
+    """Checks every partition of `topics` each `interval` seconds. `clock_us`: microseconds since 1970."""
 
-    def __init__(self, service: "Service") -> None:
-        self._service = service
+    def __init__(self, topics: Mapping[int, Topic], interval: float, clock_us: Callable[[], int]) -> None:
+        self._topics = topics
+        self._interval = interval
+        self._clock_us = clock_us
         self._task: asyncio.Task[None] | None = None
         self._others: set[asyncio.Task[None]] = set()
 
@@ -65,15 +65,15 @@ class Housekeeper:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._service.options.housekeeping)
+            await asyncio.sleep(self._interval)
             await self.look()
 
     async def look(self) -> None:
         """Once through everything."""
-        for topic in list(self._service.topics.values()):
+        for topic in list(self._topics.values()):
             age, size = topic.entry.message_expiry * 1000, topic.entry.max_size // max(1, len(topic.partitions))
             for partition in topic.partitions if age or size else ():
-                now_ns = self._service.clock_us() * 1000
+                now_ns = self._clock_us() * 1000
                 end = surplus_end(partition.log.spans, now_ns, age, size)
                 try:
                     if end > partition.log.start_offset:
@@ -82,20 +82,10 @@ class Housekeeper:
                     logger.error("housekeeping_failed topic=%s reason=%s", topic.entry.name, error)
 
 
-async def drop(partition: "Partition", end: int) -> None:
-    """Remove the records below `end`; durable, and the room given back, once this returns. Raises StorageError."""
-    loop = asyncio.get_running_loop()
-    if partition.log.discard_range(0, end):
-        done: asyncio.Future[None] = loop.create_future()
-        partition.committer.add(lambda error: done.set_result(None) if error is None else done.set_exception(error))
-        await done
-    while True:
-        await partition.committer.flush()
-        with partition.committer.exclusive() as alone:
-            if not alone:
-                continue
-            upkeep = partition.log.plan_upkeep()
-            if upkeep is None:
-                return
-            await loop.run_in_executor(partition.executor, partition.log.maintain, upkeep)
-            partition.log.settle(upkeep)
+async def drop(partition: Partition, end: int) -> None:
+    """Remove the records below `end`; durable, and the room given back as far as the disk allows, once this returns. Raises
+    StorageError."""
+    partition.log.discard_range(0, end)
+    partition.committer.note_deletions()
+    await partition.committer.barrier()
+    await partition.committer.flush()

@@ -1,20 +1,19 @@
 """Logging in and out; users, their permissions and their personal access tokens."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from headwater.iggy import commands as c
-from headwater.iggy import credentials, vsr_frames
-from headwater.iggy import reply_codec as views
+from headwater.iggy import credentials
 from headwater.iggy.catalog import NEVER, TokenEntry, UserEntry
-from headwater.iggy.commands import Command
 from headwater.iggy.credentials import ROOT_ID
-from headwater.iggy.eras import Era, of_login
-from headwater.iggy.error_numbers import refusal
+from headwater.iggy.service import Client, Service
 from headwater.iggy.stream_commands import SERVER_VERSION
-
-if TYPE_CHECKING:
-    from headwater.iggy.service import Client, Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import reply_codec as views
+from headwater.iggy_wire import vsr_frames
+from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.eras import Era, of_login
+from headwater.iggy_wire.error_numbers import refusal
 
 ACTIVE, INACTIVE = 1, 2
 MAX_TOKENS: Final = 100
@@ -24,36 +23,44 @@ NOBODY: Final = 0xFFFFFFFF
 # ── logging in ──
 
 
-async def login(service: "Service", client: "Client", command: c.Login) -> views.LoginView:
+async def login(service: Service, client: Client, command: c.Login) -> views.LoginView:
     """By name and password; checking takes its time in another thread."""
     _check_version(client, command)
     user = next((user for user in service.catalog.users if user.name == command.username), None)
     stored = user.password if user is not None else bytes(48)  # a stranger waits as long as a friend
     fits = await service.in_thread(partial(credentials.fits, command.password, stored))
     if user is None or not fits:
+        _note_refusal(service, client, command.username, "bad credentials")
         raise refusal("invalid_credentials", f"user {command.username!r} and this password do not go together")
     return _enter(service, client, user, command.version)
 
 
-def login_with_token(service: "Service", client: "Client", command: c.LoginWithToken) -> views.LoginView:
+def login_with_token(service: Service, client: Client, command: c.LoginWithToken) -> views.LoginView:
     _check_version(client, command)
     digest = credentials.token_digest(command.token)
     for user in service.catalog.users:
         for token in user.tokens:
             if token.digest == digest:
                 if token.expiry and token.expiry <= service.clock_us():
+                    _note_refusal(service, client, user.name, "expired token")
                     raise refusal("personal_access_token_expired", f"token {token.name!r} is past its time")
                 return _enter(service, client, user, command.version)
+    _note_refusal(service, client, "", "unknown token")
     raise refusal("invalid_personal_access_token", "no user has this token")
 
 
-def _check_version(client: "Client", command: c.Login | c.LoginWithToken) -> None:
+def _note_refusal(service: Service, client: Client, name: str, reason: str) -> None:
+    service.note("login_failed", face="iggy", user=name, client=client.id, address=client.address, reason=reason)
+
+
+def _check_version(client: Client, command: c.Login | c.LoginWithToken) -> None:
     if client.era is Era.V and not vsr_frames.speaks(command.protocol):
         raise refusal("incompatible_protocol_version", f"protocol {command.protocol:#x} is not spoken here")
 
 
-def _enter(service: "Service", client: "Client", user: UserEntry, version: str) -> views.LoginView:
+def _enter(service: Service, client: Client, user: UserEntry, version: str) -> views.LoginView:
     if user.status != ACTIVE:
+        _note_refusal(service, client, user.name, "inactive user")
         raise refusal("user_inactive", f"user {user.name!r} is not active")
     if client.era is not Era.V and client.transport != 3:
         client.era = of_login(version)
@@ -62,14 +69,14 @@ def _enter(service: "Service", client: "Client", user: UserEntry, version: str) 
     return views.LoginView(user.id, client.login, vsr_frames.PROTOCOL, SERVER_VERSION)
 
 
-def logout(service: "Service", client: "Client", command: c.Logout) -> None:
+def logout(service: Service, client: Client, command: c.Logout) -> None:
     client.user, client.login = None, 0
 
 
 # ── clients ──
 
 
-def client_view(service: "Service", client: "Client", details: bool = False) -> views.ClientView:
+def client_view(service: Service, client: Client, details: bool = False) -> views.ClientView:
     found = []
     for uid, group_id in sorted(client.memberships):
         for stream in service.catalog.streams:
@@ -78,18 +85,18 @@ def client_view(service: "Service", client: "Client", details: bool = False) -> 
     return views.ClientView(client.id, user, client.transport, client.address, len(found), found if details else [])
 
 
-def me(service: "Service", client: "Client", command: c.GetMe) -> views.ClientView:
+def me(service: Service, client: Client, command: c.GetMe) -> views.ClientView:
     return client_view(service, client, details=True)
 
 
-def get_client(service: "Service", client: "Client", command: c.GetClient) -> views.ClientView | None:
+def get_client(service: Service, client: Client, command: c.GetClient) -> views.ClientView | None:
     found = service.clients.get(command.client_id)
     if found is None and client.era is Era.S:
         raise refusal("client_not_found", f"there is no client {command.client_id}", command.client_id)
     return client_view(service, found, details=True) if found is not None else None
 
 
-def get_clients(service: "Service", client: "Client", command: c.GetClients) -> list[views.ClientView]:
+def get_clients(service: Service, client: Client, command: c.GetClients) -> list[views.ClientView]:
     return [client_view(service, other) for other in service.clients.values()]
 
 
@@ -100,16 +107,16 @@ def user_view(user: UserEntry) -> views.UserView:
     return views.UserView(user.id, user.created, user.status, user.name, user.options, user.permissions)
 
 
-def get_user(service: "Service", client: "Client", command: c.GetUser) -> views.UserView | None:
+def get_user(service: Service, client: Client, command: c.GetUser) -> views.UserView | None:
     found = [user for user in service.catalog.users if command.user.value in (user.id, user.name)]
     return user_view(found[0]) if found else None
 
 
-def get_users(service: "Service", client: "Client", command: c.GetUsers) -> list[views.UserView]:
+def get_users(service: Service, client: Client, command: c.GetUsers) -> list[views.UserView]:
     return [user_view(user) for user in service.catalog.users]
 
 
-async def create_user(service: "Service", client: "Client", command: c.CreateUser) -> views.UserView:
+async def create_user(service: Service, client: Client, command: c.CreateUser) -> views.UserView:
     credentials.check_username(command.username)
     credentials.check_password(command.password)
     status = _checked_status(command.status)
@@ -130,7 +137,7 @@ def _checked_status(status: int) -> int:
     return status
 
 
-async def delete_user(service: "Service", client: "Client", command: c.DeleteUser) -> None:
+async def delete_user(service: Service, client: Client, command: c.DeleteUser) -> None:
     async with service.change() as catalog:
         user = catalog.user(command.user)
         if user.id == ROOT_ID:
@@ -141,7 +148,7 @@ async def delete_user(service: "Service", client: "Client", command: c.DeleteUse
             other.user, other.login = None, 0
 
 
-async def update_user(service: "Service", client: "Client", command: c.UpdateUser) -> None:
+async def update_user(service: Service, client: Client, command: c.UpdateUser) -> None:
     async with service.change() as catalog:
         user = catalog.user(command.user)
         if command.username is not None:
@@ -153,7 +160,7 @@ async def update_user(service: "Service", client: "Client", command: c.UpdateUse
             user.status = _checked_status(command.status)
 
 
-async def update_permissions(service: "Service", client: "Client", command: c.UpdatePermissions) -> None:
+async def update_permissions(service: Service, client: Client, command: c.UpdatePermissions) -> None:
     async with service.change() as catalog:
         user = catalog.user(command.user)
         if user.id == ROOT_ID:
@@ -161,7 +168,7 @@ async def update_permissions(service: "Service", client: "Client", command: c.Up
         user.permissions = command.permissions
 
 
-async def change_password(service: "Service", client: "Client", command: c.ChangePassword) -> None:
+async def change_password(service: Service, client: Client, command: c.ChangePassword) -> None:
     credentials.check_password(command.new)
     user = service.catalog.user(command.user)
     if not await service.in_thread(partial(credentials.fits, command.current, user.password)):
@@ -174,18 +181,18 @@ async def change_password(service: "Service", client: "Client", command: c.Chang
 # ── tokens ──
 
 
-def get_tokens(service: "Service", client: "Client", command: c.GetTokens) -> list[views.TokenView]:
+def get_tokens(service: Service, client: Client, command: c.GetTokens) -> list[views.TokenView]:
     user = _self(client)
     return [views.TokenView(token.name, token.expiry) for token in user.tokens]
 
 
-def _self(client: "Client") -> UserEntry:
+def _self(client: Client) -> UserEntry:
     if client.user is None:
         raise refusal("unauthenticated", "log in first")
     return client.user
 
 
-async def create_token(service: "Service", client: "Client", command: c.CreateToken) -> views.RawToken:
+async def create_token(service: Service, client: Client, command: c.CreateToken) -> views.RawToken:
     credentials.check_token_name(command.name)
     token = credentials.new_token(service.entropy)
     expiry = 0 if command.expiry in (0, NEVER) else service.clock_us() + command.expiry
@@ -199,7 +206,7 @@ async def create_token(service: "Service", client: "Client", command: c.CreateTo
     return views.RawToken(token)
 
 
-async def delete_token(service: "Service", client: "Client", command: c.DeleteToken) -> None:
+async def delete_token(service: Service, client: Client, command: c.DeleteToken) -> None:
     async with service.change():
         user = _self(client)
         kept = [token for token in user.tokens if token.name != command.name]

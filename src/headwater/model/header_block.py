@@ -6,6 +6,7 @@ skips tabs), so a header meant for the server must be written as `encode_header_
 space, the value trimmed.
 """
 
+from headwater.errors import ConfigError
 from headwater.model.header_syntax import (
     check_strict,
     checked_name,
@@ -43,8 +44,10 @@ def encode_header_block(
     status is the same too. `newlines="space"` turns CR and LF in values into spaces, as nats.go and nats-py do, where
     the default refuses them; it concerns plain mappings and pairs, for a `Headers` cannot hold one. `strict` writes only
     what strict reading accepts: ASCII without control characters, and no block kept from a lenient sender.
-    Raises HeaderError.
+    Raises HeaderError, and ConfigError for another word for `newlines`.
     """
+    if newlines not in ("error", "space"):
+        raise ConfigError(f"newlines is 'error' or 'space', not {newlines!r}", value=newlines, limit="error, space")
     if isinstance(headers, Headers):
         block = headers.raw
         if strict:

@@ -129,7 +129,7 @@ def nats_to_typed(headers: Headers) -> tuple[TypedHeaders, list[Loss]]:
 
 
 def typed_to_nats(typed: TypedHeaders) -> Headers:
-    """The NATS headers for typed headers, with marker lines where the text alone does not tell. Never raises."""
+    """The NATS headers for typed headers, with marker lines where the text alone would lose the type. Never raises."""
     headers, marks = Headers(), []
     taken = {MARKER, *(str(key) for key in typed if key.kind is HeaderKind.STRING and _NAME.fullmatch(key.raw))}
     for key, value in typed.items():

@@ -19,7 +19,7 @@ spelling that it is given; the canonical one puts the name it is *given* into MI
 Invariants: what is in here can be written. Names and values are checked when they come in, so a CR or LF never gets as
 far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back
 byte for byte until the first change. A message status is never in here. A block is checked when it is parsed and split
-when somebody looks at a line, so an error never waits for later.
+at the first look at a line, so an error never waits for later.
 """
 
 import re
@@ -27,10 +27,11 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
 from typing import Final, Self, TypeVar, overload
 
+from headwater.errors import HeaderError
 from headwater.model.header_lines import HeaderLines, Pairs
 from headwater.model.header_names import NatsHeader
 from headwater.model.header_scan import is_plain
-from headwater.model.header_syntax import checked_name, checked_value, read_pairs, version_line, write
+from headwater.model.header_syntax import BAD_NAME, checked_name, checked_value, read_pairs, version_line, write
 
 HeaderValue = str | bytes
 HeaderSource = (
@@ -49,21 +50,19 @@ _CREDENTIAL: Final = re.compile(
 
 
 class _Rule(Enum):
-    """How a name that is asked for meets the names that are there. Only ASCII is folded: U+212A is not a k."""
+    """How a name is compared with those in the block. Only ASCII is folded: U+212A is not a k."""
 
     EXACT = "exact"
     IGNORE_CASE = "ignore_case"
     CANONICAL = "canonical"
 
     def wanted(self, name: str) -> str:
-        """The form in which `name` is compared."""
+        """The form in which `name` is compared. Raises HeaderError in a view that is given no text."""
+        if self is not _Rule.EXACT and not isinstance(name, str):
+            raise HeaderError(f"a header name is a str, not {type(name).__name__}", key=repr(name)[:80], rule=BAD_NAME)
         if self is _Rule.IGNORE_CASE and name.isascii():
             return name.lower()
         return canonical_name(name) if self is _Rule.CANONICAL else name
-
-    def stored(self, name: str) -> str:
-        """The form in which a name on a line is compared."""
-        return name.lower() if self is _Rule.IGNORE_CASE else name
 
 
 _NO_STATUS: Final = version_line(None)
@@ -82,7 +81,7 @@ def canonical_name(name: str) -> str:
 class Headers(MutableMapping[str, str]):
     """Ordered, multi-valued headers (ADR-4); the head of this module has the operations.
 
-    Made from a mapping (values may be lists), from pairs, from keywords, or by `Headers.parse(block)`. Values are str,
+    The `source` is a mapping (values may be lists) or pairs; keywords work too, and `Headers.parse(block)`. Values are str,
     or bytes holding UTF-8; numbers are refused, for `str()` of a float or a bool is rarely what the reader expects.
     With `ignore_case=True` the object itself behaves as its case-insensitive view.
     Equal means the same values in the same order under every name; the order of the names does not count.
@@ -160,14 +159,11 @@ class Headers(MutableMapping[str, str]):
     def get(self, name: str, default: object = None) -> object:
         """The first value, or `default`."""
         rule = self._rule
-        if rule is _EXACT:
-            value = self._lines.first(name)
-            return default if value is None else value
-        wanted = rule.wanted(name)
-        for stored, value in self._lines.pairs():
-            if rule.stored(stored) == wanted:
-                return value
-        return default
+        if rule is _Rule.IGNORE_CASE:
+            found = self._lines.folded(rule.wanted(name))
+            return found[0][1] if found else default
+        value = self._lines.first(name if rule is _EXACT else rule.wanted(name))
+        return default if value is None else value
 
     def get_all(self, name: str) -> list[str]:
         """ADR-4 VALUES: every value, a list of your own. The case-insensitive view groups them by spelling."""
@@ -175,10 +171,8 @@ class Headers(MutableMapping[str, str]):
         if rule is not _Rule.IGNORE_CASE:
             return self._lines.values(rule.wanted(name))
         spellings: dict[str, list[str]] = {}
-        wanted = rule.wanted(name)
-        for stored, value in self._lines.pairs():
-            if stored.lower() == wanted:
-                spellings.setdefault(stored, []).append(value)
+        for stored, value in self._lines.folded(rule.wanted(name)):
+            spellings.setdefault(stored, []).append(value)
         return [value for values in spellings.values() for value in values]
 
     def multi_items(self) -> Pairs:
@@ -214,13 +208,13 @@ class Headers(MutableMapping[str, str]):
         """ADR-4 APPEND: another value, on a line of its own at the end. Raises HeaderError."""
         name = checked_name(name)
         value = checked_value(name, value)
-        rule, pairs = self._rule, self._lines.changed()
+        rule, lines = self._rule, self._lines
         if rule is _Rule.IGNORE_CASE:
-            wanted = name.lower()
-            name = next((stored for stored, _ in pairs if stored.lower() == wanted), name)
+            found = lines.folded(name.lower())
+            name = found[0][0] if found else name
         elif rule is _Rule.CANONICAL:
             name = canonical_name(name)
-        pairs.append((name, value))
+        lines.append(name, value)
 
     def extend(self, name: str, values: Iterable[HeaderValue]) -> None:
         """APPEND for each value. A str is one value, not a row of characters."""
@@ -238,11 +232,7 @@ class Headers(MutableMapping[str, str]):
     def discard(self, name: str) -> None:
         """ADR-4 DELETE: every value under the name, if there is one."""
         rule = self._rule
-        wanted = rule.wanted(name)
-        pairs = self._lines.pairs()
-        kept = [pair for pair in pairs if rule.stored(pair[0]) != wanted]
-        if len(kept) != len(pairs):
-            self._lines.changed()[:] = kept
+        self._lines.discard(rule.wanted(name), rule is _Rule.IGNORE_CASE)
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
@@ -250,7 +240,8 @@ class Headers(MutableMapping[str, str]):
         self.discard(name)
 
     def clear(self) -> None:
-        self._lines.changed().clear()
+        """Remove every name."""
+        self._lines.clear()
 
     def update(self, source: HeaderSource = (), /, **names: HeaderValue) -> None:  # type: ignore[override]
         """SET every name of `source` to all the values it has there."""

@@ -1,12 +1,12 @@
 """One message as a program sees it: a plain value, its header block still bytes.
 
-Headers are decoded when somebody asks, once (ADR-4). A malformed block therefore never disturbs who does not look at it:
+Headers are decoded on first access, once (ADR-4). A malformed block therefore disturbs no reader of anything else:
 `headers` and `status` raise HeaderError, the rest of the message is whole.
 
 Compiled, a message is one object of 6 pointers; nothing else is made when one arrives.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import LocalProtocolError
 from headwater.model.header_block import parse_status
@@ -55,14 +55,20 @@ class Message:
         return self._headers
 
     @property
+    def has_changed_headers(self) -> bool:
+        """Whether `headers` are no longer those of `header_block`: a program has changed them."""
+        headers = self._headers
+        return headers is not None and headers.raw is None and bool(self.header_block or headers)
+
+    @property
     def status(self) -> Status | None:
         """The inline status (`NATS/1.0 503 ...`), or None. Raises HeaderError for a malformed first line."""
         return parse_status(self.header_block) if self.header_block else None
 
     def respond(self, data: bytes = b"", *, headers: HeaderSource | Headers | None = None) -> object:
-        """Publish an answer to the reply subject; the result may be awaited, as that of `Client.publish`.
+        """Publish an answer, with `headers`, to the reply subject; the result may be awaited, as that of `Client.publish`.
 
-        Raises LocalProtocolError when the message asks for no answer, or did not come from a connection.
+        Raises LocalProtocolError when the message has no reply subject, or did not come from a connection.
         """
         if not self.reply:
             raise LocalProtocolError(f"the message on {self.subject!r} has no reply subject", value=self.subject)
@@ -70,10 +76,12 @@ class Message:
             raise LocalProtocolError("the message did not come from a connection", value=self.subject)
         return self.channel.respond(self.reply, data, headers)
 
-    def __getattr__(self, name: str) -> object:
-        """What other clients' messages have and this one has not."""
-        advice = _ADVICE.get(name)
-        raise AttributeError(f"'Message' object has no attribute {name!r}{f'; {advice}' if advice else ''}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What other clients' messages have and this one has not."""
+            advice = _ADVICE.get(name)
+            raise AttributeError(f"'Message' object has no attribute {name!r}{f'; {advice}' if advice else ''}")
 
     def __repr__(self) -> str:
         shown = self.data if len(self.data) <= 40 else self.data[:40] + b"..."

@@ -27,7 +27,7 @@ _REQUIRED: Any = object()
 
 
 class _DataclassFields:
-    """`__dataclass_fields__`, made when somebody asks: the `dataclasses` functions look for nothing else."""
+    """`__dataclass_fields__`, made on first use: the `dataclasses` functions look for nothing else."""
 
     def __get__(self, record: "Record | None", kind: "type[Record]") -> dict[str, Any]:
         import dataclasses

@@ -34,7 +34,7 @@ def is_literal(subject: bytes) -> bool:
 def matches(pattern: bytes, subject: bytes) -> bool:
     """Whether a message published to the literal `subject` reaches a subscription to `pattern`.
 
-    A subject with an empty token reaches nobody, `>` included, as in nats-server.
+    A subject with an empty token matches no subscription, not even `>`, as in nats-server.
     """
     wanted = pattern.split(b".")
     tokens = subject.split(b".")

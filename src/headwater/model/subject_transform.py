@@ -77,6 +77,16 @@ class SubjectTransform:
         """The wildcards (1-based) that the destination makes something of."""
         return {place for part in self.parts for place in part.wildcards}
 
+    def reach(self) -> bytes:
+        """A pattern that matches whatever the destination can become."""
+        made = []
+        for part in self.parts:
+            several = part.function.startswith(("split", "slice"))
+            made.append(">" if several else "*" if part.function else part.text)
+            if several:
+                break
+        return ".".join(made).encode("utf-8", "surrogateescape")
+
     def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
         """Where a message on `subject` goes; None when it is not one of the source's."""
         if not matches(self._source, subject):

@@ -6,7 +6,7 @@
 
 A value always stays the bytes that travel; the kind says how to read them. What is made here is checked when it is made:
 length, width, UTF-8. What came over the wire is checked for its length only, as Iggy's own decoders do (`of_wire`): a
-header that says int128 and has one byte is kept, and refused when somebody asks for its number.
+header that says int128 and has one byte is kept, and refused when its number is read.
 
 Every error is a HeaderError whose `rule` is one of the names below.
 """
@@ -101,9 +101,9 @@ _BY_JSON_NAME: Final = {kind.json_name: kind for kind in HeaderKind}
 
 @dataclass(frozen=True, slots=True)
 class HeaderValue:
-    """A kind and the bytes of a value. Made by a `from_…`, by `of` from a Python value, or from kind and bytes.
+    """A `kind` and the `raw` bytes of a value. Made by a `from_…`, by `of` from a Python value, or from both.
 
-    Raises HeaderError when the bytes are not what the kind says. Each `as_…` refuses every kind but its own.
+    Raises HeaderError when the bytes do not fit the kind. Each `as_…` refuses every kind but its own.
     """
 
     kind: HeaderKind
@@ -266,7 +266,7 @@ class HeaderValue:
 
     @property
     def python(self) -> PythonValue:
-        """The value as Python has it, by its kind. Raises HeaderError for bytes that are not what the kind says."""
+        """The value as a Python object, by its kind. Raises HeaderError for bytes that do not fit the kind."""
         if self.kind in _INTEGERS:
             return self._as_integer(self.kind)
         if self.kind in _FLOATS:
@@ -311,7 +311,7 @@ class HeaderKey:
     raw: bytes
 
     def __init__(self, key: "str | bytes | HeaderKey", kind: HeaderKind = HeaderKind.STRING) -> None:
-        """A str is a string key. Raises HeaderError for a key that is empty, too long, or not what `kind` says."""
+        """A str is a string key. Raises HeaderError for a key that is empty, too long, or does not fit `kind`."""
         if isinstance(key, HeaderKey):
             self.kind, self.raw = key.kind, key.raw
             return

@@ -58,7 +58,7 @@ class HeaderForm(Enum):
 
 
 class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
-    """Headers by key. A str stands for a string key everywhere, and a Python value for the `HeaderValue.of` it.
+    """Headers by key; `source` is a mapping or pairs. A str stands for a string key, a Python value for `HeaderValue.of` it.
 
     headers = TypedHeaders({"key 1": "value1", "key-2": True})
     headers["key_3"] = HeaderValue.from_uint64(123456)
@@ -108,7 +108,7 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
         return f"TypedHeaders({{{shown}}})"
 
     def to_python(self) -> dict[str, PythonValue]:
-        """A plain dictionary of Python values. Raises HeaderError for a value that is not what its kind says."""
+        """A plain dictionary of Python values. Raises HeaderError for a value that does not fit its kind."""
         return {str(key): value.python for key, value in self.items()}
 
     @property
@@ -119,7 +119,7 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
     # ── binary ──
 
     def encode(self, form: HeaderForm = HeaderForm.SEED) -> bytes:
-        """The headers as they travel; b"" when there are none. Raises HeaderError for a key that the form cannot say."""
+        """The headers in their wire form; b"" when there are none. Raises HeaderError for a key that has no place in it."""
         pieces = []
         for key, value in self._values.items():
             if form is HeaderForm.TYPED:
@@ -170,7 +170,7 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
 
     @classmethod
     def from_json(cls, document: Any, strict: bool = False) -> Self:
-        """From decoded JSON of either form, told apart by their shape; None and absent mean no headers.
+        """From decoded JSON of either form, which differ in their shape; None and absent mean no headers.
 
         The lengths are checked, which the seed's own JSON decoder forgot. Raises HeaderError.
         """

@@ -10,7 +10,7 @@ LARGEST_PORT = 65_535
 
 
 class UrlAddress(NamedTuple):
-    """Where a URL leads: `host` in lower case, without brackets, empty when there is none; `port` None when it says none.
+    """The address in a URL: `host` in lower case, without brackets, empty when there is none; `port` None when it has none.
 
     `user` and `password` have their %XX decoded; a `password` of None was not given.
     """
@@ -22,7 +22,7 @@ class UrlAddress(NamedTuple):
 
 
 def url_address(url: str) -> UrlAddress:
-    """What `url` says, `host:port` alone included. Raises ValueError for what is no address; it does not quote the URL."""
+    """Parse `url`, or `host:port` alone. Raises ValueError for what is no address; the error does not quote the URL."""
     _, found, rest = url.partition("//")
     place = rest if found else url
     for end in "/?#":
@@ -62,3 +62,8 @@ def _decoded(text: str) -> str:
 def bracketed(host: str) -> str:
     """`host` as it stands in front of `:port`: an IPv6 address in brackets, once."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def plain_host(host: str) -> str:
+    """The address of a peer as people write it: one of IPv4 that came to a socket of both families without `::ffff:`."""
+    return host[7:] if host.startswith("::ffff:") and "." in host else host

@@ -5,7 +5,7 @@ many reads it takes. A deadline that passes while reading is an answer (`False`)
 that passes while connecting or writing is a `TransportError`, for a connection with half an op sent is of no more use.
 
 Used where asyncio has no place: Spark's executors and its planner. No threads. TLS is the standard library's, around the
-socket; what it has decrypted and not handed out yet is asked for before the socket is waited on.
+socket; bytes that it has decrypted and not handed out yet are taken before the socket is waited on.
 """
 
 import socket
@@ -35,7 +35,7 @@ class BlockingConnection:
         self.address = address
         self.received = ReceiveBuffer(RECEIVE_SIZE)
         self.closed = False
-        # what says that nothing came in time; a TLS socket has a word of its own for it
+        # raised when nothing came in time; a TLS socket raises an error of its own
         self._not_yet: tuple[type[OSError], ...] = (TimeoutError, BlockingIOError)
 
     @classmethod

@@ -8,11 +8,13 @@ transport, which asks a protocol for space: 8 us of interpreter for a read that 
 stay registered as they are, so pausing, closing and errors go their usual way; only readiness to be read is intercepted,
 and what is no ordinary input (the end, an error) is handed to asyncio after all.
 
-Whoever wants to do something once for all that one turn brings (a store: one fdatasync for every publish) asks
-`DirectLoop.after_reads`, and is called when all ready links have been read, without a detour through asyncio either.
+A component that acts once on all input of a turn (a store: one fdatasync for every publish) registers a callback with
+`DirectLoop.after_reads`. It is called when all ready links have been read, without a detour through asyncio either.
 
-`select` goes on waiting by itself while nothing was scheduled: `call_soon` and `call_at` tell it so. Linux only (epoll);
-elsewhere, and for brokers in somebody else's loop, links are read by their transports.
+`select` goes on waiting by itself until `call_soon` or `call_at` have scheduled something. Python runs handlers of
+signals between two steps of its interpreter, and compiled code takes none: `select` lets them run at each turn, or a busy
+server would learn of SIGTERM only when its clients fall silent. Linux only (epoll);
+elsewhere, and for brokers in a program's own loop, links are read by their transports.
 """
 
 import asyncio
@@ -27,6 +29,7 @@ from typing import TypeVarTuple, Unpack
 import cython
 
 if cython.compiled:
+    from cython.cimports.cpython.exc import PyErr_CheckSignals
     from cython.cimports.headwater.net.endpoint import Endpoint
 else:
     from headwater.net.endpoint import Endpoint
@@ -34,6 +37,7 @@ else:
 Arguments = TypeVarTuple("Arguments")
 
 READABLE: int = 1  # EPOLLIN, and EVENT_READ
+BROKEN = select.EPOLLERR | select.EPOLLHUP
 MAX_EVENTS = 256  # descriptors that one call reports; the others are reported by the next
 
 
@@ -58,9 +62,15 @@ class Poller(selectors.EpollSelector):
         end = time.monotonic() + left if left > 0 else 0.0
         self.scheduled = False
         while True:
+            if cython.compiled:
+                PyErr_CheckSignals()
+                if self.scheduled:
+                    left = 0.0
             found = poll(left, MAX_EVENTS)
             others: list[tuple[selectors.SelectorKey, int]] = []
             self.reading = True
+            if found and (len(found) > 1 or found[0][1] != READABLE):
+                self._read_broken(found)
             for descriptor, events in found:
                 endpoint = endpoints.get(descriptor)
                 if endpoint is None or events != READABLE or not endpoint.read_ready():
@@ -72,6 +82,18 @@ class Poller(selectors.EpollSelector):
                 return others
             if left > 0:
                 left = max(0.0, end - time.monotonic())
+
+    def _read_broken(self, found: list[tuple[int, int]]) -> None:
+        """Links whose peers have reset them come first: messages of others are no longer for those.
+
+        A broker that is killed resets its routes: with messages unread, the kernel sends RST and no FIN.
+        """
+        endpoint: Endpoint | None
+        for descriptor, events in found:
+            if events != READABLE and events & BROKEN:
+                endpoint = self.endpoints.get(descriptor)
+                while endpoint is not None and endpoint.read_ready():
+                    pass
 
     def _run_afterwards(self) -> None:
         callbacks, self.afterwards = self.afterwards, []

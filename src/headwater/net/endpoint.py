@@ -20,8 +20,12 @@ if cython.compiled:
     from cython.cimports.libc.errno import EAGAIN, EINTR, errno
     from cython.cimports.posix.unistd import read, write
 else:
+    from errno import EAGAIN, EINTR
+
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.receive import ReceiveBuffer
+
+    errno: int = 0  # where the C library's is not read
 
 from typing import TYPE_CHECKING
 
@@ -66,7 +70,8 @@ class Endpoint:
             self.hand_over()
 
     def read_ready(self) -> cython.bint:
-        """Read once, without the transport (`net.direct_loop`). False when it has to look itself: the end, an error."""
+        """Read once, without the transport (`net.direct_loop`). False for the end and for errors, which the transport reads
+        too; the owner is called for these now, two turns of the loop before the transport would do it."""
         received: ReceiveBuffer = self._input
         count: cython.Py_ssize_t
         if self.closing or self._layer is not None or self._descriptor < 0:
@@ -81,10 +86,12 @@ class Endpoint:
         else:
             try:
                 count = os.readv(self._descriptor, [space])
-            except OSError:
+            except (BlockingIOError, InterruptedError):
                 return False
+            except OSError:
+                count = 0
         if count <= 0:
-            if count == 0:
+            if count == 0 or (errno != EAGAIN and errno != EINTR):
                 self.ended()
             return False
         received.received(count)
@@ -145,7 +152,7 @@ class Endpoint:
         raise NotImplementedError
 
     def ended(self) -> None:
-        """The peer has sent its last byte; the transport is about to find out."""
+        """The peer has sent its last byte, or reset the connection; the transport is about to find out."""
         raise NotImplementedError
 
     def flush(self) -> None:

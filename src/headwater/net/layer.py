@@ -16,11 +16,11 @@ class Layer(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether `write` may be called; before, what the owner says has to wait."""
+        """Whether `write` may be called; until then the owner's output waits."""
 
     @property
     def ended(self) -> bool:
-        """Whether the peer said in order that nothing follows."""
+        """Whether the peer has ended its side in order."""
 
     def feed(self, data: memoryview) -> None:
         """Bytes that came from the wire. Raises TransportError when they break the layer's rules."""

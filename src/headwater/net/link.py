@@ -11,10 +11,10 @@ one, nothing is between, and `Endpoint` does the frequent things.
 
 Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer takes no more
 the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
-The owner hears of the end at once where it is read; the transport needs another turn of the loop to say so.
+The owner is called at once when the end is read; the transport needs another turn of the loop to report it.
 
 Ranges of files (`send`) and whatever follows them meanwhile wait in a queue in front of `output`; as long as there is one,
-`output` is held back. To hear when a plain socket is writable again, a duplicate of its descriptor is watched: an event
+`output` is held back. For a plain socket to become writable again, a duplicate of its descriptor is watched: an event
 loop leaves the descriptor of a transport to that transport.
 """
 
@@ -23,12 +23,12 @@ import logging
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, cast
 
 from headwater.errors import TransportError
-from headwater.net.address import bracketed
+from headwater.net.address import bracketed, plain_host
 from headwater.net.endpoint import Endpoint
 from headwater.net.layer import Layer
 from headwater.net.piece_queue import MAX_PIECES, Piece, PieceQueue, as_bytes
@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
 LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
 LARGE_BYTES = 1 << 16  # from here on a copy costs more than a write of its own
-LINGER_SECONDS = 0.25  # how long a link that we end waits for the peer to read our last words
-LINGER_BYTES = 1 << 22  # and how much further input it discards meanwhile
+LINGER_SECONDS = 0.25  # how long a link that we close waits for the peer to read its last bytes
+LINGER_BYTES = 1 << 22  # the input that it discards meanwhile, before it aborts
 WIRE_BYTES = 1 << 16  # one read when there is a layer
 RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
 _NO_QUEUE = PieceQueue()  # of all links that were never given a range: the rest of them stay small
@@ -73,7 +73,7 @@ def _shared_array(loop: asyncio.AbstractEventLoop) -> bytearray | None:
 
 
 def _wire_array(loop: asyncio.AbstractEventLoop) -> bytearray:
-    """What layers are fed from. It may be the array that they decode into: a layer keeps what it was fed."""
+    """The array that layers are fed from. They may decode into the same one: a layer keeps its input."""
     shared = _shared_array(loop)
     return bytearray(WIRE_BYTES) if shared is None else shared
 
@@ -96,7 +96,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._paused = False
         self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
-        self._lost = False  # the owner has heard of the end
+        self._lost = False  # the owner was called for the end
         self._gone = False  # a transport that wrote its last bytes after its end cannot be aborted any more
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
@@ -104,6 +104,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._wire = _wire_array(self._loop) if layer is not None else bytearray()  # what came, for the layer
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
+        self.on_end: Callable[[], object] | None = None  # set by its maker; called once, after the owner's `lost`
         # A DirectLoop's table of those who read by themselves; None on every other loop.
         self._readers: dict[int, Endpoint] | None = getattr(self._loop, "readers", None)
 
@@ -155,7 +156,11 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._preparing.set_exception(
                 self._failure or TransportError("the connection was closed during the handshake")
             )
-        self.owner.lost(self._failure or exc)
+        try:
+            self.owner.lost(self._failure or exc)
+        finally:
+            if self.on_end is not None:
+                self.on_end()
 
     # ── for owners ──
 
@@ -165,7 +170,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         name = self._transport.get_extra_info("peername") if self._transport else None
         if not isinstance(name, tuple):
             return str(name or "")
-        return f"{bracketed(name[0])}:{name[1]}"
+        return f"{bracketed(plain_host(name[0]))}:{name[1]}"
 
     @property
     def host(self) -> str:
@@ -217,10 +222,27 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._handed += len(self.output)
         transport.write(self.output.take())
 
+    def _hand_queue_to_transport(self, transport: asyncio.Transport) -> bool:
+        """False when a file failed, which has ended the link."""
+        try:
+            if self._queue.size:
+                transport.write(self._queue.take())
+        except OSError as error:
+            self._file_failed(error)
+            return False
+        return True
+
     def await_room(self) -> None:
-        if self._watched < 0:
+        if self._watched >= 0:
+            return
+        try:
             self._watched = os.dup(self._descriptor)
-            self._loop.add_writer(self._watched, self._go_on)
+        except OSError:  # out of descriptors: the transport writes what is left, and everything from now on
+            self._leave_descriptor()
+            if self._transport is not None and self._hand_queue_to_transport(self._transport):
+                self._hand_to_transport(self._transport)
+            return
+        self._loop.add_writer(self._watched, self._go_on)
 
     def _go_on(self) -> None:
         """The socket is writable again."""
@@ -284,7 +306,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def _offer_queue(self) -> None:
         try:
             self._handed += self._queue.offer(self._descriptor)
-        except ConnectionError:  # the transport meets it again when it reads, and tells
+        except ConnectionError:  # the transport meets it again when it reads, and reports it
             self._queue.clear()
         except OSError as error:
             self._file_failed(error)
@@ -302,7 +324,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         transport = self._transport
         if transport is not None and self._descriptor >= 0 and not (self.output.size or self._paused or self.closing):
             if sum(map(len, pieces)) >= LARGE_BYTES and transport.get_write_buffer_size() == 0:
-                with suppress(OSError):  # not now, or never again: the transport will tell
+                with suppress(OSError):  # not now, or never again: the transport will report that
                     written = os.writev(self._descriptor, pieces[:MAX_PIECES])
                 self._handed += written
         for piece in pieces:
@@ -321,7 +343,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             await waiter
 
     def draining(self) -> asyncio.Future[None] | None:
-        """What `drained` waits for; None when few bytes wait already."""
+        """The future that `drained` awaits; None when few bytes wait already."""
         self.flush()
         if self.closing or not (self._paused or len(self.output) + self._queue.size > HIGH_WATER):
             return None
@@ -340,11 +362,11 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def expect(self, size: int) -> None:
-        """What begins where the owner stopped will have `size` bytes (`ReceiveBuffer.expect`)."""
+        """The op that begins where the owner stopped has `size` bytes (`ReceiveBuffer.expect`)."""
         self._input.expect(size)
 
     def read_on(self) -> None:
-        """Hand the owner again what it left, soon: it may go on now, though nothing has come since."""
+        """Hand the owner again, soon, the input that it left: it may go on now, though nothing has come since."""
         self._loop.call_soon(self._hand_over_again)
 
     def close(self) -> None:
@@ -358,12 +380,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._paused = False
         self.flush()
         self._stop_watching()
-        if self._queue.size:
-            try:
-                self._transport.write(self._queue.take())
-            except OSError as error:
-                self._file_failed(error)
-                return
+        if not self._hand_queue_to_transport(self._transport):
+            return
         if self._descriptor >= 0 and len(self.output):
             self._hand_to_transport(self._transport)  # it closes behind its last byte
         self.closing = True
@@ -377,7 +395,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             return
         try:
             self._transport.write_eof()
-        except OSError:  # the peer has reset the connection, and we have not been told yet
+        except OSError:  # the peer has reset the connection, which was not reported yet
             self._transport.abort()
             return
         self._loop.call_later(LINGER_SECONDS, self._transport.close)
@@ -392,7 +410,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     @property
     def layer(self) -> Layer | None:
-        """What lies between the wire and the owner; None when nothing does."""
+        """The layer between the wire and the owner, if any."""
         return self._layer
 
     def install(self, layer: Layer) -> None:

@@ -36,7 +36,7 @@ class PieceQueue:
 
     def offer(self, descriptor: int) -> int:
         """Give a socket that does not block what it takes; returns how many bytes. Raises OSError when it, or a file,
-        fails; what went before that is not told."""
+        fails; the bytes that went before are not counted."""
         before = self.size
         try:
             while self._pieces:

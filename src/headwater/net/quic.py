@@ -4,7 +4,7 @@
     owner answers `link.send(stream, pieces)`, at once or later; the stream ends when the client ended its half
 
 aioquic does the protocol and its timers. The certificate is that of the files given; without any, one is made for the
-life of the process: QUIC has no mode without TLS, and whoever wants more than secrecy from the wire brings a certificate.
+life of the process: QUIC has no mode without TLS, and more than secrecy from the wire needs a certificate.
 """
 
 import asyncio
@@ -24,6 +24,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.net.address import plain_host
+from headwater.net.limits import Limits
+from headwater.net.listening import NO_LIMITS
+from headwater.net.places import Place, Places
 
 logger = logging.getLogger(__name__)
 
@@ -44,23 +48,57 @@ class StreamOwner(Protocol):
 class QuicLink(QuicConnectionProtocol):
     """One connection of a client."""
 
-    def __init__(self, *arguments: Any, owner: StreamOwner, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, owner: StreamOwner, limits: Limits, places: Places, port: int, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self._owner = owner
+        self._limits = limits
+        self._places = places
+        self._port = port
+        self._place: Place | None = None
+        self._deadline: asyncio.TimerHandle | None = None  # ends who has not sent a request by then
         self._buffers: dict[int, bytearray] = {}
         self._ended: set[int] = set()
         self._buffered = 0
         self._attached = False
         self._over = False
 
+    def datagram_received(self, data: bytes | str, addr: Any) -> None:
+        """The first one names the address, before the handshake has cost anything."""
+        if self._place is None and not self._over:
+            host = plain_host(str(addr[0]))
+            reason = self._places.refusal(host)
+            if reason:
+                self._over = True
+                self._places.note_refusal(self._port, host, reason)
+                self._quic.close(EXCESSIVE_LOAD, reason_phrase=reason)
+            else:
+                self._place = self._places.take(host)
+                if self._limits.login_seconds:
+                    self._deadline = self._loop.call_later(self._limits.login_seconds, self._silent)
+        super().datagram_received(data, addr)
+
+    def _silent(self) -> None:
+        if not self._attached:
+            self.close()
+
+    def _left(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._place is not None:
+            self._place.leave()
+
     def quic_event_received(self, event: QuicEvent) -> None:
         if isinstance(event, StreamDataReceived):
             self._received(event.stream_id, event.data, event.end_stream)
         elif isinstance(event, StreamReset):
             self._forget(event.stream_id)
-        elif isinstance(event, ConnectionTerminated) and not self._over:
-            self._over = True
-            self._owner.lost()
+        elif isinstance(event, ConnectionTerminated):
+            self._left()
+            if not self._over:
+                self._over = True
+                self._owner.lost()
 
     def _received(self, stream: int, data: bytes, ended: bool) -> None:
         if not self._attached:
@@ -107,9 +145,10 @@ class QuicLink(QuicConnectionProtocol):
 class QuicListener:
     """Made by `listen`."""
 
-    def __init__(self, server: QuicServer, port: int) -> None:
+    def __init__(self, server: QuicServer, port: int, places: Places) -> None:
         self._server = server
         self.port = port
+        self.places = places
 
     async def stop(self) -> None:
         """End all connections."""
@@ -123,8 +162,10 @@ async def listen(
     make_owner: Callable[[], StreamOwner],
     cert_file: Path | None = None,
     key_file: Path | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> QuicListener:
-    """Accept connections on UDP `host:port` (port 0: any free one), each with an owner of its own.
+    """Accept connections on UDP `host:port` (port 0: any free one), each with an owner of its own. `limits`: how many there
+    may be, and how long one may last without a request.
 
     Raises EnvironmentProblem when the address cannot be bound, ConfigError for a certificate that cannot be used.
     """
@@ -137,8 +178,10 @@ async def listen(
     else:
         options.certificate, options.private_key = made_certificate(host)
 
+    places = Places(limits, asyncio.get_running_loop().time)
+
     def make_link(*arguments: Any, **more: Any) -> QuicLink:
-        return QuicLink(*arguments, owner=make_owner(), **more)
+        return QuicLink(*arguments, owner=make_owner(), limits=limits, places=places, port=port, **more)
 
     try:
         server = await serve(host, port, configuration=options, create_protocol=make_link)
@@ -148,7 +191,8 @@ async def listen(
             value=f"{host}:{port}",
             hint="choose another address or port; port 0 takes any free one",
         ) from error
-    return QuicListener(server, server._transport.get_extra_info("sockname")[1])  # type: ignore[union-attr]
+    port = server._transport.get_extra_info("sockname")[1]  # type: ignore[union-attr]
+    return QuicListener(server, port, places)
 
 
 def made_certificate(host: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:

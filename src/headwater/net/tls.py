@@ -137,7 +137,6 @@ class TlsLayer:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
-        self._server_side = server_side
         self._clear_allowed = clear_allowed
         self._on_open = on_open
         self._clear_in = bytearray()
@@ -317,7 +316,7 @@ def _content(der: bytes, position: int) -> tuple[int, int]:
 class ServerTls(NamedTuple):
     """How a listener speaks TLS. `hello_wait`: seconds until the greeting goes out in the clear when no hello came.
 
-    `accepts`: asked when the handshake is done; an answer of False ends the connection.
+    `accepts` is called when the handshake is done; False ends the connection.
     """
 
     context: ssl.SSLContext

@@ -2,22 +2,24 @@
 
     GET / HTTP/1.1 … ──▶ answered with 101, or refused with a status ──▶ frames: data, ping, pong, close
 
-HTTP is h11's, frames are wsproto's. Text frames carry NATS bytes as binary ones do. Payload is handed on as it comes, so
-a frame that claims a terabyte costs nothing. Compression (RFC 7692) is per message, without a context that is kept, and
-what one message may grow to is bounded. The decisions about a request are pure functions of it.
+A refusal keeps the connection, as nats-server's does, for MOST_REFUSALS requests and until `handshake_timeout`; what is no
+HTTP ends it. HTTP is h11's, frames are wsproto's. Text frames carry NATS bytes as binary ones do. Payload is handed on as
+it comes, so a frame that claims a terabyte costs nothing. Compression (RFC 7692) is per message, without a context that is
+kept, and what one message may grow to is bounded. The decisions about a request are pure functions of it.
 """
 
 import asyncio
 import base64
 import hashlib
+import logging
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from headwater.errors import EnvironmentProblem, TransportError
+from headwater.model.record import Record
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link, LinkOwner
 
@@ -33,16 +35,19 @@ except ImportError as error:
 if TYPE_CHECKING:
     from wsproto.frame_protocol import Frame
 
+logger = logging.getLogger(__name__)
+
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 _COMPRESSION = "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 _COMPRESS_ABOVE = 64  # bytes; smaller messages would only grow
 _SYNC_TAIL = b"\x00\x00\xff\xff"  # RFC 7692, 7.2.1
+HEAD_BYTES = (1 << 20) + 4096  # of a request that is not complete; Go's bound
+MOST_REFUSALS = 8  # requests that do not become a WebSocket, on one connection
 _NO_ENDPOINTS = ("/mqtt", "/leafnode")  # what nats-server has there, we do not
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSocketServer:
-    """How a listener speaks WebSocket. `secure`: it is reached through TLS. `max_message`: bytes, after decompression."""
+class WebSocketServer(Record):
+    """WebSocket options of a listener. `secure`: it is reached through TLS. `max_message`: bytes, after decompression."""
 
     compression: bool = False
     same_origin: bool = False
@@ -112,7 +117,8 @@ class WebSocketLayer:
 
     def __init__(self, settings: WebSocketServer) -> None:
         self._settings = settings
-        self._http: h11.Connection | None = h11.Connection(h11.SERVER)
+        self._http: h11.Connection | None = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+        self._refusals = 0
         self._decoder = FrameDecoder(client=False)
         self._encoder = FrameProtocol(client=False, extensions=[])
         self._incoming = bytearray()
@@ -141,15 +147,26 @@ class WebSocketLayer:
             self._feed_frames(bytes(data))
             return
         self._http.receive_data(bytes(data))
-        try:
-            event = self._http.next_event()
-        except h11.RemoteProtocolError as error:
-            raise self._refuse(HTTPStatus(error.error_status_hint), "the HTTP request cannot be read") from None
-        if event is h11.NEED_DATA:
-            return
-        if not isinstance(event, h11.Request):
-            raise self._refuse(HTTPStatus.BAD_REQUEST, "no HTTP request came")
-        self._answer(self._http, event)
+        self._read_requests(self._http)
+
+    def _read_requests(self, http: h11.Connection) -> None:
+        """Until one of them becomes a WebSocket."""
+        while self._http is not None:
+            try:
+                event = http.next_event()
+            except h11.RemoteProtocolError as error:
+                raise self._end_http(HTTPStatus(error.error_status_hint), "the HTTP request cannot be read") from None
+            if event is h11.NEED_DATA:
+                return
+            if isinstance(event, h11.Request):
+                self._answer(http, event)
+            elif isinstance(event, h11.ConnectionClosed):
+                return
+            if http.our_state is h11.MUST_CLOSE:
+                self._finished = True
+                raise TransportError("no WebSocket: it was refused, and the peer wants the connection closed")
+            if self._http is not None and http.our_state is h11.DONE and http.their_state is h11.DONE:
+                http.start_next_cycle()
 
     def read_into(self, space: memoryview) -> int:
         size = min(len(space), len(self._incoming))
@@ -179,7 +196,8 @@ class WebSocketLayer:
             request.method.decode("latin-1"), request.target.decode("latin-1"), headers, self._settings
         )
         if status is not HTTPStatus.SWITCHING_PROTOCOLS:
-            raise self._refuse(status, reason)
+            self._refuse(http, status, reason)
+            return
         self.request_headers = headers
         answer = [
             ("Upgrade", "websocket"),
@@ -199,7 +217,25 @@ class WebSocketLayer:
         if http.trailing_data[0]:
             self._feed_frames(http.trailing_data[0])
 
-    def _refuse(self, status: HTTPStatus, reason: str) -> TransportError:
+    def _refuse(self, http: h11.Connection, status: HTTPStatus, reason: str) -> None:
+        """Say so; another request may follow."""
+        self._refusals += 1
+        if self._refusals >= MOST_REFUSALS:
+            raise self._end_http(status, reason)
+        body = f"{status.phrase}\n".encode()
+        headers = [
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Sec-WebSocket-Version", "13"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Content-Length", str(len(body))),
+        ]
+        answer = h11.Response(status_code=status.value, headers=headers, reason=status.phrase)
+        for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
+            self._outgoing += http.send(event) or b""
+        logger.debug("websocket_refused status=%d reason=%s", status.value, reason)
+
+    def _end_http(self, status: HTTPStatus, reason: str) -> TransportError:
+        """The last refusal: what follows cannot be read, or is too much."""
         body = f"{status.phrase}\n".encode()
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\n"
@@ -278,7 +314,7 @@ def accept_key(key: str) -> str:
 
 
 def _origin_is_allowed(headers: Mapping[str, str], settings: WebSocketServer) -> bool:
-    """Browsers say which page it is that connects; programs do not, and need not."""
+    """Browsers name the page that connects (Origin); programs do not, and need not."""
     origin = headers.get("origin") or headers.get("sec-websocket-origin", "")
     if not origin or not (settings.same_origin or settings.allowed_origins):
         return True

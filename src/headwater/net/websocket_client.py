@@ -90,6 +90,8 @@ class WebSocketClientLayer:
                     self._fail(f"the server refuses WebSocket: HTTP {event.status_code}")
             case RejectData():
                 self._fail("the server refuses WebSocket")
+            case _:
+                pass  # a Pong, or more of the page that came with a refusal
 
     def _fail(self, why: str) -> NoReturn:
         self._ended = True

@@ -65,7 +65,8 @@ def base_array(columns: Columns, stream: str, field: pa.Field) -> pa.Array:
             return text_array(columns.blocks, field.type, empty_is_null=columns.blockless > 0)
         case "data":
             return text_array(columns.payloads, field.type)
-    raise AssertionError(f"no column is made for the field {field.name}")
+        case _:
+            raise AssertionError(f"no column is made for the field {field.name}")
 
 
 def text_array(text: Text, kind: pa.DataType, *, empty_is_null: bool = False) -> pa.Array:

@@ -11,7 +11,7 @@ from headwater.errors import EnvironmentProblem
 def cache_directory(environ: Mapping[str, str]) -> Path:
     """`$XDG_CACHE_HOME/headwater` or `~/.cache/headwater`; inside the temporary directory where neither can be written.
 
-    Raises EnvironmentProblem when somebody else has taken that last place.
+    Raises EnvironmentProblem when another user owns that last place.
     """
     base, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
     if base or home:
@@ -30,7 +30,7 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def keep(path: Path, text: str, mode: int = 0o644) -> Path:
-    """Make `path` a file with this text and mode. Processes may race: each sees the whole file, whoever wrote it."""
+    """Make `path` a file with this text and mode. Processes may race: each sees a whole file, its own or the other's."""
     try:
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return path

@@ -1,4 +1,4 @@
-"""Connections of this process to NATS servers, kept between tasks (`headwater.spark.idle` says how)."""
+"""Connections of this process to NATS servers, kept between tasks (as `headwater.spark.idle` describes)."""
 
 import atexit
 

@@ -1,4 +1,4 @@
-"""A pipeline that runs until it is told to stop, and stops between two micro-batches.
+"""A pipeline that runs until `stop` is called, and stops between two micro-batches.
 
 Killing it is safe as well (a batch that is half written is written anew); stopping it so only saves that work. `stop` is
 looked at before each batch: the one that is being written is finished and committed, and no other one is begun. A query
@@ -92,7 +92,7 @@ class ContinuousPipeline:
     def _before(self, batch_id: int) -> None:
         self._written = float("inf")  # from here to the last table nothing is quiet
         if self._stop.is_set():
-            # There is no other way to end a query before a batch than to fail it; the JVM need not tell the world.
+            # There is no other way to end a query before a batch than to fail it; the JVM's log of it would mislead.
             self._spark.sparkContext.setLogLevel("OFF")
             raise _Stopping(f"before batch {batch_id}")
 

@@ -1,9 +1,9 @@
-"""Core subjects as a streaming source: whoever listens hears, and nothing is heard twice. `delivery=at-most-once`.
+"""Core subjects as a streaming source: each message is read at most once, while a query runs. `delivery=at-most-once`.
 
     server ─▶ thread of the planner process ─▶ buffer ─▶ input partitions, messages inside ─▶ executors: decode
 
 Core NATS stores nothing, so there are no ranges to read again. A message is lost when it comes while no query runs, when
-the buffer is full (`bufferBytes`; counted, and said in the log), when the planner's process dies, or when a query starts
+the buffer is full (`bufferBytes`; counted and logged), when the planner's process dies, or when a query starts
 again whose last micro-batch was not committed. The option is demanded because of that: a stream is the way to lose nothing.
 
 Offsets count messages from 1 within one life of the query and go on from the checkpoint in the next. The messages travel
@@ -32,6 +32,7 @@ from headwater.spark.options import SourceOptions
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.record_batches import record_batches
 from headwater.wire.columns import ColumnDecoder
+from headwater.wire.message_view import MessageView
 from headwater.wire.receive import ReceiveBuffer
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
@@ -56,28 +57,16 @@ class Listener(ServerOpHandler):
         self.waiting: deque[tuple[bytes, int, bytes, bytes]] = deque()  # subject, ns, header block, payload
         self.changed = threading.Condition()
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: int,
-        subject_end: int,
-        sid: int,
-        reply: int,
-        reply_end: int,
-        headers: int,
-        payload: int,
-        end: int,
-    ) -> int:
-        cost = end - subject + OVERHEAD
+    def on_message(self, message: MessageView) -> int:
+        cost = message.end - message.subject + OVERHEAD
         with self.changed:
             if self.size + cost > self.limit:
                 self.dropped += 1
                 return 0
             self.size += cost
-            name, block, data = (
-                bytes(buffer[a:b]) for a, b in ((subject, subject_end), (headers, payload), (payload, end))
-            )
-            self.waiting.append((name, time.time_ns(), block, data))
+            buffer = message.buffer
+            block, data = buffer[message.headers : message.payload], buffer[message.payload : message.end]
+            self.waiting.append((message.subject_bytes(), time.time_ns(), bytes(block), bytes(data)))
             self.changed.notify()
         return 0
 
@@ -227,7 +216,7 @@ class CoreStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begin, stop = next_of(start), next_of(end)
-        if not self._known:  # the micro-batch of an earlier life, which nobody has any more
+        if not self._known:  # the micro-batch of an earlier planner process, whose buffer is gone
             logger.warning(
                 "core_messages_lost count=%d: the query was started again before they were written", stop - begin
             )

@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers, without its word on workers that nobody needs any more (`headwater.spark.quiet_end`).
+"""Spark's daemon of Python workers, without tracebacks of workers that are no longer needed (`headwater.spark.quiet_end`).
 
 A session on one machine starts it as `python -m headwater.spark.daemon` (`spark.python.daemon.module`); executors elsewhere
 keep Spark's, for they may know nothing of us.

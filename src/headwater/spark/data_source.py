@@ -1,4 +1,4 @@
-"""What `pyspark_nats` and `pyspark_iggy` have in common: a data source that makes ours when Spark asks for something.
+"""What `pyspark_nats` and `pyspark_iggy` have in common: a data source that makes ours when Spark first uses it.
 
 PySpark imports every top-level module named `pyspark_*` at the first use of any data source, and an import error in one
 breaks all of them. So until it is used this imports nothing but pyspark and what `import headwater.spark` takes, which
@@ -35,7 +35,7 @@ class LateDataSource(DataSource):
         super().__init__(options)
         from headwater.spark.session import require_pyspark
 
-        require_pyspark()  # before anything of ours asks an older pyspark for what it has not
+        require_pyspark()  # before anything of ours imports what an older pyspark does not have
         self._source: Any = resolve_name(self.made_by)(options)
 
     @classmethod

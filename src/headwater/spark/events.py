@@ -1,6 +1,6 @@
 """CloudEvents columns as Arrow arrays: taken columns in, an array per ce_ field out.
 
-`headwater.spark.event_columns` decodes; here its buffers are wrapped, as `headwater.spark.arrow` does it for the
+`headwater.columns.event_columns` decodes; here its buffers are wrapped, as `headwater.spark.arrow` does it for the
 columns of the message. A row that is no event has null in every ce_ column but `ce_error` (the reason, in words) and
 `ce_rule` (the rule that it breaks, to group by). A time that no timestamp can hold (a year beyond 9999) is null in
 `ce_time` and as written in `ce_time_raw`: the event is valid.
@@ -10,8 +10,8 @@ from typing import cast
 
 import pyarrow as pa
 
+from headwater.columns.event_columns import EventDecoder, EventText
 from headwater.spark.arrow import text_array
-from headwater.spark.event_columns import EventDecoder, EventText
 from headwater.wire.columns import Columns
 
 
@@ -38,7 +38,8 @@ def event_array(events: EventText, name: str, kind: pa.DataType) -> pa.Array:
             return text_array(events.errors, kind, empty_is_null=True)
         case "ce_rule":
             return text_array(events.rules, kind, empty_is_null=True)
-    return text_array(events.texts[name.removeprefix("ce_")], kind, empty_is_null=True)
+        case _:
+            return text_array(events.texts[name.removeprefix("ce_")], kind, empty_is_null=True)
 
 
 def extension_array(events: EventText, kind: pa.MapType) -> pa.Array:

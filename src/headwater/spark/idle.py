@@ -1,4 +1,4 @@
-"""Connections of this process that nobody uses just now, kept between tasks.
+"""Idle connections of this process, kept between tasks.
 
 Spark's Python workers live for many tasks, and a handshake costs as much as reading a thousand messages. A connection
 is kept per process: workers are forked, and two processes that write to one socket would garble it, so the process id
@@ -52,7 +52,7 @@ class IdleConnections(Generic[Server, Client]):
             idle.append(client)
 
     def close(self) -> None:
-        """Close what nobody uses."""
+        """Close all idle connections."""
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()

@@ -1,6 +1,6 @@
 """The Python that Spark starts its workers with, under a path that Spark can use.
 
-Before Spark looks for Python data sources it asks `sh -c "command -v $PYSPARK_PYTHON"`, without quotes. For a path with a
+Before Spark looks for Python data sources it runs `sh -c "command -v $PYSPARK_PYTHON"`, without quotes. For a path with a
 blank the answer is no, and then Spark says that there is no data source of that name. So such an interpreter is given
 a script in a plain path to stand for it.
 """

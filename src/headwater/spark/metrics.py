@@ -1,4 +1,4 @@
-"""What a running pipeline tells Prometheus, over HTTP: `[run] metrics = "127.0.0.1:9464"`.
+"""Metrics of a running pipeline for Prometheus, over HTTP: `[run] metrics = "127.0.0.1:9464"`.
 
     headwater_pipeline_rows_total{table}                rows written
     headwater_pipeline_batches_total                    micro-batches done
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PipelineMetrics:
-    """Counts steps (`show`) and serves what was counted. `behind` and `seconds` are asked when somebody looks."""
+    """Counts steps (`show`) and serves what was counted. `behind` and `seconds` are called for each scrape."""
 
     def __init__(self, behind: Callable[[], float], seconds: Callable[[], float]) -> None:
         try:

@@ -1,68 +1,66 @@
-"""Where a reader stands in a stream, as Spark's checkpoint keeps it, and what the stream says of itself.
+"""Where a reader stands in a log, as Spark's checkpoint keeps it, and the state of the log at one moment.
+
+A log is a JetStream stream or one partition of an Iggy topic; `place` is its name: the stream's, or topic and partition.
+The checkpoint of a JetStream source:
 
     {"v": 1, "streams": {"ORDERS": {"next": 123, "created": "2026-11-21T03:49:36.1Z"}}}
 
-`next` is the first stream sequence not yet read: ranges are half-open, and a stream of which nothing was read stands
-at its first sequence. `created` is the creation time of the stream as the server writes it. Sequences of a stream that
-was deleted and made anew start over, and would silently mean other messages; the creation time tells the two apart.
+`next` is the first position not yet read (a stream sequence, or an Iggy offset): ranges are half-open, and a log of which
+nothing was read stands at its first message. `created` is the creation time as the server writes it. Positions in a log
+that was deleted and created again start over, and would silently mean other messages; the creation time tells the two apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from headwater.errors import ConfigError, RemoteProtocolError
 
 FORMAT_VERSION = 1
 
+PlaceT = TypeVar("PlaceT", bound=Hashable)
+
 
 @dataclass(frozen=True, slots=True)
-class StreamOffset:
-    """A position in one stream."""
+class Offset(Generic[PlaceT]):
+    """A position in one log."""
 
-    stream: str
+    place: PlaceT
     next: int
-    created: str
-
-
-def to_json(offsets: Iterable[StreamOffset]) -> dict[str, Any]:
-    """What lies in the checkpoint."""
-    streams = {offset.stream: {"next": offset.next, "created": offset.created} for offset in offsets}
-    return {"v": FORMAT_VERSION, "streams": streams}
-
-
-def from_json(document: Mapping[str, Any], streams: Sequence[str]) -> list[StreamOffset]:
-    """The positions in `streams`, in their order.
-
-    Raises ConfigError when the checkpoint is of another format or of other streams.
-    """
-    if document.get("v") != FORMAT_VERSION:
-        raise ConfigError(
-            f"the checkpoint holds offsets of format {document.get('v')!r}, not {FORMAT_VERSION}",
-            value=document,
-            hint="it was written by another version or another source",
-        )
-    stated = document.get("streams")
-    if not isinstance(stated, dict) or set(stated) != set(streams):
-        raise ConfigError(
-            f"the checkpoint belongs to another stream than {', '.join(streams)}",
-            value=document,
-            hint="use a new checkpoint location for other streams",
-        )
-    return [StreamOffset(name, int(stated[name]["next"]), str(stated[name]["created"])) for name in streams]
+    created: str | int
 
 
 @dataclass(frozen=True, slots=True)
-class StreamState:
-    """A stream at one moment: sequences `first <= s < end` may be there (some may have been deleted singly)."""
+class LogState(Generic[PlaceT]):
+    """A log at one moment: positions `first <= p < end` may be there (some may have been deleted singly)."""
 
-    stream: str
-    created: str
+    kind: ClassVar[str] = "log"  # what error messages call it, and a position in it
+    unit: ClassVar[str] = "position"
+
+    place: PlaceT
+    created: str | int
     first: int
     end: int
-    retention: str
     messages: int = 0
     bytes: int = 0
+
+    def messages_in(self, size: int) -> int:
+        """About how many messages of this log have `size` bytes together, by its mean; at least one."""
+        return max(1, size * self.messages // self.bytes) if self.bytes else 1
+
+    def at(self, position: int) -> Offset[PlaceT]:
+        return Offset(self.place, position, self.created)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState(LogState[str]):
+    """A JetStream stream at one moment."""
+
+    kind: ClassVar[str] = "stream"
+    unit: ClassVar[str] = "sequence"
+
+    retention: str = "limits"
+    replicas: int = 1
 
     @classmethod
     def from_info(cls, info: Mapping[str, Any]) -> Self:
@@ -70,18 +68,44 @@ class StreamState:
         try:
             state = info["state"]
             end = int(state["last_seq"]) + 1
-            # A stream that never held a message says 0 and 0; one that was purged says first = last + 1.
+            # A stream that never held a message has 0 and 0; one that was purged has first = last + 1.
             first = int(state["first_seq"]) or end
             config = info["config"]
             retention = str(config.get("retention", "limits"))
             held = int(state.get("messages", 0)), int(state.get("bytes", 0))
-            return cls(str(config["name"]), str(info["created"]), first, end, retention, *held)
+            replicas = int(config.get("num_replicas", 1))
+            return cls(str(config["name"]), str(info["created"]), first, end, *held, retention, replicas)
         except (KeyError, TypeError, ValueError) as error:
             raise RemoteProtocolError(f"STREAM.INFO was answered without {error}", value=dict(info)) from error
 
-    def messages_in(self, size: int) -> int:
-        """About how many messages of this stream have `size` bytes together, by its mean; at least one."""
-        return max(1, size * self.messages // self.bytes) if self.bytes else 1
 
-    def at(self, sequence: int) -> StreamOffset:
-        return StreamOffset(self.stream, sequence, self.created)
+def to_json(offsets: Iterable[Offset[str]]) -> dict[str, Any]:
+    """The checkpoint's document for positions in streams."""
+    streams = {offset.place: {"next": offset.next, "created": offset.created} for offset in offsets}
+    return {"v": FORMAT_VERSION, "streams": streams}
+
+
+def from_json(document: Mapping[str, Any], streams: Sequence[str]) -> list[Offset[str]]:
+    """The positions in `streams`, in their order.
+
+    Raises ConfigError when the checkpoint is of another format or of other streams.
+    """
+    check_format(document)
+    stated = document.get("streams")
+    if not isinstance(stated, dict) or set(stated) != set(streams):
+        raise ConfigError(
+            f"the checkpoint belongs to another stream than {', '.join(streams)}",
+            value=document,
+            hint="use a new checkpoint location for other streams",
+        )
+    return [Offset(name, int(stated[name]["next"]), str(stated[name]["created"])) for name in streams]
+
+
+def check_format(document: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a checkpoint of another format."""
+    if document.get("v") != FORMAT_VERSION:
+        raise ConfigError(
+            f"the checkpoint holds offsets of format {document.get('v')!r}, not {FORMAT_VERSION}",
+            value=document,
+            hint="it was written by another version or another source",
+        )

@@ -6,72 +6,30 @@ Every option is checked before anything connects. Whom to connect to is `headwat
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Literal, cast
 
 from headwater.errors import ConfigError, SubjectError
 from headwater.model.subject import validate_subject
-from headwater.spark.option_values import count, instant, listed, lowered, one_of, parsed, seconds, size, truth
+from headwater.spark.option_values import listed, lowered, one_of, parsed, size, truth
+from headwater.spark.read_options import READ_NAMES, Positions, ReadOptions, parse_read_options, position
 from headwater.spark.server_options import NAMES as SERVER_NAMES
 from headwater.spark.server_options import ServerOptions, parse_server_options
 
-Edge = Literal["earliest", "latest"]
-Position = Edge | int | datetime
-Positions = Position | dict[str, Position]  # of all streams alike, or of each by its name
-IncludeHeaders = Literal["map", "raw", "both", "none"]
-Decode = Literal["none", "cloudevents"]
-
 BUFFER_BYTES = 64 << 20  # of core messages that wait to be read
 FETCH_BATCH = 5_000  # messages per pull request; two are outstanding, so a round trip costs nothing from 2,000 on
-READ_TIMEOUT = 30.0  # seconds
 
-NAMES = (
-    "stream",
-    "subjects",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "endingTimestamp",
-    "maxOffsetsPerTrigger",
-    "maxBytesPerTrigger",
-    "minPartitions",
-    "failOnDataLoss",
-    "includeHeaders",
-    "includeTimestampNs",
-    "decode",
-    "fetchBatch",
-    "readTimeout",
-    "pushdown",
-    "maxMessageBytes",
-    "delivery",
-    "bufferBytes",
-    *SERVER_NAMES,
-)
+NAMES = ("stream", "subjects", *READ_NAMES, "includeTimestampNs", "pushdown", "delivery", "bufferBytes", *SERVER_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read.
-
-    Without streams these are the options of core subjects.
-    """
+class SourceOptions(ReadOptions):
+    """`buffer_bytes`: of core messages that wait to be read. Without streams these are the options of core subjects."""
 
     streams: tuple[str, ...]
     server: ServerOptions = field(default_factory=ServerOptions)
     subjects: tuple[str, ...] = ()
-    starting: Positions | None = None
-    ending: Positions = "latest"
-    max_offsets_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    min_partitions: int | None = None
-    fail_on_data_loss: bool = True
-    include_headers: IncludeHeaders = "map"
     timestamp_ns: bool = False
-    decode: Decode = "none"
-    fetch_batch: int = FETCH_BATCH
-    read_timeout: float = READ_TIMEOUT
+    fetch_batch: int = field(default=FETCH_BATCH, kw_only=True)
     pushdown: bool = False
-    max_message_bytes: int | None = None
     buffer_bytes: int = BUFFER_BYTES
 
     @property
@@ -80,25 +38,9 @@ class SourceOptions:
         (stream,) = self.streams
         return stream
 
-    def starting_at(self, default: Edge) -> Position:
-        """Where to start in the one stream."""
-        return _of_one(self.starting, self.stream, default)
-
-    @property
-    def ending_at(self) -> Position:
-        return _of_one(self.ending, self.stream, "latest")
-
     def of(self, stream: str) -> "SourceOptions":
         """The options of one of the streams."""
         return self if self.streams == (stream,) else replace(self, streams=(stream,))
-
-    @property
-    def wants_map(self) -> bool:
-        return self.include_headers in ("map", "both")
-
-    @property
-    def wants_raw(self) -> bool:
-        return self.include_headers in ("raw", "both")
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
@@ -113,27 +55,17 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         streams=streams,
         server=parse_server_options(options),
         subjects=parsed(options, "subjects", _subjects, ()),
-        starting=_edge(options, "starting", streams),
-        ending=_edge(options, "ending", streams) or "latest",
-        max_offsets_per_trigger=parsed(options, "maxOffsetsPerTrigger", count, None),
-        max_bytes_per_trigger=parsed(options, "maxBytesPerTrigger", size, None),
-        min_partitions=parsed(options, "minPartitions", count, None),
-        fail_on_data_loss=parsed(options, "failOnDataLoss", truth, True),
-        include_headers=cast(
-            "IncludeHeaders", parsed(options, "includeHeaders", one_of("map", "raw", "both", "none"), "map")
-        ),
         timestamp_ns=parsed(options, "includeTimestampNs", truth, False),
-        decode=cast("Decode", parsed(options, "decode", one_of("none", "cloudevents"), "none")),
-        fetch_batch=parsed(options, "fetchBatch", count, FETCH_BATCH),
-        read_timeout=parsed(options, "readTimeout", seconds, READ_TIMEOUT),
         pushdown=parsed(options, "pushdown", truth, False),
-        max_message_bytes=parsed(options, "maxMessageBytes", size, None),
         buffer_bytes=parsed(options, "bufferBytes", size, BUFFER_BYTES),
+        **parse_read_options(
+            options, ("map", "raw", "both", "none"), FETCH_BATCH, lambda text: _positions(text, streams)
+        ),
     )
 
 
 def _check_delivery(options: Mapping[str, str], streams: tuple[str, ...]) -> None:
-    """Whoever names no stream reads core subjects and must say that losing messages is meant."""
+    """Without a stream core subjects are read, and delivery=at-most-once must state that messages may be lost."""
     default = "exactly-once" if streams else ""
     delivery = parsed(options, "delivery", one_of("exactly-once", "at-most-once"), default)
     if streams and delivery != "exactly-once":
@@ -149,20 +81,6 @@ def _check_delivery(options: Mapping[str, str], streams: tuple[str, ...]) -> Non
         for name in ("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp", "maxBytesPerTrigger"):
             if name.lower() in options:
                 raise ConfigError(f"option {name} means nothing without a stream", value=options[name.lower()])
-
-
-def _of_one(positions: Positions | None, stream: str, default: Edge) -> Position:
-    if isinstance(positions, dict):
-        return positions.get(stream, default)
-    return default if positions is None else positions
-
-
-def _edge(options: Mapping[str, str], side: str, streams: tuple[str, ...]) -> Positions | None:
-    """Where to start or end: by offset or by time, not both."""
-    if f"{side}offsets" in options and f"{side}timestamp" in options:
-        raise ConfigError(f"options {side}Offsets and {side}Timestamp exclude each other")
-    moment = parsed(options, f"{side}Timestamp", instant, None)
-    return moment or parsed(options, f"{side}Offsets", lambda text: _positions(text, streams), None)
 
 
 def _subjects(text: str) -> tuple[str, ...]:
@@ -181,15 +99,8 @@ def _positions(text: str, streams: tuple[str, ...]) -> Positions:
         for stream in stated:
             if stream not in streams:
                 raise ValueError(f"{text} has the key {stream!r}, which is none of {', '.join(streams)}")
-        return {stream: _position(str(position)) for stream, position in stated.items()}
-    position = _position(text)
-    if isinstance(position, int) and len(streams) > 1:
-        raise ValueError(f"{text} must say of which stream: {json.dumps({streams[0]: position})}")
-    return position
-
-
-def _position(text: str) -> Position:
-    match text:
-        case "earliest" | "latest" as edge:
-            return edge
-    return count(text)
+        return {stream: position(str(stated[stream]), 1) for stream in stated}
+    found = position(text, 1)
+    if isinstance(found, int) and len(streams) > 1:
+        raise ValueError(f"{text} must say of which stream: {json.dumps({streams[0]: found})}")
+    return found

@@ -1,11 +1,11 @@
-"""Events to tables, as plain functions over DataFrames: batch or streaming, ours or anybody's job.
+"""Events to tables, as plain functions over DataFrames: batch or streaming, in our jobs or in yours.
 
     source (decode=cloudevents) ─┬─▶ bronze    what was on the wire, every row
                                  ├─▶ silver    events: attributes typed, JSON data as text
                                  └─▶ rejects   what is no event, as it was, with the reason      silver ─▶ gold
 
 Silver and rejects divide the rows by one expression, `reason`, so no row is in both or in neither. A row is rejected
-when it breaks CloudEvents (the source says how, in `ce_error`) or when its data claims to be JSON and is not. Data
+when it breaks CloudEvents (`ce_error` of the source has the reason) or when its data claims to be JSON and is not. Data
 that claims nothing is taken for JSON if it reads as JSON, and for bytes otherwise.
 
 Gold fits commit events (`{"repo", "sha", "author", "committed_at", "files", ...}`) and takes any others: what an event

@@ -1,4 +1,4 @@
-"""What a running pipeline is told in a file: TOML, checked whole before Spark is started.
+"""The configuration file of a pipeline: TOML, checked as a whole before Spark is started.
 
     [source]                # options of the source, under their names
     format = "nats"         # or iggy
@@ -76,7 +76,7 @@ class PipelineConfig:
 
 
 def read_pipeline_config(path: Path) -> PipelineConfig:
-    """Raises ConfigError, naming section and field, for a file that cannot be read or says what is not understood."""
+    """Raises ConfigError, naming section and field, for a file that cannot be read or has an unknown or wrong field."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -16,12 +16,14 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from headwater.client.blocking import BlockingClient
-from headwater.errors import JetStreamError, NoResponders, RequestTimeout, TransportError
+from headwater.errors import JetStreamError, RequestTimeout, TransportError
+from headwater.model.timestamps import parse_time
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.offsets import StreamState
 from headwater.spark.options import SourceOptions
-from headwater.spark.range_reader import UNAVAILABLE, create_consumer, stream_state
+from headwater.spark.persistence import PASSING, Persistence
+from headwater.spark.range_reader import NO_MESSAGE, create_consumer, stream_state
 from headwater.spark.ranges import check_readable
 from headwater.wire.columns import ColumnDecoder
 from headwater.wire.server_ops import ServerOpParser
@@ -32,7 +34,6 @@ T = TypeVar("T")
 
 WAIT_SECONDS = 0.25
 REFRESH_SECONDS = 5.0  # a stream that is deleted while nothing comes is noticed this late
-RETRY_PAUSE = 0.2
 FIRST_SECONDS = 5.0  # for the one message that a time is looked up by
 
 
@@ -50,7 +51,7 @@ class StreamPlanner:
 
     @property
     def requests(self) -> int:
-        """Questions asked on the present connection; for tests of how few they are."""
+        """Requests made on the present connection; for tests of how few they are."""
         return self._client.requests if self._client else 0
 
     def state(self) -> StreamState:
@@ -91,19 +92,15 @@ class StreamPlanner:
 
     def _persistently(self, ask: Callable[[BlockingClient], T]) -> T:
         """Ask, on a new connection when the present one fails, for up to `readTimeout`."""
-        give_up = time.monotonic() + self._options.read_timeout
+        persistence = Persistence(self._options.read_timeout, f"planner_reconnects stream={self._options.stream}")
         while True:
             try:
                 if self._client is None:
                     self._client = connections.take(self._options.server, self._options.read_timeout, fresh=True)
                 return ask(self._client)
-            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
+            except PASSING as error:
                 self.close()
-                final = isinstance(error, JetStreamError) and error.code != UNAVAILABLE
-                if final or time.monotonic() > give_up:
-                    raise
-                logger.warning("planner_reconnects stream=%s: %s", self._options.stream, error)
-                time.sleep(RETRY_PAUSE)
+                persistence.wait_after(error)
             except BaseException:
                 self.close()
                 raise
@@ -112,6 +109,8 @@ class StreamPlanner:
 def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:
     """The first sequence stored at `moment` or later, found by a consumer that starts there; 0 when there is none."""
     consumer, pending = create_consumer(client, stream, moment, headers_only=True)
+    if not pending:
+        _check_none_since(client, stream, moment)
     decoder = ColumnDecoder(0, 1, 1 << 62, with_map=False, with_raw=False)
     if pending:
         sid, inbox = client.subscribe()
@@ -129,6 +128,20 @@ def first_since(client: BlockingClient, stream: str, moment: datetime) -> int:
             raise RequestTimeout(f"{stream} did not send its first message since {moment}", value=stream)
     client.forget_consumer(stream, consumer)
     return decoder.position
+
+
+def _check_none_since(client: BlockingClient, stream: str, moment: datetime) -> None:
+    """Raise TransportError when the stream's leader has a message since `moment`: a replica may not have it yet."""
+    if stream_state(client, stream).replicas == 1:
+        return
+    try:
+        last = client.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": ">"})["message"]
+    except JetStreamError as error:
+        if error.err_code != NO_MESSAGE:
+            raise
+        return
+    if parse_time(str(last["time"])) >= round(moment.timestamp() * 1e6) * 1000:
+        raise TransportError(f"the consumer's server has not caught up: {stream} has messages since {moment}")
 
 
 class _Sentinel:
@@ -167,7 +180,7 @@ class _Sentinel:
         return decoder.received > 0
 
     def remove(self) -> None:
-        """Delete the consumer, without waiting for it; a failure is nobody's loss."""
+        """Delete the consumer, without waiting for it; if that fails, the server deletes it later."""
         try:
             self._client.unsubscribe(self._sid)
             self._client.forget_consumer(self._stream, self._consumer)

@@ -48,11 +48,13 @@ class PushdownBatchReader(JetStreamBatchReader):
             case EqualTo(("seq",), int() as bound):
                 self._low = max(self._low, bound)
                 self._end_at(bound + 1)
+            case _:
+                pass  # Spark applies every filter itself; these only spare reading
 
     def _end_at(self, bound: int) -> None:
         self._high = bound if self._high is None else min(self._high, bound)
 
-    def _range(self, options: SourceOptions) -> Range:
+    def _range(self, options: SourceOptions) -> Range[str]:
         whole = super()._range(options)
         end = whole.end if self._high is None else min(whole.end, max(self._high, whole.start))
         return replace(whole, start=min(max(whole.start, self._low), end), end=end)

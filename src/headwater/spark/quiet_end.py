@@ -8,7 +8,7 @@ we use those) that second failure ends it with a traceback of thirty lines which
     planning workers (find, make, plan)  forked from Spark's daemon; importing our data source calls `leave_quietly`
     workers                              forked from ours (`headwater.spark.daemon`) in a session on one machine
 
-All other failures are shown. What a process has to say of its work goes over its connection and is not touched.
+All other failures are shown. Errors of a process's work go over its connection, which this does not touch.
 """
 
 import sys
@@ -27,7 +27,7 @@ def main_module() -> str:
 
 
 def end_quietly() -> bool:
-    """In `stop` of a stream reader: from here on nobody listens. True where it mattered: in a planner process."""
+    """In `stop` of a stream reader: from here on the JVM reads no more. True in a planner process, where it matters."""
     if main_module() != RUNNER:
         return False
     sys.excepthook = _show_unless_nobody_listens

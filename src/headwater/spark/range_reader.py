@@ -2,9 +2,9 @@
 
 A range is replayed by an ephemeral pull consumer that starts at its first sequence, acknowledges nothing and is
 deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that the server never waits
-for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end. Servers deal their
+for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end. Servers give their
 messages to the requests in turn, so what is counted is not each request but what is due of all together; a request
-that ends early (its bytes are used up, its time is over) says how many messages it lacks.
+that ends early (its bytes are used up, its time is over) states how many messages it lacks.
 
     create consumer at `position + 1` ─▶ pull, pull ─▶ feed decoder ─▶ take columns ─▶ … ─▶ range complete
                 ▲                                         │
@@ -16,6 +16,8 @@ skipped. It gives up when no row has come for `readTimeout`: a broker that resta
 A reset is the ordinary end of a reader whose rows Spark did not take for longer than the server's write deadline (10 s),
 as a JVM may that compiles its first job on a busy machine.
 
+A range ends when its last planned sequence, or a later one, was seen, or when the stream's leader says that the rest is
+gone: a consumer of a replicated stream may sit on a server that is still catching up, and have no more for that reason.
 What the stream no longer has cannot be read: a stream made anew, or sequences that expire while the range is being
 read, are a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
 """
@@ -39,9 +41,10 @@ from headwater.errors import (
 from headwater.model.header_block import lookup, parse_status
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
-from headwater.spark.offsets import StreamState
+from headwater.spark.offsets import Offset, StreamState
 from headwater.spark.options import SourceOptions
-from headwater.spark.ranges import Range, check_readable, loss
+from headwater.spark.persistence import PASSING, Persistence
+from headwater.spark.ranges import Range, check_readable, loss, report
 from headwater.wire.columns import ColumnDecoder, Columns
 from headwater.wire.server_ops import ServerOpParser
 
@@ -54,9 +57,8 @@ OUTSTANDING = 2  # pull requests
 # more slowly than a server sends. Never below what one message may have.
 REQUEST_BYTES = 8 << 20
 EXPIRES = 5.0  # seconds after which the server lets go of a pull request
+NO_MESSAGE = 10037  # err_code
 INACTIVE_SECONDS = 30  # after which the server deletes a consumer whose reader died
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
-UNAVAILABLE = 503  # of a JetStream error: starting, electing, out of resources; all of it may pass
 
 REQUEST_ENDED_STATUSES = ("batch completed", "message size exceeds maxbytes")
 CONSUMER_LOST_STATUSES = ("consumer deleted", "leadership change", "server shutdown", "consumer is push based")
@@ -66,7 +68,15 @@ class _ConsumerLost(TransportError):
     """The consumer ended before the range did; a new one may go on."""
 
 
-def read_range(wanted: Range, options: SourceOptions) -> Iterator[Columns]:
+class _StreamBehind(TransportError):
+    """The stream ends before the range does: its leader may not have caught up yet, or its end is lost."""
+
+    def __init__(self, loss: DataLossError) -> None:
+        super().__init__(str(loss))
+        self.loss = loss
+
+
+def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
     """The rows of `wanted`, some thousand at a time.
 
     Raises DataLossError (see above), the last TransportError or RequestTimeout when the server stays away,
@@ -74,34 +84,35 @@ def read_range(wanted: Range, options: SourceOptions) -> Iterator[Columns]:
     """
     with_raw = options.wants_raw or options.decode == "cloudevents"
     decoder = ColumnDecoder(0, wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
-    failures = 0
-    give_up = time.monotonic() + options.read_timeout
+    persistence = Persistence(options.read_timeout, f"range_interrupted stream={wanted.place}")
     while not decoder.complete:
         before = decoder.position
         try:
-            yield from _attempt(decoder, wanted, options, fresh=failures > 0)
-        except (TransportError, RequestTimeout, JetStreamError) as error:
-            if isinstance(error, JetStreamError) and error.code != UNAVAILABLE:
-                raise
+            yield from _attempt(decoder, wanted, options, fresh=persistence.failures > 0)
+        except PASSING as error:
             if decoder.position > before:
-                failures, give_up = 0, time.monotonic() + options.read_timeout
-            if time.monotonic() > give_up:
-                raise
-            logger.warning("range_interrupted stream=%s position=%d: %s", wanted.stream, decoder.position, error)
-            time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
-            failures += 1
+                persistence.progressed()
+            try:
+                persistence.wait_after(error, f" position={decoder.position}")
+            except _StreamBehind as final:
+                report(final.loss, options.fail_on_data_loss)
+                decoder.finish()
     if decoder.rows:
         yield decoder.take()
 
 
-def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, fresh: bool) -> Iterator[Columns]:
+def _attempt(decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions, *, fresh: bool) -> Iterator[Columns]:
     """Read on from the decoder's position, until the range is complete or something breaks."""
     client = connections.take(options.server, options.read_timeout, fresh=fresh)
     try:
-        _refuse_loss(stream_state(client, wanted.stream), wanted, decoder.position + 1, options)
-        yield from _Replay(client, decoder, wanted, options).run()
-        if decoder.complete:
-            _check_head(client, decoder, wanted, options)
+        state = stream_state(client, wanted.place)
+        _refuse_loss(state, wanted, decoder.position + 1, options)
+        if state.created == wanted.created:
+            yield from _Replay(client, decoder, wanted, options).run()
+            if decoder.complete:
+                _check_head(client, decoder, wanted, options)
+        else:
+            decoder.finish()  # the loss is accepted; what another stream of this name holds is no part of the range
     except BaseException:
         # In mid-exchange: what is still to come on this connection would meet the wrong reader.
         client.close()
@@ -112,7 +123,9 @@ def _attempt(decoder: ColumnDecoder, wanted: Range, options: SourceOptions, *, f
 class _Replay:
     """One consumer's life: created, pulled dry, deleted."""
 
-    def __init__(self, client: BlockingClient, decoder: ColumnDecoder, wanted: Range, options: SourceOptions) -> None:
+    def __init__(
+        self, client: BlockingClient, decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions
+    ) -> None:
         self.client = client
         self.decoder = decoder
         self.wanted = wanted
@@ -124,17 +137,18 @@ class _Replay:
 
     def run(self) -> Iterator[Columns]:
         """Columns whenever enough rows have come; what is left at the end stays in the decoder."""
-        client, decoder, stream = self.client, self.decoder, self.wanted.stream
+        client, decoder, stream = self.client, self.decoder, self.wanted.place
         consumer, pending = create_consumer(client, stream, decoder.position + 1, self.options.subjects)
         if pending == 0:
+            check_end(client, decoder.position, self.wanted, self.options)
             decoder.finish()
         else:
             sid, inbox = client.subscribe()
             decoder.resubscribe(sid)
             parser = ServerOpParser(decoder)
             last_progress = time.monotonic()
-            # A consumer that says it has no more is not taken at its word, for it only counts along; the next one, made
-            # at the position where this one ended, is told by the stream how many there are.
+            # A consumer that says it has no more is not believed, for it counts down from an old number; the next one, made
+            # at the position where this one ended, has a count of its own.
             while not decoder.complete and not decoder.drained:
                 self._top_up(consumer, inbox)
                 client.feed(parser, deadline_after(EXPIRES))
@@ -158,7 +172,7 @@ class _Replay:
             batch = min(self.options.fetch_batch, left)
             if batch <= 0:
                 return
-            self.client.pull(self.wanted.stream, consumer, inbox, batch, EXPIRES, self.request_bytes)
+            self.client.pull(self.wanted.place, consumer, inbox, batch, EXPIRES, self.request_bytes)
             self.due += batch
 
     def _account(self) -> bool:
@@ -187,7 +201,7 @@ class _Replay:
         if status.code == 408 or (status.code == 409 and text.startswith(REQUEST_ENDED_STATUSES)):
             lacking = lookup(block, b"Nats-Pending-Messages")
             if lacking is None:  # before nats-server 2.9
-                raise _ConsumerLost("a pull request ended without a word of how many messages it lacks")
+                raise _ConsumerLost("a pull request ended without the number of messages that it lacks")
             self.due -= int(lacking)
             if text.startswith("message size exceeds"):
                 if self.exceeded_at == self.decoder.position:
@@ -202,7 +216,7 @@ class _Replay:
                 hint="lower the option fetchBatch",
             )
         else:
-            raise HeadwaterError(f"pulling from {self.wanted.stream} was refused: {status.code} {status.description}")
+            raise HeadwaterError(f"pulling from {self.wanted.place} was refused: {status.code} {status.description}")
 
 
 def stream_state(client: BlockingClient, stream: str) -> StreamState:
@@ -249,14 +263,58 @@ def create_consumer(
         raise RemoteProtocolError("CONSUMER.CREATE was answered without a name", value=created) from error
 
 
-def _refuse_loss(state: StreamState, wanted: Range, position: int, options: SourceOptions) -> None:
+def check_end(client: BlockingClient, position: int, wanted: Range[str], options: SourceOptions) -> None:
+    """Check with the stream's leader that nothing of `wanted` is left behind `position`, as a consumer says.
+
+    A consumer counts what its own server has stored, and a replica that is catching up has not everything yet.
+
+    Raises TransportError where the leader has more, or has not caught up itself, and DataLossError for a stream on one
+    server that ends before the range does.
+    """
+    stream = wanted.place
+    state = stream_state(client, stream)
+    if state.created != wanted.created:
+        return  # a loss; `_check_head` reports it
+    if state.end < wanted.end:
+        problem = DataLossError(
+            f"stream {stream} ends at sequence {state.end - 1}, and {wanted.end - 1} was planned: its end is lost, or it "
+            "was restored from an older state",
+            value=state.end,
+            limit=wanted.end,
+            hint="failOnDataLoss=false reads on from what is left",
+        )
+        if state.replicas > 1:
+            raise _StreamBehind(problem)
+        report(problem, options.fail_on_data_loss)
+    left = next_kept(client, stream, position + 1, options.subjects) if state.replicas > 1 else None
+    if left is not None and left < wanted.end:
+        raise _ConsumerLost(f"the consumer's server has not caught up: sequence {left} of {stream} is there")
+
+
+def next_kept(client: BlockingClient, stream: str, sequence: int, subjects: Sequence[str] = ()) -> int | None:
+    """The first sequence from `sequence` on that the stream's leader has, of the subjects; None when there is none.
+
+    Raises JetStreamError, and RequestTimeout where the question is not allowed.
+    """
+    found = []
+    for subject in subjects or (">",):
+        try:
+            answer = client.api(f"STREAM.MSG.GET.{stream}", {"seq": sequence, "next_by_subj": subject})
+            found.append(int(answer["message"]["seq"]))
+        except JetStreamError as error:
+            if error.err_code != NO_MESSAGE:
+                raise
+    return min(found, default=None)
+
+
+def _refuse_loss(state: StreamState, wanted: Range[str], position: int, options: SourceOptions) -> None:
     """Before reading: is all from `position` on still there, of the stream that was planned with?"""
     check_readable(state)
-    here = StreamState(wanted.stream, wanted.created, position, position, state.retention).at(position)
-    _report(loss(here, state), options)
+    here = Offset(wanted.place, position, wanted.created)
+    report(loss(here, state), options.fail_on_data_loss)
 
 
-def _check_head(client: BlockingClient, decoder: ColumnDecoder, wanted: Range, options: SourceOptions) -> None:
+def _check_head(client: BlockingClient, decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions) -> None:
     """After reading: a gap that the stream's head has passed meanwhile may be rows that expired under the reader.
 
     Gaps are ordinary (filters, single deletes), and only the head moving into the range makes one suspect. Such a gap
@@ -265,21 +323,13 @@ def _check_head(client: BlockingClient, decoder: ColumnDecoder, wanted: Range, o
     gap = decoder.first_gap
     if gap < 0:
         return
-    state = stream_state(client, wanted.stream)
+    state = stream_state(client, wanted.place)
     if state.created != wanted.created:
-        _report(loss(StreamState(wanted.stream, wanted.created, gap, gap, "").at(gap), state), options)
+        report(loss(Offset(wanted.place, gap, wanted.created), state), options.fail_on_data_loss)
     elif wanted.start < state.first and gap < state.first:
         problem = DataLossError(
-            f"sequences of stream {wanted.stream} from {gap} on expired or were purged while they were being read",
+            f"sequences of stream {wanted.place} from {gap} on expired or were purged while they were being read",
             value=(gap, state.first),
             hint="failOnDataLoss=false reads on from what is left",
         )
-        _report(problem, options)
-
-
-def _report(problem: DataLossError | None, options: SourceOptions) -> None:
-    if problem is None:
-        return
-    if options.fail_on_data_loss:
-        raise problem
-    logger.warning("data_loss_accepted: %s", problem)
+        report(problem, options.fail_on_data_loss)

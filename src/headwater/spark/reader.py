@@ -13,41 +13,25 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from headwater.spark.garbage import settle
-from headwater.spark.offsets import StreamOffset, from_json, to_json
+from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
+from headwater.spark.offsets import Offset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.range_reader import read_range
-from headwater.spark.ranges import Range, shares, split_all
+from headwater.spark.ranges import Range, span, split_all
 from headwater.spark.record_batches import record_batches
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 
 
-class RangePartition(InputPartition):
-    """An input partition: one range of one stream. Plain data, for it is pickled."""
-
-    def __init__(self, wanted: Range) -> None:
-        super().__init__((wanted.stream, wanted.created, wanted.start, wanted.end))
-
-    @property
-    def range(self) -> Range:
-        return Range(*self.value)
-
-
-def read_batches(wanted: Range, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a range as record batches of exactly `schema`."""
-    taken = read_range(wanted, options.of(wanted.stream))
-    yield from record_batches(taken, wanted.stream, options, schema)
+    taken = read_range(wanted, options.of(wanted.place))
+    yield from record_batches(taken, wanted.place, options, schema)
     settle()
 
 
@@ -63,15 +47,15 @@ class JetStreamBatchReader(DataSourceReader):
         # Spark puts a partition without a range in place of an empty list.
         return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions) or wholes[:1]]
 
-    def _range(self, options: SourceOptions) -> Range:
+    def _range(self, options: SourceOptions) -> Range[str]:
         planner = StreamPlanner(options)
         try:
             state = planner.state()
-            start = starting_offset(options.starting_at("earliest"), state, planner, options).next
-            end = max(start, min(sequence_of(options.ending_at, state, planner), state.end))
+            start = starting_offset(options.starting_at(options.stream, "earliest"), state, planner, options).next
+            end = max(start, min(sequence_of(options.ending_at(options.stream), state, planner), state.end))
         finally:
             planner.close()
-        return Range(state.stream, state.created, start, end)
+        return Range(state.place, state.created, start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
@@ -79,9 +63,10 @@ class JetStreamBatchReader(DataSourceReader):
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream`: the streams from a position on, micro-batch by micro-batch."""
+    """`spark.readStream`: the streams from a position on, micro-batch by micro-batch. Raises ConfigError for an end."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_endless(options)
         self._options = options
         self._schema = schema
         self._tails = [StreamTail(options.of(stream)) for stream in options.streams]
@@ -91,10 +76,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return to_json(tail.initial() for tail in self._tails)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
-        if rows is not None:  # the engine knows no limit of both; the other one is laid over it in latestOffset
-            return ReadMaxRows(rows)
-        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+        return default_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
         for tail in self._tails:
@@ -106,10 +88,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._look(given)
         begins = [tail.accepted(begin) for tail, begin in zip(self._tails, given, strict=True)]
         backlogs = [tail.backlog(begin) for tail, begin in zip(self._tails, begins, strict=True)]
-        taken = self._within(backlogs, limit)
+        taken = within(limit, backlogs, [tail.seen for tail in self._tails], self._options)
         return to_json(replace(begin, next=begin.next + rows) for begin, rows in zip(begins, taken, strict=True))
 
-    def _look(self, given: list[StreamOffset]) -> None:
+    def _look(self, given: list[Offset[str]]) -> None:
         """Find out what has come, or wait a little for it: on one stream at a time, so that idling stays cheap."""
         for tail, begin in zip(self._tails, given, strict=True):
             if tail.is_unknown(begin):
@@ -117,18 +99,6 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if not any(tail.knows_beyond(begin) for tail, begin in zip(self._tails, given, strict=True)):
             turn = self._turn = (self._turn + 1) % len(self._tails)
             self._tails[turn].wait_beyond(given[turn])
-
-    def _within(self, backlogs: list[int], limit: ReadLimit) -> list[int]:
-        """How many sequences of each stream the next batch may have; the engine may ask for all at any time."""
-        if isinstance(limit, ReadAllAvailable):
-            return backlogs
-        taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes_per_trigger
-        if size is not None:
-            total = max(1, sum(backlogs))
-            bounds = [tail.messages_in(size * n // total) for tail, n in zip(self._tails, backlogs, strict=True)]
-            taken = [min(rows, bound) for rows, bound in zip(taken, bounds, strict=True)]
-        return taken
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         ends = [tail.end() for tail in self._tails]
@@ -139,8 +109,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         wholes = []
         for tail, begin, stop in zip(self._tails, from_json(start, streams), from_json(end, streams), strict=True):
             if begin != stop:
-                tail.observe()
-                wholes.append(Range(stop.stream, stop.created, tail.accepted(begin).next, stop.next))
+                state = tail.observe()
+                left = span(begin, stop, tail.accepted(begin), state)
+                if left is not None:
+                    wholes.append(Range(stop.place, stop.created, *left))
         return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

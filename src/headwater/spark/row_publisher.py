@@ -9,10 +9,9 @@ with message ids the stream drops the ones that it has already, without ids it m
 when no row was acknowledged for `writeTimeout`: a broker that restarts costs a job time and nothing else. An answer that
 refuses a row (a stream that is full, a limit) ends the task, with the server's words.
 
-To core NATS nothing is acknowledged; there the PONG to a PING behind the last row says that the server has read all.
+To core NATS nothing is acknowledged; there the PONG to a PING behind the last row shows that the server has read all.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,19 +30,15 @@ from headwater.errors import (
 )
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
+from headwater.spark.persistence import PASSING, Persistence
 from headwater.spark.sink_options import SinkOptions
 from headwater.wire.row_frames import AckCounter, RowFrames, Rows
 from headwater.wire.server_ops import ServerOpParser
-
-logger = logging.getLogger(__name__)
 
 BLOCK_ROWS = 500  # rows written before the socket is looked at
 BLOCK_BYTES = 256 << 10
 INFLIGHT_BYTES = 16 << 20  # nats-server refuses more than 128 MiB that wait to be stored
 ACK_SECONDS = 5.0  # without a word from the server, after which the connection is given up
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # seconds between attempts that bring nothing, doubling
-TRANSIENT_CODES = (429, 503)  # of an acknowledgement: too many at once; starting, electing, out of resources
-STORE_FAILED = 10077  # err_code of one that is 503 and will not pass: the stream is full, or its disk
 
 
 @dataclass(slots=True)
@@ -63,7 +58,7 @@ CheckDuplicates = Callable[[BlockingClient, Rows, list[tuple[int, bytes]]], None
 
 class RowPublisher:
     """One task's publisher. `check_stream` is called with each stream that acknowledges, once its first rows are in;
-    `check_duplicates` with the rows that a stream says it had already."""
+    `check_duplicates` with the rows that a stream dropped as duplicates."""
 
     def __init__(
         self,
@@ -86,25 +81,18 @@ class RowPublisher:
         """
         counter = AckCounter(0, b"", rows.rows)
         attempt = self._store if self._options.target == "jetstream" else self._send
-        failures = 0
-        give_up = time.monotonic() + self._options.write_timeout
+        persistence = Persistence(self._options.write_timeout, "rows_published_again")
         while counter.count < rows.rows:
             before = counter.count
             try:
-                client = self.client(fresh=failures > 0)
+                client = self.client(fresh=persistence.failures > 0)
                 attempt(client, rows, counter)
                 self._settle(client, rows, counter)
-            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
+            except PASSING as error:
                 self.close()
-                if isinstance(error, JetStreamError) and not may_pass(error):
-                    raise
                 if counter.count > before:
-                    failures, give_up = 0, time.monotonic() + self._options.write_timeout
-                if time.monotonic() > give_up:
-                    raise
-                logger.warning("rows_published_again left=%d: %s", rows.rows - counter.count, error)
-                time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
-                failures += 1
+                    persistence.progressed()
+                persistence.wait_after(error, f" left={rows.rows - counter.count}")
             except BaseException:
                 self.close()
                 raise
@@ -112,22 +100,17 @@ class RowPublisher:
         self.done.duplicates += len(counter.duplicates)
 
     def ask(self, question: Callable[[BlockingClient], T]) -> T:
-        """The answer to a question, asked again on a new connection while the server stays away, for `writeTimeout`.
+        """The answer to a request, repeated on a new connection while the server stays away, for `writeTimeout`.
 
         Raises what the question refuses, and the last TransportError or RequestTimeout.
         """
-        failures = 0
-        give_up = time.monotonic() + self._options.write_timeout
+        persistence = Persistence(self._options.write_timeout, "sink_asks_again")
         while True:
             try:
-                return question(self.client(fresh=failures > 0))
-            except (TransportError, RequestTimeout, NoResponders, JetStreamError) as error:
+                return question(self.client(fresh=persistence.failures > 0))
+            except PASSING as error:
                 self.close()
-                if (isinstance(error, JetStreamError) and not may_pass(error)) or time.monotonic() > give_up:
-                    raise
-                logger.warning("sink_asks_again: %s", error)
-                time.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
-                failures += 1
+                persistence.wait_after(error)
             except BaseException:
                 self.close()
                 raise
@@ -206,7 +189,7 @@ class RowPublisher:
         counter.settle()
 
     def _settle(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
-        """Look at what the acknowledgements said beside yes."""
+        """Check the acknowledging stream once, and the rows that were duplicates."""
         if counter.sample:
             stream = str(msgspec.json.decode(counter.sample, type=dict[str, Any]).get("stream", ""))
             if stream not in self.done.streams:
@@ -225,12 +208,8 @@ def inflight(rows: Rows, window: int) -> int:
     return max(1, min(window, INFLIGHT_BYTES // mean))
 
 
-def may_pass(error: JetStreamError) -> bool:
-    return error.code in TRANSIENT_CODES and error.err_code != STORE_FAILED
-
-
 def raise_refusal(counter: AckCounter) -> None:
-    """Raise what the server said instead of yes, if it did."""
+    """Raise the server's error or refusal, if there is one."""
     if counter.violation is not None:
         raise TransportError(f"the server broke the protocol: {counter.violation}") from counter.violation
     if counter.errors:

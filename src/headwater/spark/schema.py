@@ -52,7 +52,7 @@ def source_schema(options: SourceOptions) -> StructType:
 
 
 class MessageOptions(Protocol):
-    """What the sources of NATS and of Iggy are asked alike."""
+    """The options by which both sources choose their columns."""
 
     @property
     def wants_map(self) -> bool: ...

@@ -6,9 +6,14 @@ abort could take back: what makes a second attempt harmless are the message ids.
 
     streaming   <query>/<batch>/<partition>/<row>      the query's id lies in its checkpoint, and survives restarts
     batch       <random>/<partition>/<row>             the same for every attempt of a task of this job
+
+An attempt after the first reads back what the earlier ones stored and publishes the rest (`headwater.spark.replay`), however
+late it comes. Whether a batch was begun before is recorded beside the checkpoint (`headwater.spark.attempts`); where it
+cannot be, `sink_checks` looks for what is too late at the end of the stream.
 """
 
 import logging
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -17,7 +22,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
+from headwater.spark.attempts import Attempt, begin
 from headwater.spark.garbage import settle
+from headwater.spark.replay import Replay
 from headwater.spark.row_publisher import Published, RowPublisher
 from headwater.spark.sink_checks import check_order, check_return, check_window, target_stream
 from headwater.spark.sink_options import SinkOptions, check_columns, parse_sink_options
@@ -46,12 +53,16 @@ class Written(WriterCommitMessage):
         self.duplicates = done.duplicates
 
 
-def write_partition(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, job: str, returning: bool) -> Written:
-    """Publish the rows of one task. `job` begins the message ids; `returning`: an earlier attempt may be long ago."""
+def write_partition(
+    batches: "Iterator[pa.RecordBatch]", options: SinkOptions, job: str, attempt: Attempt | None
+) -> Written:
+    """Publish the rows of one task. `job` begins the message ids; `attempt`: at the whole of them, None where there is no
+    record of earlier ones."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
+    is_again = attempt is not None and (not attempt.first or (context is not None and context.attemptNumber() > 0))
     prefix = f"{job}/{partition}/".encode() if options.exactly_once else b""
 
     def check_stream(client: BlockingClient, stream: str) -> None:
@@ -63,14 +74,21 @@ def write_partition(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, j
 
     exactly_once = options.exactly_once
     publisher = RowPublisher(options, check_stream if exactly_once else None, check_order if exactly_once else None)
+    replay = (
+        Replay(publisher, options, job, partition, attempt.since) if attempt and is_again and exactly_once else None
+    )
     try:
         start = 0
         for batch in batches:
-            if start == 0 and returning and exactly_once:
+            if start == 0 and attempt is None and exactly_once:
                 publisher.ask(check_batch)
             if batch.num_rows:
-                publisher.publish(rows_of(batch, options, prefix, start))
+                rows = replay.left(batch, start) if replay else rows_of(batch, options, prefix, start)
+                if rows is not None:
+                    publisher.publish(rows)
             start += batch.num_rows
+        if replay:
+            replay.check_end(start)
     except BaseException:
         publisher.close()
         raise
@@ -92,6 +110,14 @@ def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) ->
     return options
 
 
+def recorded_attempt(given: Mapping[str, str]) -> Attempt | None:
+    """The attempt at the newest batch of a streaming query with these options, now recorded; None where it cannot be."""
+    options = {name.lower(): value for name, value in given.items()}
+    if options.get("asyncprogresstrackingenabled", "").lower() == "true":
+        return None  # the batch may not be in the checkpoint yet
+    return begin(options.get("checkpointlocation", ""), time.time())
+
+
 def check_before(options: SinkOptions) -> None:
     """Raises ConfigError for a named stream that does not remember long enough."""
     if not options.stream or not options.exactly_once:
@@ -109,9 +135,10 @@ class BatchSink(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._job = uuid.uuid4().hex
+        self._attempt = Attempt(0, time.time(), first=True)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
-        return write_partition(iterator, self._options, self._job, returning=False)
+        return write_partition(iterator, self._options, self._job, self._attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _report("rows_written", messages)
@@ -121,10 +148,11 @@ class BatchSink(DataSourceArrowWriter):
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """`df.writeStream`."""
+    """`df.writeStream`. Spark makes one for each micro-batch; `attempt` is the record of that one."""
 
-    def __init__(self, options: SinkOptions) -> None:
+    def __init__(self, options: SinkOptions, attempt: Attempt | None = None) -> None:
         self._options = options
+        self._attempt = attempt
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         from pyspark import TaskContext
@@ -133,7 +161,8 @@ class StreamSink(DataSourceStreamArrowWriter):
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId")
         batch = context.getLocalProperty("streaming.sql.batchId")
-        return write_partition(iterator, self._options, f"{query}/{batch}", returning=True)
+        recorded = self._attempt is not None and str(self._attempt.batch) == batch
+        return write_partition(iterator, self._options, f"{query}/{batch}", self._attempt if recorded else None)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         _report(f"batch_written batch={batchId}", messages)

@@ -7,7 +7,7 @@ connection, a failed task or a killed query, stores nothing twice on three condi
 2. Nobody comes back later than that. A restarted query finds messages of its unfinished batch at the end of the stream;
    when they are older than the window, the stream has forgotten their ids, and the query stops instead of doubling them.
 3. Row i is the same row again. Ids that the sink makes are places (query, batch, partition, row), which a source gives back
-   in order, and a shuffle may not. A row that the stream says it has already is read back and compared; another one in its
+   in order, and a shuffle may not. A row that the stream drops as a duplicate is read back and compared; another one in its
    place stops the query. Rows with a `msg_id` or an event's source and id need no order.
 
 Each condition that fails is a ConfigError that names the way out. At-least-once delivery looks at none of them.
@@ -32,7 +32,7 @@ from headwater.wire.row_frames import Rows
 logger = logging.getLogger(__name__)
 
 READ_BACK = 16  # duplicates of a batch that are compared; an order that changed shows in the first ones
-REMEMBERED_SECONDS = 60.0  # for which a stream that was found fit is not asked again by this process
+REMEMBERED_SECONDS = 60.0  # for which this process does not check a stream again that was found fit
 NO_MESSAGE = 10037  # err_code
 
 _fit: dict[tuple[SinkOptions, str], float] = {}
@@ -103,7 +103,7 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
 
 
 def _stored(client: BlockingClient, stream: str, sequence: int) -> dict[str, Any] | None:
-    """A message of a stream; None when it is not there, or nobody tells us."""
+    """A message of a stream; None when it is not there, or the user may not read it."""
     if sequence < 1:
         return None
     try:

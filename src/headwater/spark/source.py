@@ -11,7 +11,7 @@ from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.pushdown import chosen_reader
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
-from headwater.spark.sink import BatchSink, StreamSink, prepared
+from headwater.spark.sink import BatchSink, StreamSink, prepared, recorded_attempt
 
 
 class JetStreamSource:
@@ -45,4 +45,4 @@ class JetStreamSource:
         return BatchSink(prepared(self._given, schema, overwrite))
 
     def stream_writer(self, schema: StructType, overwrite: bool) -> StreamSink:
-        return StreamSink(prepared(self._given, schema, overwrite))
+        return StreamSink(prepared(self._given, schema, overwrite), recorded_attempt(self._given))

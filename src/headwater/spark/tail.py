@@ -4,26 +4,13 @@ Spark asks for offsets without a pause and more than once for the same, so what 
 again only when the reader has taken all that was known of it.
 """
 
-import logging
 from datetime import datetime
 
-from headwater.spark.offsets import StreamOffset, StreamState
-from headwater.spark.options import Position, SourceOptions
+from headwater.spark.offsets import Offset, StreamState
+from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
-from headwater.spark.ranges import loss, resolve, resumed
-
-logger = logging.getLogger(__name__)
-
-
-def accept_start(start: StreamOffset, state: StreamState, options: SourceOptions) -> StreamOffset:
-    """`start`, or where to go on when part of the stream is gone. Raises DataLossError where that is not accepted."""
-    problem = loss(start, state)
-    if problem is None:
-        return start
-    if options.fail_on_data_loss:
-        raise problem
-    logger.warning("data_loss_accepted: %s", problem)
-    return resumed(start, state)
+from headwater.spark.ranges import accepted, resolve
+from headwater.spark.read_options import Position
 
 
 def sequence_of(position: Position, state: StreamState, planner: StreamPlanner) -> int:
@@ -35,10 +22,10 @@ def sequence_of(position: Position, state: StreamState, planner: StreamPlanner) 
 
 def starting_offset(
     position: Position, state: StreamState, planner: StreamPlanner, options: SourceOptions
-) -> StreamOffset:
+) -> Offset[str]:
     """Where a read begins that has no checkpoint. A sequence beyond the end is a place to wait at, not a loss."""
     first = state.at(sequence_of(position, state, planner))
-    return first if first.next >= state.end else accept_start(first, state, options)
+    return first if first.next >= state.end else accepted(first, state, options.fail_on_data_loss)
 
 
 class StreamTail:
@@ -47,14 +34,14 @@ class StreamTail:
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._planner = StreamPlanner(options)
-        self._initial: StreamOffset | None = None
+        self._initial: Offset[str] | None = None
         self._target: int | None = None
         self._seen: StreamState | None = None
 
-    def initial(self) -> StreamOffset:
-        """Where a query without a checkpoint starts. Asked twice before the first batch: it must not move in between."""
+    def initial(self) -> Offset[str]:
+        """Where a query without a checkpoint starts: the same each time, as Spark calls it twice before the first batch."""
         if self._initial is None:
-            position = self._options.starting_at("latest")
+            position = self._options.starting_at(self._options.stream, "latest")
             self._initial = starting_offset(position, self.observe(), self._planner, self._options)
         return self._initial
 
@@ -66,40 +53,43 @@ class StreamTail:
         self._seen = self._planner.state()
         return self._seen
 
-    def is_unknown(self, begin: StreamOffset) -> bool:
-        """Whether what was seen says nothing of a reader at `begin`."""
+    def is_unknown(self, begin: Offset[str]) -> bool:
+        """Whether the state that was seen does not apply to a reader at `begin`."""
         seen = self._seen
         return seen is None or seen.created != begin.created or seen.end > begin.next or self._target is not None
 
-    def knows_beyond(self, begin: StreamOffset) -> bool:
+    def knows_beyond(self, begin: Offset[str]) -> bool:
         """Whether there is something unread, as far as was seen."""
         return self._seen is not None and self._seen.created == begin.created and begin.next < self._seen.end
 
-    def wait_beyond(self, begin: StreamOffset) -> None:
+    def wait_beyond(self, begin: Offset[str]) -> None:
         """Wait a little for something behind `begin`."""
         if self._target is None:
             known = begin.next if self._seen is None else min(begin.next, self._seen.end)
             self._seen = self._planner.wait_beyond(known) or self._seen
 
-    def accepted(self, begin: StreamOffset) -> StreamOffset:
-        """`accept_start`, by the state that was seen.
+    def accepted(self, begin: Offset[str]) -> Offset[str]:
+        """`ranges.accepted`, by the state that was seen.
 
         The position that the options name may lie beyond the end: a place to wait at, not a stream that lost its end.
         """
         seen = self._seen or self.observe()
-        if begin.next > seen.end and begin == seen.at(begin.next) and begin.next == self._options.starting_at("latest"):
+        named = self._options.starting_at(seen.place, "latest")
+        if begin.next > seen.end and begin == seen.at(begin.next) and begin.next == named:
             return begin
-        return accept_start(begin, seen, self._options)
+        return accepted(begin, seen, self._options.fail_on_data_loss)
 
-    def backlog(self, begin: StreamOffset) -> int:
+    def backlog(self, begin: Offset[str]) -> int:
         """Sequences from `begin` to the end, or to the target."""
         end = begin.next if self._seen is None else self._seen.end
         return max(0, (end if self._target is None else min(end, self._target)) - begin.next)
 
-    def messages_in(self, size: int) -> int:
-        return 1 if self._seen is None else self._seen.messages_in(size)
+    @property
+    def seen(self) -> StreamState | None:
+        """The stream as it was seen last."""
+        return self._seen
 
-    def end(self) -> StreamOffset | None:
+    def end(self) -> Offset[str] | None:
         """The end that was seen, if any was."""
         return None if self._seen is None else self._seen.at(self._seen.end)
 

@@ -5,28 +5,40 @@ and a document of the face above (JetStream: its table of subjects). It is trust
 CRC32C, which a close writes last and the first write after it takes back; so after a crash it counts for nothing. And
 only when every segment has the size it had, and the newest the head page. Else everything is read, as ever.
 
-What it cannot see is a bit that flipped in a batch at rest: that is found when the batch is read, and reported then.
+`log.checkpoint` holds the same, as it was at some moment while the log was written to, behind a CRC32C, the log's identity
+and the offsets `[start, end)` of that moment. After a crash, what it says of a segment holds as long as the segment is
+there, in the same generation and at least as long, and its mark reaches as far; what was written since is read. Only what
+was durable is in it. Neither file is ever needed: whatever does not fit is read from the data.
+
+What they cannot see is a bit that flipped in a batch at rest: that is found when the batch is read, and reported then.
 
 MessagePack; every list of numbers is the bytes of its array, little-endian.
 """
 
+import struct
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from google_crc32c import value as crc32c
 
 from headwater.streams.files import Files
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import HEAD_PAGE_SIZE
+from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.recovery import SegmentFacts, SpoiledBytes, note_head
+from headwater.streams.recovery import SegmentFacts, note_head
 from headwater.streams.segment import segment_name
+from headwater.streams.window import SpoiledBytes
+from headwater.streams.writer import CHECKPOINT_FILE
 
 INDEX_FILE = "log.index"
 VERSION = 1
+CHECKPOINT_MAGIC = b"HWC1"
+CHECKPOINT_HEAD = struct.Struct("<4sI")
+CHECKPOINT_REST = struct.Struct("<8sQQ")
 
 
 class IndexedSegment(msgspec.Struct, array_like=True):
@@ -44,6 +56,7 @@ class IndexedSegment(msgspec.Struct, array_like=True):
     positions: bytes
     times: bytes
     latest: int
+    generation: int = 0
 
 
 class CleanIndex(msgspec.Struct, array_like=True):
@@ -81,8 +94,72 @@ def load_index(files: Files, directory: str, crc: int, bases: Sequence[int]) -> 
     return index
 
 
-def facts_of(files: Files, directory: str, index: CleanIndex, identity: bytes) -> list[SegmentFacts] | None:
-    """What `examine` would find; None when a segment is not as it was left. Raises OSError."""
+class Checkpoint(NamedTuple):
+    """A checkpoint that checked."""
+
+    contents: CleanIndex
+    start: int
+    end: int
+
+
+def encode_checkpoint(content: bytes, identity: bytes, start: int, end: int) -> bytes:
+    """The file's contents; `content` is that of an index, of a log `[start, end)`."""
+    rest = CHECKPOINT_REST.pack(identity, start, end) + content
+    return CHECKPOINT_HEAD.pack(CHECKPOINT_MAGIC, crc32c(rest)) + rest
+
+
+def load_checkpoint(files: Files, directory: str, identity: bytes, bases: Sequence[int]) -> Checkpoint | None:
+    """The last checkpoint, without the segments that were dropped since; None when there is none, when it is damaged or of
+    another log, and when a segment is gone that should be there. Raises OSError."""
+    read = read_checkpoint(files, directory)
+    if read is None or read.owner != identity or not bases:
+        return None
+    _, start, end, content = read
+    index = msgspec.msgpack.decode(content, type=CleanIndex)
+    index.segments = [segment for segment in index.segments if segment.base_offset >= bases[0]]
+    known = [segment.base_offset for segment in index.segments]
+    if index.version != VERSION or not known or known != list(bases[: len(known)]):
+        return None
+    return Checkpoint(index, start, end)
+
+
+class StoredCheckpoint(NamedTuple):
+    """The file, its contents not yet decoded. `owner`: the log's identity; `NOBODY` when it is damaged."""
+
+    owner: bytes
+    start: int
+    end: int
+    content: bytes
+
+
+DAMAGED = StoredCheckpoint(NOBODY, 0, 0, b"")
+
+
+def read_checkpoint(files: Files, directory: str) -> StoredCheckpoint | None:
+    """The checkpoint's file; None when there is none. Raises OSError."""
+    try:
+        file = files.open(f"{directory}/{CHECKPOINT_FILE}")
+    except FileNotFoundError:
+        return None
+    try:
+        data = file.pread(file.size(), 0)
+    finally:
+        file.close()
+    at = CHECKPOINT_HEAD.size + CHECKPOINT_REST.size
+    if len(data) < at:
+        return DAMAGED
+    magic, crc = CHECKPOINT_HEAD.unpack_from(data)
+    owner, start, end = CHECKPOINT_REST.unpack_from(data, CHECKPOINT_HEAD.size)
+    if magic != CHECKPOINT_MAGIC or crc32c(data[CHECKPOINT_HEAD.size :]) != crc:
+        return DAMAGED
+    return StoredCheckpoint(owner, start, end, data[at:])
+
+
+def facts_of(
+    files: Files, directory: str, index: CleanIndex, identity: bytes, *, may_have_grown: bool = False
+) -> list[SegmentFacts] | None:
+    """What `examine` would find; None when a segment is not as it was left. `may_have_grown`: the last one, then
+    `file_size` is what it has now. Raises OSError."""
     found = []
     for segment in index.segments:
         name = segment_name(segment.base_offset)
@@ -108,14 +185,20 @@ def facts_of(files: Files, directory: str, index: CleanIndex, identity: bytes) -
         )
         file = files.open(f"{directory}/{name}")
         try:
-            if file.size() != segment.end_position:
+            size = file.size()
+            is_last = segment is index.segments[-1]
+            if size < segment.end_position or (is_last and not may_have_grown and size > segment.end_position):
                 return None
+            # A sealed one may have its zeros again: the cut that took them away was not synced when the power went.
+            facts.file_size = size if is_last else segment.end_position
             page = file.pread(HEAD_PAGE_SIZE, 0)
         finally:
             file.close()
         note_head(facts, page, identity)
-        if not facts.page_in_order:
+        if not facts.page_in_order or facts.head is None or facts.head.generation != segment.generation:
             return None
+        if may_have_grown and (facts.mark is None or facts.mark.assigned_end < segment.end_offset):
+            return None  # a file of an earlier time, as long as this one: room was reserved ahead in it
         found.append(facts)
     return found
 
@@ -143,6 +226,7 @@ def _indexed(facts: SegmentFacts) -> IndexedSegment:
         _little_endian(facts.index.positions).tobytes(),
         _little_endian(facts.index.times).tobytes(),
         facts.index.latest,
+        facts.generation,
     )
 
 

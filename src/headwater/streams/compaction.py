@@ -18,20 +18,15 @@ from collections.abc import Sequence
 from google_crc32c import value as crc32c
 
 from headwater.streams.files import File, Files
+from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head, next_generation
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import (
-    DIALECT_IGGY,
-    HEAD_PAGE_SIZE,
-    RECORD_HEAD_SIZE,
-    BatchHeader,
-    RecordCursor,
-    decode_segment_head,
-    encode_batch_header,
-)
+from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, encode_batch_header
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.recovery import FoundBatch, SegmentFacts, walk
+from headwater.streams.recovery import SegmentFacts
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX
 from headwater.streams.tombstones import Range, decode_tombstones, encode_tombstones
+from headwater.streams.walking import walk
+from headwater.streams.window import FoundBatch
 
 READ_BYTES = 1 << 20
 WRITE_BYTES = 1 << 20
@@ -91,7 +86,7 @@ def rewrite(
             return None
         target = files.create(path.removesuffix(SUFFIX) + NEW_SUFFIX)
         try:
-            target.pwrite([page], 0)
+            target.pwrite([next_generation(page)], 0)
             facts = SegmentFacts(old.name, old.base_offset, 0, SparseIndex(HEAD_PAGE_SIZE), end_offset=old.base_offset)
             writer = _Writer(target, facts)
             tombstones: list[Range] = []
@@ -115,7 +110,8 @@ def rewrite(
             target.close()
     finally:
         source.close()
-    facts.head, facts.mark, facts.mark_turn, facts.page_in_order = old.head, old.mark, old.mark_turn, old.page_in_order
+    facts.mark, facts.mark_turn, facts.page_in_order = old.mark, old.mark_turn, old.page_in_order
+    facts.head = decode_segment_head(next_generation(page))
     facts.file_size = facts.end_position
     return facts
 
@@ -131,10 +127,10 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
         return
     pieces: list[bytes] = []
     times: list[int] = []
-    cursor = RecordCursor(batch.body, 0, len(batch.body), header.base_offset)
+    cursor = batch.cursor()
     while cursor.advance():
         if cursor.offset not in gone:
-            pieces.append(batch.body[cursor.subject_at - RECORD_HEAD_SIZE : cursor.end])
+            pieces.append(batch.body[cursor.start : cursor.end])
             times.append(cursor.timestamp_ns)
     if not pieces:
         return
@@ -149,6 +145,7 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
         first_timestamp_ns=times[0],
         last_timestamp_ns=times[-1],
         body_crc=crc32c(body),
+        version=header.version,
     )
     writer.add(header, encode_batch_header(header, identity), body)
 

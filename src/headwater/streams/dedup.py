@@ -2,9 +2,10 @@
 """Which message ids were stored lately, and where: the memory behind `Nats-Msg-Id`.
 
 An id is remembered for `window_ns` from the time it was stored, in the order of storing, and forgotten in that order.
-Pure: time comes in with every call. The window's own clock is the latest time it was given; a clock that steps back
-stands still here until it has caught up, so no id is forgotten early and the order of expiry stays the order of
-insertion (at the price of remembering for longer meanwhile).
+Pure: time comes in with every call, of a clock that counts seconds and is not set (a window is a duration: while the time
+of day steps by an hour, an id is remembered as long as ever). Should it step back all the same, it stands still here until
+it has caught up, so no id is forgotten early. `dump` and `load` take the difference to the time of day, which is what is
+kept over a restart.
 
 Size: what was stored within the window and nothing else, about 230 bytes an id (measured with 1 M ids of 36 bytes).
 Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: two different ids are taken for one with a chance of
@@ -24,6 +25,7 @@ import cython
 LONGEST_PLAIN = (
     64  # bytes; holds a UUID, a ULID, a hash in hex: to digest those would cost more time than it saves memory
 )
+NEVER = -(1 << 61)  # before every time that a clock shows
 _DIGEST = 16
 _PREFIX = b"#"
 
@@ -34,7 +36,7 @@ class DuplicateWindow:
     def __init__(self, window_ns: cython.longlong) -> None:
         """`window_ns` 0 remembers nothing."""
         self._window = window_ns
-        self._now = 0
+        self._now = NEVER
         self._offsets: dict[bytes, int] = {}
         self._order: deque[bytes] = deque()
         self._stored: deque[int] = deque()
@@ -72,14 +74,15 @@ class DuplicateWindow:
         self._window = window_ns
         self._expire(now_ns)
 
-    def dump(self) -> list[tuple[bytes, int, int]]:
-        """(key, offset, time) of what is remembered, in the order of storing; a key is an id or its digest."""
+    def dump(self, shift_ns: int = 0) -> list[tuple[bytes, int, int]]:
+        """(key, offset, time + `shift_ns`) of what is remembered, in the order of storing; a key is an id or its digest."""
         remembered = zip(self._order, self._stored, self._times, strict=True)
-        return [(key, offset, time) for key, offset, time in remembered if self._offsets.get(key) == offset]
+        return [(key, offset, time + shift_ns) for key, offset, time in remembered if self._offsets.get(key) == offset]
 
-    def load(self, dumped: Iterable[tuple[bytes, int, int]], now_ns: int) -> None:
-        """Take up what `dump` gave, before anything else is remembered."""
-        for key, offset, time in dumped:
+    def load(self, dumped: Iterable[tuple[bytes, int, int]], now_ns: int, shift_ns: int = 0) -> None:
+        """Take up what `dump` gave, its times moved by `shift_ns`, before anything else is remembered."""
+        for key, offset, kept in dumped:
+            time = min(kept + shift_ns, now_ns)
             self._offsets[key] = offset
             self._order.append(key)
             self._stored.append(offset)

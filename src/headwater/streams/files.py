@@ -22,6 +22,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from headwater.errors import DiskFull, StorageError
@@ -91,6 +92,9 @@ class Files(Protocol):
 
     def mkdir(self, path: str) -> None:
         """Create a directory and the parents it lacks, each durably; not an error when it is there."""
+
+    def make(self, path: str) -> None:
+        """As `mkdir`, but durable only after `sync_directory` of each parent."""
 
     def rmdir(self, path: str) -> None:
         """Remove an empty directory."""
@@ -245,6 +249,13 @@ class OsFiles:
             return
         self.sync_directory(parent)
 
+    def make(self, path: str) -> None:
+        if os.path.isdir(path):
+            return
+        self.make(os.path.dirname(os.path.abspath(path)))
+        with suppress(FileExistsError):
+            os.mkdir(path, DIRECTORY_MODE)
+
     def rmdir(self, path: str) -> None:
         os.rmdir(path)
 
@@ -269,6 +280,13 @@ class OsFiles:
 
     def entropy(self, size: int) -> bytes:
         return os.urandom(size)
+
+
+class ReadOnlyFiles(OsFiles):
+    """The real file system for somebody who only looks: works on a mount that cannot be written to."""
+
+    def open(self, path: str) -> File:
+        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def _full_sync(descriptor: int) -> None:

@@ -55,8 +55,10 @@ class ReadyBatch:
 def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
     """The messages of a checked batch from `offset` on, as records."""
     fields = batch_fields(body)
-    first = skip_frames(body, BATCH_HEADER_SIZE, len(body), max(0, offset - fields.base_offset))
-    at, end = first, len(body)
+    begins = (
+        fields.base_offset + FRAME.unpack_from(body, BATCH_HEADER_SIZE)[2]
+    )  # later than the batch did, in part of one
+    at, end = skip_frames(body, BATCH_HEADER_SIZE, len(body), max(0, offset - begins)), len(body)
     while at < end:
         _, raw_id, delta, _, headers_size, payload_size, _ = FRAME.unpack_from(body, at)
         payload_at = at + FRAME_SIZE

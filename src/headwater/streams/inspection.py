@@ -1,26 +1,29 @@
 """Looking at a log that nobody has open, and mending it: what `headwater log` does.
 
 `survey` reads everything, trusts no index, changes nothing, and says what an opening would decide. `repair` does what an
-opening does (a torn tail is cut and kept aside) and one thing more: a segment with damaged bytes in the middle is written
-anew without them, its old self kept beside it as `<segment>.damaged`. The records around the damage are as readable before
-as after; what changes is that every later opening finds a whole log and reports no old loss.
+opening does (a torn tail is cut and kept aside) and two things more: a damaged head page is written again from what the
+segment holds, and a segment with damaged bytes in the middle anew without them, its old self kept beside it as
+`<segment>.damaged`. The records around the damage are as readable before as after; what changes is that every later
+opening finds a whole log and reports no old loss.
 """
 
 from itertools import zip_longest
 from typing import NamedTuple
 
 from headwater.errors import CorruptLog, StorageError
-from headwater.streams import meta
 from headwater.streams.compaction import rewrite
 from headwater.streams.files import Files, storage_error
+from headwater.streams.head_page import Mark, SegmentHead, encode_head_page
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.log_format import IDENTITY_SIZE
 from headwater.streams.log_state import LogState
+from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.opening import claimed_identity, examine_all, segment_bases
+from headwater.streams.opening import examine_all, segment_bases
+from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
+from headwater.streams.recorded_end import read_recorded_end
 from headwater.streams.recovery import Decision, SegmentFacts, absences, decide
-from headwater.streams.segment import NEW_SUFFIX, SUFFIX
-from headwater.streams.writer import STATE_DOCUMENT
+from headwater.streams.segment import NEW_SUFFIX, SUFFIX, segment_name
 
 DAMAGED_SUFFIX = ".damaged"
 
@@ -43,20 +46,26 @@ def survey(files: Files, directory: str) -> Survey:
     """Read the log in `directory`. One that is being written shows a tail in motion. Raises StorageError."""
     notes: list[str] = []
     try:
-        document = meta.load(files, f"{directory}/{STATE_DOCUMENT}", notes)
-        state = LogState.decode(document) if document is not None else None
-        if document is not None and state is None:
-            raise CorruptLog(f"{directory}/{STATE_DOCUMENT} is of a version this program does not know")
         bases = segment_bases(files, directory)
-        if state is not None:
+        owner = judge_owner(files, directory, bases, NOBODY, notes)
+        identity, state = owner.identity, owner.state
+        strangers = judge_segments(files, directory, bases, identity or NOBODY)
+        notes += [f"{path} is not of this log: it {reason}" for path, reason in [*owner.strangers, *strangers]]
+        outside = {path for path, _ in strangers}
+        bases = [base for base in bases if f"{directory}/{segment_name(base)}" not in outside]
+        if state is None:
+            notes.append(f"{directory}/{STATE_DOCUMENT} is lost; both copies are missing or damaged")
+        else:
             while len(bases) > 1 and bases[1] <= state.start_offset:
                 del bases[0]
-        identity = state.identity if state is not None else claimed_identity(files, directory, bases)
+            state = not_older_than(files, directory, bases, state, notes)
         limit = state.reserved_end if state is not None else None
         facts = examine_all(files, directory, bases, identity or bytes(IDENTITY_SIZE), limit)
+        testimony = read_recorded_end(files, directory, identity or NOBODY)
+        notes += testimony.notes + [f"{path} is not of this log: it {reason}" for path, reason in testimony.strangers]
     except OSError as error:
         raise storage_error(f"read the log {directory}", error) from error
-    decision = decide(facts, state)
+    decision = decide(facts, state, testimony.end)
     absences(facts, state.start_offset if state is not None else 0, decision.next_offset)
     records = sum(segment.record_count - segment.dead for segment in facts)
     return Survey(state, facts, decision, records, [*notes, *decision.notes])
@@ -71,16 +80,39 @@ def repair(files: Files, directory: str, now_ns: int) -> list[str]:
     found = survey(files, directory)
     if found.state is None:
         raise StorageError(f"the log {directory} has no state after an opening", value=directory)
+    reached = found.facts[0].base_offset if found.facts else 0
     for facts, following in zip_longest(found.facts, found.facts[1:]):
         end = facts.end_offset
         if following is not None:
             end = max(end, following.head.previous_end if following.head is not None else following.base_offset)
+        if not facts.page_in_order:
+            _write_head(files, directory, facts, found.state.identity, reached, end, now_ns)
+            done.append(f"{facts.name}: head page written again")
+        reached = end
         if facts.spoiled or (following is not None and (facts.tail or facts.end_offset < end)):
             _rewrite_whole(files, directory, facts, found.state.identity, end)
             kept = facts.name + DAMAGED_SUFFIX
             done.append(f"{facts.name}: written anew without its damaged bytes; the old one is {kept}")
     Log.open(files, directory, LogOptions(), now_ns).close()  # for an index of what is there now
     return done
+
+
+def _write_head(
+    files: Files, directory: str, facts: SegmentFacts, identity: bytes, previous_end: int, end: int, now_ns: int
+) -> None:
+    """A head page for a sealed segment whose own is damaged: what it says can be read off the segments, but for the time of
+    creation."""
+    head = facts.head or SegmentHead(identity, facts.base_offset, previous_end, now_ns)
+    path = f"{directory}/{facts.name}"
+    try:
+        file = files.open(path)
+        try:
+            file.pwrite([encode_head_page(head, Mark(end, end))], 0)
+            file.fdatasync()
+        finally:
+            file.close()
+    except OSError as error:
+        raise storage_error(f"repair {path}", error) from error
 
 
 def _rewrite_whole(files: Files, directory: str, facts: SegmentFacts, identity: bytes, end_offset: int) -> None:

@@ -1,5 +1,6 @@
 cimport cython
-from headwater.streams.recent cimport RecentBatches
+from headwater.streams.live_offsets cimport LiveOffsets
+from headwater.streams.log_reader cimport LogReader
 from headwater.streams.staging cimport Staging
 from headwater.streams.writer cimport LogWriter, StagedBatch
 
@@ -7,22 +8,15 @@ from headwater.streams.writer cimport LogWriter, StagedBatch
 cdef class Log:
     cdef readonly str directory
     cdef readonly object options
-    cdef readonly object recovery
-    cdef readonly list damage
     cdef object _files
-    cdef readonly object _lock
-    cdef list _segments
-    cdef list _with_handle
-    cdef long long _end_offset
-    cdef object _absent
-    cdef long long _start_offset
-    cdef long long _records
-    cdef list _deletions
-    cdef object _first_timestamp
-    cdef readonly bytes document
-    cdef RecentBatches _recent
+    cdef readonly object _opened
+    cdef LiveOffsets _live
+    cdef LogReader _reader
     cdef readonly Staging staging
-    cdef list _unfinished
+    cdef list _deletions
+    cdef long long _unplanned
+    cdef long long _since_checkpoint
+    cdef long long _checkpoint_at
     cdef bint _closed
     cdef readonly LogWriter _writer
 

@@ -1,15 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The bytes of the log, version 1: what a segment file holds, drawn once. `docs/log-format.md` is the specification.
+"""The bytes of the log, version 2: what a segment file holds, drawn once. `docs/log-format.md` is the specification.
 
 A segment file is one head page and then batches, back to back, to the end of the file. All integers little-endian.
 
-    head page, 4096 bytes = 8 sectors of 512
-      sector 0  segment head, written once      | magic "HWS1" | crc | version u16 | flags u16 | identity 8 bytes
-                                                | base offset u64 | previous end u64 | created ns i64 | zeros ...
-      sector 1  mark slot 0, the two slots are  | magic "HWM1" | crc | identity 8 bytes | durable end u64
-      sector 2  mark slot 1  written in turn    | assigned end u64 | zeros ...
-      3..7      zeros
-
+    head page                                   head_page.py
     batch = header + body
       | magic "HWB1" | identity 8 bytes         the marker: what a scan looks for after damage
       | header crc u32                          CRC32C of the header from here to its end
@@ -21,11 +15,16 @@ A segment file is one head page and then batches, back to back, to the end of th
              (span 0) ranges of deleted offsets (tombstones.py)
 
     record of the NATS dialect
-      | timestamp ns i64 | offset delta u32 | subject size u16 | attributes u16 | header block size u32
-      | payload size u32 | subject | header block | payload
+      | record crc u32 | timestamp ns i64 | low half of the offset u32 | subject size u16 | tag u16
+      | header block size u32 | payload size u32 | subject | header block | payload
 
 `identity` is 64 random bits of one log: a scan cannot take bytes that somebody published for a batch, and a file of
-another log is seen as such. There are two CRCs a batch, so that a flipped bit in a body leaves its length believable.
+another log is seen as such. The CRCs of header and body are for the usual case, one call for many records. That of a
+record is for the other one (salvage.py): it starts from the identity, and with the tag, which is made of the identity
+too, and the offset it lets a record be found and told intact when nothing around it can be read.
+
+Version 1 had no record CRC: its records start with the time stamp, hold the distance from the batch's base offset where
+now the low half of the offset is, and 0 for the tag. It is read, and copied as it is; version 2 is written.
 
 This module turns values into these bytes and back. It refuses to guess: a byte that does not check makes
 `decode_*` return None, a checked batch of a version or dialect it does not know raises CorruptLog (and is never cut).
@@ -34,35 +33,28 @@ Hot and compiled: `BatchBuilder.append` runs per record stored, `RecordCursor.ad
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 import cython
 from google_crc32c import value as crc32c
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.headwater.streams.checksum import _SHORT, extend_crc, extend_short
+else:
+    from headwater.streams.checksum import SHORT as _SHORT
+    from headwater.streams.checksum import extend_crc, extend_short
 
 from headwater.errors import CorruptLog, StorageError
 
-VERSION: int = 1
+VERSION: int = 2
+OLDEST_VERSION: int = 1  # that is read
 DIALECT_NATS: int = 0
 DIALECT_IGGY: int = 1  # bodies as Iggy sends them (iggy_batch.py)
 DIALECT_TOMBSTONES: int = 2  # no records: which earlier offsets were deleted (tombstones.py)
 _TOMBSTONES: cython.int = DIALECT_TOMBSTONES
 
-SEGMENT_MAGIC = b"HWS1"
-MARK_MAGIC = b"HWM1"
 BATCH_MAGIC = b"HWB1"
 IDENTITY_SIZE: int = 8
-
-SECTOR_SIZE: int = 512  # the unit that a disk writes whole or not at all
-HEAD_PAGE_SIZE: int = 4096
-MARK_SLOTS: int = 2
-
-SEGMENT_HEAD = struct.Struct("<4sIHH8sQQq")
-MARK = struct.Struct("<4sI8sQQ")
-CHECKED_FROM: int = struct.calcsize("<4sI")  # in a sector the crc covers all that follows it, zeros included
-MARK_REST = struct.Struct(f"<8sQQ{SECTOR_SIZE - MARK.size}x")  # what is checked
 
 MARKER = struct.Struct("<4s8s")
 MARKER_SIZE: int = MARKER.size
@@ -72,12 +64,19 @@ HEADER_REST_AT: int = MARKER.size + HEADER_CRC.size
 BATCH_HEADER_SIZE: int = HEADER_REST_AT + HEADER_REST.size
 _BATCH_HEADER_SIZE: cython.Py_ssize_t = BATCH_HEADER_SIZE
 _CRC_SIZE: cython.Py_ssize_t = HEADER_CRC.size
-_VERSION: cython.longlong = VERSION
-_ZEROS: bytes = bytes(SECTOR_SIZE)
+_ZEROS: bytes = bytes(64)
 
-RECORD_HEAD = struct.Struct("<qIHHII")
-_RECORD_HEAD_SIZE: cython.Py_ssize_t = RECORD_HEAD.size
+RECORD_HEAD = struct.Struct("<IqIHHII")
 RECORD_HEAD_SIZE: int = RECORD_HEAD.size
+_RECORD_HEAD_SIZE: cython.Py_ssize_t = RECORD_HEAD.size
+RECORD_CRC_SIZE: int = 4
+_RECORD_CRC_SIZE: cython.Py_ssize_t = RECORD_CRC_SIZE
+RECORD_TAG_AT: int = struct.calcsize("<IqIH")
+_RECORD_TAG_AT: cython.Py_ssize_t = RECORD_TAG_AT
+_RECORD_SIZES_AT: cython.Py_ssize_t = struct.calcsize("<IqIHH")
+LOW_HALF: int = 0xFFFFFFFF  # of an offset
+_LOW_HALF: cython.longlong = LOW_HALF  # a literal of this size would be a Python object
+_RECORD_REST_V1 = struct.Struct("<qIHHII")
 
 MAX_SUBJECT: int = (1 << 16) - 1  # subject size is a u16; NATS control lines end at 4096 anyway
 MAX_BODY: int = (1 << 32) - 1  # body size is a u32
@@ -98,6 +97,7 @@ class BatchHeader:
     first_timestamp_ns: int
     last_timestamp_ns: int
     body_crc: int
+    version: int
 
     def __init__(
         self,
@@ -110,6 +110,7 @@ class BatchHeader:
         first_timestamp_ns: cython.longlong,
         last_timestamp_ns: cython.longlong,
         body_crc: cython.longlong,
+        version: cython.int = 2,
     ) -> None:
         self.dialect = dialect
         self.flags = flags
@@ -120,6 +121,7 @@ class BatchHeader:
         self.first_timestamp_ns = first_timestamp_ns
         self.last_timestamp_ns = last_timestamp_ns
         self.body_crc = body_crc
+        self.version = version
 
     @property
     def end_offset(self) -> int:
@@ -149,31 +151,15 @@ class BatchHeader:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BatchHeader) and self.fields() == other.fields()
+        if not isinstance(other, BatchHeader):
+            return False
+        return self.fields() == other.fields() and self.version == other.version
 
     def __hash__(self) -> int:
         return hash(self.fields())
 
     def __repr__(self) -> str:
-        return f"BatchHeader{self.fields()}"
-
-
-class SegmentHead(NamedTuple):
-    """Who a segment file belongs to and where it starts; earlier segments hold offsets up to `previous_end`, which is
-    below `base_offset` when the offsets between were given up."""
-
-    identity: bytes
-    base_offset: int
-    previous_end: int
-    created_ns: int
-
-
-class Mark(NamedTuple):
-    """The high-water mark: offsets below `durable_end` were durable before the write that carried this mark; offsets
-    below `assigned_end` may have been, after it."""
-
-    durable_end: int
-    assigned_end: int
+        return f"BatchHeader{self.fields()}, version {self.version}"
 
 
 class StoredRecord:
@@ -255,8 +241,8 @@ class BatchBuilder:
         if size > _MAX_BODY:
             raise StorageError("batch too large to store", value=size, limit=MAX_BODY)
         delta: cython.longlong = self.record_count
-        head: bytes = RECORD_HEAD.pack(timestamp_ns, delta, subject_size, 0, block_size, payload_size)
-        self._pieces.append(head)
+        offset: cython.longlong = self.base_offset + delta
+        self._pieces.append(_record_head(timestamp_ns, offset, subject_size, block_size, payload_size))
         self._pieces.append(subject)
         if block_size:
             self._pieces.append(header_block)
@@ -267,11 +253,61 @@ class BatchBuilder:
         self.last_timestamp_ns = timestamp_ns
         self.record_count = delta + 1
         self.size = size
-        return self.base_offset + delta
+        return offset
+
+    def _sealed_body(self, identity: bytes) -> bytes:
+        """The records back to back, each with its tag and its CRC, which need the identity."""
+        pieces: list[bytes] = self._pieces
+        if cython.compiled:
+            body: bytes = b"".join(pieces)  # new, so nobody sees it change
+            data: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(body))
+            offset: cython.longlong = self.base_offset
+            seed: cython.uint = record_seed(identity, offset >> 32)
+            tag: cython.uint = record_tag(identity)
+            crc: cython.uint
+            at: cython.Py_ssize_t = 0
+            piece: cython.Py_ssize_t = 0
+            while at < self.size:
+                data[at + _RECORD_TAG_AT] = tag & 0xFF
+                data[at + _RECORD_TAG_AT + 1] = tag >> 8
+                subject_size: cython.Py_ssize_t = data[at + _RECORD_TAG_AT - 2] | (data[at + _RECORD_TAG_AT - 1] << 8)
+                block_size: cython.Py_ssize_t = _number_at(data, at + _RECORD_SIZES_AT)
+                payload_size: cython.Py_ssize_t = _number_at(data, at + _RECORD_SIZES_AT + 4)
+                size: cython.Py_ssize_t = _RECORD_HEAD_SIZE + subject_size + block_size + payload_size
+                piece += 3 if block_size else 2
+                if payload_size > _SHORT:
+                    before: cython.Py_ssize_t = size - payload_size - _RECORD_CRC_SIZE
+                    crc = extend_crc(extend_short(seed, data + at + _RECORD_CRC_SIZE, before), pieces[piece])
+                else:
+                    crc = extend_short(seed, data + at + _RECORD_CRC_SIZE, size - _RECORD_CRC_SIZE)
+                piece += 1 if payload_size else 0
+                data[at] = crc & 0xFF
+                data[at + 1] = (crc >> 8) & 0xFF
+                data[at + 2] = (crc >> 16) & 0xFF
+                data[at + 3] = crc >> 24
+                at += size
+                offset += 1
+                if offset & _LOW_HALF == 0:
+                    seed = record_seed(identity, offset >> 32)
+            return body
+        return self._sealed_pieces(identity)
+
+    def _sealed_pieces(self, identity: bytes) -> bytes:
+        """As `_sealed_body`, interpreted."""
+        tag, offset, at = record_tag(identity), self.base_offset, 0
+        sealed: list[bytes] = []
+        while at < len(self._pieces):
+            _, timestamp, low, subject_size, _, block_size, payload_size = RECORD_HEAD.unpack(self._pieces[at])
+            head = RECORD_HEAD.pack(0, timestamp, low, subject_size, tag, block_size, payload_size)[RECORD_CRC_SIZE:]
+            following = at + 2 + (block_size > 0) + (payload_size > 0)
+            record = b"".join((head, *self._pieces[at + 1 : following]))
+            sealed += (HEADER_CRC.pack(extend_crc(record_seed(identity, offset >> 32), record)), record)
+            at, offset = following, offset + 1
+        return b"".join(sealed)
 
     def encode(self, identity: bytes) -> tuple[BatchHeader, bytes, bytes]:
         """The batch as (header, header bytes, body bytes); the two pieces are written one after the other."""
-        body = b"".join(self._pieces)
+        body = self._sealed_body(identity)
         header = BatchHeader(  # by position: by name it takes twice as long, once for every publish that is alone
             DIALECT_NATS,
             0,
@@ -289,26 +325,34 @@ class BatchBuilder:
 class RecordCursor:
     """Walks the records of a checked NATS-dialect body where they lie; copies only what is asked for.
 
-        cursor = RecordCursor(body, 0, len(body), header.base_offset)
+        cursor = RecordCursor(body, 0, len(body), header.base_offset, header.version)
         while cursor.advance():
             if wanted(cursor.subject()):
                 use(cursor.offset, cursor.payload())
 
-    `base_offset` is that of the batch. The indices (`subject_at` .. `end`) point into `buffer`.
+    `base_offset` and `version` are those of the batch. The indices (`start` .. `end`) point into `buffer`.
     """
 
     buffer: bytes
     base_offset: int
     offset: int
     timestamp_ns: int
+    start: int
     subject_at: int
     header_block_at: int
     payload_at: int
     end: int
     limit: int
+    _head_size: int
+    _low_base: int
 
     def __init__(
-        self, buffer: bytes, start: cython.Py_ssize_t, limit: cython.Py_ssize_t, base_offset: cython.longlong
+        self,
+        buffer: bytes,
+        start: cython.Py_ssize_t,
+        limit: cython.Py_ssize_t,
+        base_offset: cython.longlong,
+        version: cython.int = 2,
     ) -> None:
         if start < 0 or limit > len(buffer):
             raise ValueError(f"no records [{start}, {limit}) in a buffer of {len(buffer)}")
@@ -316,9 +360,11 @@ class RecordCursor:
         self.base_offset = base_offset
         self.offset = base_offset - 1
         self.timestamp_ns = 0
-        self.subject_at = self.header_block_at = self.payload_at = start
+        self.start = self.subject_at = self.header_block_at = self.payload_at = start
         self.end = start
         self.limit = limit
+        self._head_size = _RECORD_HEAD_SIZE if version > 1 else _RECORD_HEAD_SIZE - _RECORD_CRC_SIZE
+        self._low_base = base_offset & _LOW_HALF if version > 1 else 0
 
     def advance(self) -> cython.bint:
         """Step to the next record; False at the end. Raises CorruptLog when the sizes do not add up (a body that passed
@@ -326,7 +372,7 @@ class RecordCursor:
         at: cython.Py_ssize_t = self.end
         if at == self.limit:
             return False
-        start: cython.Py_ssize_t = at + _RECORD_HEAD_SIZE
+        start: cython.Py_ssize_t = at + self._head_size
         timestamp: cython.longlong
         delta: cython.longlong
         subject_size: cython.Py_ssize_t
@@ -335,15 +381,20 @@ class RecordCursor:
         if start > self.limit:
             raise self._broken("a record head")
         if cython.compiled:
-            timestamp = cython.cast(cython.longlong, _u32(self.buffer, at) | (_u32(self.buffer, at + 4) << 32))
-            delta = _u32(self.buffer, at + 8)
-            subject_size = _u32(self.buffer, at + 12) & 0xFFFF
-            block_size = _u32(self.buffer, at + 16)
-            payload_size = _u32(self.buffer, at + 20)
+            timestamp = cython.cast(
+                cython.longlong, _u32(self.buffer, start - 24) | (_u32(self.buffer, start - 20) << 32)
+            )
+            delta = _u32(self.buffer, start - 16)
+            subject_size = _u32(self.buffer, start - 12) & 0xFFFF
+            block_size = _u32(self.buffer, start - 8)
+            payload_size = _u32(self.buffer, start - 4)
         else:
-            timestamp, delta, subject_size, _, block_size, payload_size = RECORD_HEAD.unpack_from(self.buffer, at)
+            timestamp, delta, subject_size, _, block_size, payload_size = _RECORD_REST_V1.unpack_from(
+                self.buffer, start - _RECORD_REST_V1.size
+            )
+        self.start = at
         self.timestamp_ns = timestamp
-        self.offset = self.base_offset + delta
+        self.offset = self.base_offset + ((delta - self._low_base) & _LOW_HALF)
         self.subject_at = start
         self.header_block_at = start + subject_size
         self.payload_at = self.header_block_at + block_size
@@ -389,11 +440,12 @@ def read_records(
     max_bytes: cython.Py_ssize_t,
     into: list[StoredRecord],
     wanted: Callable[[bytes], bool] | None = None,
+    version: cython.int = 2,
 ) -> cython.Py_ssize_t:
     """Append the records of a checked body from `from_offset` on to `into`, of those subjects that are `wanted` (None:
     all), until `max_records` or `max_bytes` (subject, header block and payload together) would be passed; the first record
     of an empty `into` is always taken. Returns the bytes taken, or -1 - bytes when a limit stopped it."""
-    cursor = RecordCursor(body, 0, len(body), base_offset)
+    cursor = RecordCursor(body, 0, len(body), base_offset, version)
     taken: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t = len(into)
     while cursor.advance():
@@ -414,6 +466,13 @@ def _slice(buffer: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> b
         made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(buffer) + start, end - start)
         return made
     return buffer[start:end]
+
+
+def _number_at(data: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """As `_u32`, by a pointer."""
+    low: cython.Py_ssize_t = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16)
+    high: cython.Py_ssize_t = data[at + 3]
+    return low | (high << 24)
 
 
 def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
@@ -450,13 +509,47 @@ def _put_number(
     return at + size
 
 
+def _record_head(
+    timestamp_ns: cython.longlong,
+    offset: cython.longlong,
+    subject_size: cython.Py_ssize_t,
+    block_size: cython.Py_ssize_t,
+    payload_size: cython.Py_ssize_t,
+) -> bytes:
+    """What stands before a record, without its tag and CRC."""
+    if cython.compiled:  # once for every record
+        made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), _RECORD_HEAD_SIZE)
+        at: cython.Py_ssize_t = _put_number(made, _RECORD_CRC_SIZE, 8, timestamp_ns)
+        at = _put_number(made, at, 4, offset)
+        _put_number(made, at, 2, subject_size)
+        at = _put_number(made, _RECORD_SIZES_AT, 4, block_size)
+        _put_number(made, at, 4, payload_size)
+        return made
+    return RECORD_HEAD.pack(0, timestamp_ns, offset & LOW_HALF, subject_size, 0, block_size, payload_size)
+
+
+def record_seed(identity: bytes, high_half: cython.longlong) -> cython.uint:
+    """What the CRC of a record starts from, with the upper 32 bits of its offset: bytes of another log, of another
+    offset, or that somebody published, do not check."""
+    if cython.compiled:
+        number: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), 4)
+        _put_number(number, 0, 4, high_half)
+        return extend_crc(extend_crc(0, identity), number)
+    return extend_crc(0, identity + HEADER_CRC.pack(high_half))
+
+
+def record_tag(identity: bytes) -> cython.uint:
+    """The tag of a log's records: what a scan looks for. Neither of its bytes is zero, of which files have many."""
+    return (extend_crc(0, identity) >> 16) | 0x0101
+
+
 def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
     """The 64 bytes before a body."""
     if cython.compiled:  # once for every publish that is alone
         made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), _BATCH_HEADER_SIZE)
         crc_at: cython.Py_ssize_t = _put(made, _put(made, 0, BATCH_MAGIC), identity)
         rest_at: cython.Py_ssize_t = crc_at + _CRC_SIZE
-        at: cython.Py_ssize_t = _put_number(made, rest_at, 1, _VERSION)
+        at: cython.Py_ssize_t = _put_number(made, rest_at, 1, header.version)
         at = _put_number(made, at, 1, header.dialect)
         at = _put_number(made, at, 2, header.flags)
         at = _put_number(made, at, 4, header.record_count)
@@ -468,7 +561,7 @@ def encode_batch_header(header: BatchHeader, identity: bytes) -> bytes:
         _put_number(made, at, 4, header.body_crc)
         _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, _BATCH_HEADER_SIZE)))
         return made
-    rest: bytes = HEADER_REST.pack(VERSION, *header.fields(), 0)
+    rest: bytes = HEADER_REST.pack(header.version, *header.fields(), 0)
     return BATCH_MAGIC + identity + HEADER_CRC.pack(crc32c(rest)) + rest
 
 
@@ -492,7 +585,8 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
     version, dialect, flags, count, span, size, base, first, last, body_crc, _ = HEADER_REST.unpack_from(
         buffer, rest_at
     )
-    if version != VERSION or dialect not in (DIALECT_NATS, DIALECT_IGGY, DIALECT_TOMBSTONES) or flags:
+    known = OLDEST_VERSION <= version <= VERSION and dialect in (DIALECT_NATS, DIALECT_IGGY, DIALECT_TOMBSTONES)
+    if not known or flags:
         raise CorruptLog(
             f"batch at offset {base} has format version {version}, dialect {dialect}, flags {flags:#x}",
             value=(base, base + span),
@@ -502,90 +596,9 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
     in_order = span == 0 if dialect == DIALECT_TOMBSTONES else 0 < count <= span
     if not in_order or base + span > MAX_OFFSET:
         return None
-    return BatchHeader(dialect, flags, count, span, size, base, first, last, body_crc)
+    return BatchHeader(dialect, flags, count, span, size, base, first, last, body_crc, version)
 
 
 def body_is_intact(header: BatchHeader, body: bytes) -> bool:
     """Whether these are the bytes that were written after this header."""
     return len(body) == header.body_size and crc32c(body) == header.body_crc
-
-
-def encode_head_page(head: SegmentHead, mark: Mark) -> bytes:
-    """The first page of a new segment, with its first mark in slot 0."""
-    fields = SEGMENT_HEAD.pack(
-        SEGMENT_MAGIC, 0, VERSION, 0, head.identity, head.base_offset, head.previous_end, head.created_ns
-    )
-    return (_sealed_sector(fields) + encode_mark(mark, head.identity)).ljust(HEAD_PAGE_SIZE, b"\0")
-
-
-def encode_mark(mark: Mark, identity: bytes) -> bytes:
-    """One sector; it goes to `mark_position(n)` for the n-th write."""
-    return mark_sector(mark.durable_end, mark.assigned_end, identity)
-
-
-def mark_sector(durable_end: cython.longlong, assigned_end: cython.longlong, identity: bytes) -> bytes:
-    """As `encode_mark`; every write needs one."""
-    if cython.compiled:
-        made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), len(_ZEROS))
-        crc_at: cython.Py_ssize_t = _put(made, 0, MARK_MAGIC)
-        rest_at: cython.Py_ssize_t = crc_at + _CRC_SIZE
-        at: cython.Py_ssize_t = _put(made, rest_at, identity)
-        at = _put_number(made, at, 8, durable_end)
-        _put_number(made, at, 8, assigned_end)
-        _put_number(made, crc_at, _CRC_SIZE, crc32c(_slice(made, rest_at, len(_ZEROS))))
-        return made
-    checked: bytes = MARK_REST.pack(identity, durable_end, assigned_end)
-    return MARK_MAGIC + HEADER_CRC.pack(crc32c(checked)) + checked
-
-
-def mark_position(turn: int) -> int:
-    """Where in the file the mark of this turn goes: the slots take turns, so a torn one leaves its elder."""
-    return SECTOR_SIZE * (1 + turn % MARK_SLOTS)
-
-
-def decode_segment_head(page: bytes) -> SegmentHead | None:
-    """The segment head in the first sector; None when damaged. Raises CorruptLog for an unknown version."""
-    sector = page[:SECTOR_SIZE]
-    if not _sector_is_intact(sector, SEGMENT_MAGIC):
-        return None
-    _, _, version, flags, identity, base_offset, previous_end, created_ns = SEGMENT_HEAD.unpack_from(sector)
-    if version != VERSION or flags:
-        raise CorruptLog(
-            f"segment at offset {base_offset} has format version {version}, flags {flags:#x}",
-            value=(base_offset, base_offset),
-            limit=(VERSION, 0),
-            hint="it was written by a newer Headwater; open the log with that, or upgrade",
-        )
-    return SegmentHead(identity, base_offset, previous_end, created_ns)
-
-
-def decode_marks(page: bytes, identity: bytes) -> tuple[Mark | None, int, bool]:
-    """The newest mark in the page, its turn (0 when there is none), and whether both slots are in order: intact, or
-    never written (zeros)."""
-    newest: Mark | None = None
-    newest_turn = 0
-    in_order = True
-    for turn in range(MARK_SLOTS):
-        sector = page[mark_position(turn) : mark_position(turn) + SECTOR_SIZE]
-        if not _sector_is_intact(sector, MARK_MAGIC):
-            in_order = in_order and sector == bytes(SECTOR_SIZE)
-            continue
-        _, _, owner, durable_end, assigned_end = MARK.unpack_from(sector)
-        if owner != identity:
-            in_order = False
-        elif newest is None or (durable_end, assigned_end) > newest:
-            newest, newest_turn = Mark(durable_end, assigned_end), turn
-    return newest, newest_turn, in_order
-
-
-def _sealed_sector(fields: bytes) -> bytes:
-    sector = fields.ljust(SECTOR_SIZE, b"\0")
-    crc = HEADER_CRC.pack(crc32c(sector[CHECKED_FROM:]))
-    return sector[: CHECKED_FROM - HEADER_CRC.size] + crc + sector[CHECKED_FROM:]
-
-
-def _sector_is_intact(sector: bytes, magic: bytes) -> bool:
-    if len(sector) != SECTOR_SIZE or not sector.startswith(magic):
-        return False
-    (crc,) = HEADER_CRC.unpack_from(sector, CHECKED_FROM - HEADER_CRC.size)
-    return bool(crc32c(sector[CHECKED_FROM:]) == crc)

@@ -78,6 +78,9 @@ class MemoryFiles:
     def mkdir(self, path: str) -> None:
         """Directories are there as soon as they are named."""
 
+    def make(self, path: str) -> None:
+        """See `mkdir`."""
+
     def rmdir(self, path: str) -> None:
         """See `mkdir`."""
 

@@ -2,70 +2,146 @@
 
 A document `path` is two files, `path.a` and `path.b`, each complete:
 
-    | magic "HWD1" | crc u32 | generation u64 | payload size u32 | payload
+    | magic "HWD2" | crc u32 | generation u64 | payload size u32 | identity 8 bytes | name size u16 | name | payload
 
-The CRC32C covers all that follows it. `save` writes each copy to a temporary name, makes it durable, renames it over
-the old copy, and makes the names durable at the end; so at every moment at least one copy is whole, and after `save`
-returned both are. `load` takes the intact copy of the highest generation and says what was wrong with the other.
+The CRC32C covers all that follows it. `identity` is that of the log or stream that the document belongs to (zeros: of none
+in particular), `name` the last part of `path`: so a copy that was brought from elsewhere is seen as such. Version 1, "HWD1",
+has neither, and is read.
+
+`save` writes each copy to a temporary name, makes it durable, renames it over the old copy, and makes the names durable at
+the end; so at every moment at least one copy is whole, and after `save` returned both are. A copy that is a stranger's is
+put aside first, never replaced. `load` takes the intact copy of the highest generation that is no stranger's, and says what
+was wrong with the other.
 
 After a failed `save`, and after a crash during one, either the old or the new payload is found. No cache is kept: the
 files are the truth. Not for hot data: one `save` is two file syncs and one directory sync.
 """
 
 import struct
+from collections.abc import Callable
+from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
 from headwater.streams.files import Files
 
-MAGIC = b"HWD1"
+MAGIC = b"HWD2"
+OLD_MAGIC = b"HWD1"
 HEAD = struct.Struct("<4sI")
-REST = struct.Struct("<QI")
+REST = struct.Struct("<QI8sH")
+OLD_REST = struct.Struct("<QI")
+NOBODY = bytes(8)
 COPIES = (".a", ".b")
 TEMPORARY = ".tmp"
+STRANGER = ".stranger-"
 
 
-def save(files: Files, path: str, payload: bytes) -> None:
+class Copy(NamedTuple):
+    """An intact copy. `identity` is `NOBODY` and `name` empty where the copy does not say."""
+
+    path: str
+    generation: int
+    payload: bytes
+    identity: bytes = NOBODY
+    name: str = ""
+
+    def is_strange_to(self, path: str, identity: bytes) -> bool:
+        """Whether it says that it belongs elsewhere than to the document `path` of `identity` (`NOBODY`: unknown)."""
+        other_name = bool(self.name) and self.name != name_of(path)
+        return other_name or (NOBODY not in (identity, self.identity) and self.identity != identity)
+
+
+Judge = Callable[[Copy], str]  # why a copy is not one of this document; "" when it may be
+
+
+def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY, *, sync_names: bool = True) -> None:
     """Make `payload` the durable content of the document. Raises OSError; then nothing is promised about which of old
-    and new a later `load` finds, only that it finds one."""
-    generation = 1 + max((found[0] for copy in COPIES if (found := _read_copy(files, path + copy, []))), default=0)
-    rest = REST.pack(generation, len(payload)) + payload
+    and new a later `load` finds, only that it finds one. Without `sync_names` the caller makes the names durable, for he
+    syncs the directory anyway."""
+    found = copies(files, path, [])
+    for copy in found:
+        if copy.is_strange_to(path, identity):
+            put_aside(files, copy.path)
+    generation = 1 + max((copy.generation for copy in found), default=0)
+    name = name_of(path).encode()
+    rest = REST.pack(generation, len(payload), identity, len(name)) + name + payload
     content = HEAD.pack(MAGIC, crc32c(rest)) + rest
-    for copy in COPIES:
-        temporary = path + copy + TEMPORARY
+    for suffix in COPIES:
+        temporary = path + suffix + TEMPORARY
         file = files.create(temporary)
         try:
             file.pwrite([content], 0)
             file.fdatasync()
         finally:
             file.close()
-        files.rename(temporary, path + copy)
-    files.sync_directory(directory_of(path))
+        files.rename(temporary, path + suffix)
+    if sync_names:
+        files.sync_directory(directory_of(path))
 
 
-def load(files: Files, path: str, damage: list[str] | None = None) -> bytes | None:
-    """The newest intact payload, or None when there is no intact copy. One sentence for each copy that is damaged, or
-    that is missing beside one that is there, is appended to `damage`. Raises OSError when a copy cannot be read and
-    the other is no help."""
+def load(
+    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NOBODY, judge: Judge | None = None
+) -> bytes | None:
+    """As `load_copy`; the payload."""
+    copy = load_copy(files, path, damage, identity, judge)
+    return None if copy is None else copy.payload
+
+
+def load_copy(
+    files: Files, path: str, damage: list[str] | None = None, identity: bytes = NOBODY, judge: Judge | None = None
+) -> Copy | None:
+    """The newest intact copy that is no stranger's, or None when there is none. One sentence for each copy that is
+    damaged, a stranger's (by its identity, its name, or the word of `judge`), or missing beside one that is there, and one
+    when both are of one generation and differ, is appended to `damage`. Raises OSError when a copy cannot be read and the
+    other is no help."""
     complaints: list[str] = []
     unreadable: list[OSError] = []
-    best: tuple[int, bytes] | None = None
-    for copy in COPIES:
+    mine: list[Copy] = []
+    for copy in copies(files, path, complaints, unreadable):
+        reason = judge(copy) if judge is not None else ""
+        if copy.is_strange_to(path, identity):
+            reason = f"says that it is {copy.name} of {copy.identity.hex()}"
+        if reason:
+            complaints.append(f"{copy.path} is not of this document: it {reason}")
+        else:
+            mine.append(copy)
+    if not mine and unreadable:
+        raise unreadable[0]
+    if len(mine) == len(COPIES) and mine[0].generation == mine[1].generation and mine[0].payload != mine[1].payload:
+        complaints.append(f"{mine[1].path} differs from the other copy of generation {mine[0].generation}")
+    missing_only = len(complaints) == len(COPIES) and all(complaint.endswith(_MISSING) for complaint in complaints)
+    if damage is not None and not missing_only:
+        damage.extend(complaints)
+    return max(mine, key=lambda copy: copy.generation, default=None)
+
+
+def copies(files: Files, path: str, complaints: list[str], unreadable: list[OSError] | None = None) -> list[Copy]:
+    """The intact copies; one sentence for each other. Raises OSError for a copy that cannot be read, unless it is to go
+    to `unreadable`."""
+    found = []
+    for suffix in COPIES:
         try:
-            found = _read_copy(files, path + copy, complaints)
+            copy = _read_copy(files, path + suffix, complaints)
         except OSError as error:
-            complaints.append(f"{path}{copy} cannot be read: {error}")
+            if unreadable is None:
+                raise
+            complaints.append(f"{path}{suffix} cannot be read: {error}")
             unreadable.append(error)
             continue
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    if best is None and unreadable:
-        raise unreadable[0]
-    if damage is not None and len(complaints) < len(COPIES):
-        damage.extend(complaints)
-    elif damage is not None and not all(complaint.endswith(_MISSING) for complaint in complaints):
-        damage.extend(complaints)
-    return None if best is None else best[1]
+        if copy is not None:
+            found.append(copy)
+    return found
+
+
+def put_aside(files: Files, path: str) -> str:
+    """Give a file that belongs elsewhere a name that nothing reads, durably; returns it. Raises OSError."""
+    directory = directory_of(path)
+    taken = set(files.listdir(directory))
+    stem = name_of(path) + STRANGER
+    kept = next(name for count in range(len(taken) + 1) if (name := f"{stem}{count}") not in taken)
+    files.rename(path, f"{directory}/{kept}")
+    files.sync_directory(directory)
+    return kept
 
 
 def remove(files: Files, path: str) -> None:
@@ -83,11 +159,16 @@ def directory_of(path: str) -> str:
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
 _MISSING = "is missing"
 
 
-def _read_copy(files: Files, path: str, complaints: list[str]) -> tuple[int, bytes] | None:
-    """(generation, payload) of an intact copy, else None and a complaint."""
+def _read_copy(files: Files, path: str, complaints: list[str]) -> Copy | None:
+    """An intact copy, else None and a complaint."""
     try:
         file = files.open(path)
     except FileNotFoundError:
@@ -97,11 +178,26 @@ def _read_copy(files: Files, path: str, complaints: list[str]) -> tuple[int, byt
         content = file.pread(file.size(), 0)
     finally:
         file.close()
-    if len(content) >= HEAD.size + REST.size:
-        magic, crc = HEAD.unpack_from(content)
-        generation, size = REST.unpack_from(content, HEAD.size)
-        payload = content[HEAD.size + REST.size :]
-        if magic == MAGIC and len(payload) == size and crc32c(content[HEAD.size :]) == crc:
-            return generation, payload
-    complaints.append(f"{path} is damaged ({len(content)} bytes)")
-    return None
+    copy = _decode(path, content)
+    if copy is None:
+        complaints.append(f"{path} is damaged ({len(content)} bytes)")
+    return copy
+
+
+def _decode(path: str, content: bytes) -> Copy | None:
+    if len(content) < HEAD.size + OLD_REST.size:
+        return None
+    magic, crc = HEAD.unpack_from(content)
+    if magic not in (MAGIC, OLD_MAGIC) or crc32c(content[HEAD.size :]) != crc:
+        return None
+    if magic == OLD_MAGIC:
+        generation, size = OLD_REST.unpack_from(content, HEAD.size)
+        payload = content[HEAD.size + OLD_REST.size :]
+        return Copy(path, generation, payload) if len(payload) == size else None
+    if len(content) < HEAD.size + REST.size:
+        return None
+    generation, size, identity, name_size = REST.unpack_from(content, HEAD.size)
+    rest = content[HEAD.size + REST.size :]
+    if len(rest) != name_size + size:
+        return None
+    return Copy(path, generation, rest[name_size:], identity, rest[:name_size].decode("utf-8", "replace"))

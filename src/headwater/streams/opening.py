@@ -14,19 +14,25 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
-from headwater.errors import CorruptLog, StorageError
+from headwater.errors import StorageError
 from headwater.streams import meta
-from headwater.streams.clean_index import INDEX_FILE, CleanIndex, absences_of, encode_index, facts_of, load_index
-from headwater.streams.files import File, Files, storage_error
-from headwater.streams.log_format import (
-    HEAD_PAGE_SIZE,
-    IDENTITY_SIZE,
-    MAX_OFFSET,
-    Mark,
-    SegmentHead,
+from headwater.streams.clean_index import (
+    INDEX_FILE,
+    absences_of,
+    encode_index,
+    facts_of,
+    load_checkpoint,
+    load_index,
 )
+from headwater.streams.end_file import END_FILE
+from headwater.streams.files import File, Files, storage_error
+from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead
+from headwater.streams.log_format import IDENTITY_SIZE, MAX_OFFSET
 from headwater.streams.log_state import LogState
+from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
+from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
+from headwater.streams.recorded_end import read_recorded_end
 from headwater.streams.recovery import (
     Decision,
     RecoveryReport,
@@ -34,27 +40,32 @@ from headwater.streams.recovery import (
     absences,
     decide,
     examine,
-    identity_of,
+    extend,
     kept_aside,
 )
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment, base_offset_of, segment_name
-from headwater.streams.writer import STATE_DOCUMENT, create_segment
+from headwater.streams.writer import CHECKPOINT_FILE, NEW_ENDING, create_segment
 
 LOCK = "lock"
 COPY_PIECE = 1 << 20
 
 
 class Found(NamedTuple):
-    """What is in the directory. `clean_index` is None when the segments were read."""
+    """What is in the directory. `absent` and `document` (which knows the records below `known_end`) are what an index or a
+    checkpoint told; None when all was read. `is_indexed`: the index of a clean stop holds."""
 
     facts: list[SegmentFacts]
-    clean_index: CleanIndex | None
     notes: list[str]
+    absent: OffsetSet | None = None
+    document: bytes | None = None
+    known_end: int = 0
+    is_indexed: bool = False
 
 
 class OpenedLog(NamedTuple):
     """What the log starts with. The last segment is the active one; its newest mark is that of `turn`. `absent`: offsets
-    without a record. `document`: what the last clean close was given; None when the segments had to be read."""
+    without a record. `document`: what the last clean close or checkpoint was given, which holds for the records below
+    `known_end`; None when all records have to be read."""
 
     lock: File
     state: LogState
@@ -63,18 +74,29 @@ class OpenedLog(NamedTuple):
     report: RecoveryReport
     absent: OffsetSet
     document: bytes | None
+    known_end: int
 
 
-def open_directory(files: Files, directory: str, now_ns: int, first_offset: int = 0) -> OpenedLog:
-    """Recover the log in `directory`, or make one that starts at `first_offset`. Raises StorageError when another process
-    has it, when the disk fails, or when it was written by a newer version."""
+def open_directory(
+    files: Files,
+    directory: str,
+    now_ns: int,
+    first_offset: int = 0,
+    identity: bytes = NOBODY,
+    known_end: int = 0,
+) -> OpenedLog:
+    """Recover the log in `directory`, or make one that starts at `first_offset`; of `identity`, if that is known. It
+    reached `known_end` once, at least.
+
+    Raises StorageError when nothing in it is of that identity (nothing is changed then), when another process has it, when
+    the disk fails, or when it was written by a newer version."""
     try:
         files.mkdir(directory)
         lock = _take_lock(files, directory)
     except OSError as error:
         raise storage_error(f"open the log {directory}", error) from error
     try:
-        return _recover(files, directory, lock, now_ns, first_offset)
+        return _recover(files, directory, lock, now_ns, first_offset, identity, known_end)
     except OSError as error:
         lock.close()
         raise storage_error(f"open the log {directory}", error) from error
@@ -92,33 +114,45 @@ def _take_lock(files: Files, directory: str) -> File:
         ) from error
 
 
-def _recover(files: Files, directory: str, lock: File, now_ns: int, first_offset: int) -> OpenedLog:
+def _recover(
+    files: Files, directory: str, lock: File, now_ns: int, first_offset: int, identity: bytes, known_end: int
+) -> OpenedLog:
     notes: list[str] = []
-    document = meta.load(files, f"{directory}/{STATE_DOCUMENT}", notes)
-    state = LogState.decode(document) if document is not None else None
     bases = _sweep(files, directory)
-    if document is not None and state is None:
-        raise CorruptLog(
-            f"{directory}/{STATE_DOCUMENT} is intact but not of a version this program knows",
-            hint="it was written by a newer Headwater; open the log with that, or upgrade",
+    owner = judge_owner(files, directory, bases, identity, notes)
+    strangers = judge_segments(files, directory, bases, owner.identity or NOBODY)
+    if owner.state is None and (owner.strangers or strangers) and len(strangers) == len(bases):
+        raise StorageError(
+            f"nothing in {directory} is of the log {identity.hex()}",
+            value=[path for path, _ in (*owner.strangers, *strangers)],
+            hint="put its own files back, or remove these to begin anew",
         )
+    mine = owner.identity or (identity if identity != NOBODY else files.entropy(IDENTITY_SIZE))
+    testimony = read_recorded_end(files, directory, mine, known_end)
+    notes += testimony.notes
+    for path, reason in [*owner.strangers, *strangers, *testimony.strangers]:
+        notes.append(f"{path} is not of this log: it {reason}; kept as {meta.put_aside(files, path)}")
+    if strangers:
+        bases = segment_bases(files, directory)
+    state = owner.state
     if state is None and bases:
         notes.append(f"{directory}/{STATE_DOCUMENT} is lost; made again from the segments")
     if state is None:
-        identity = claimed_identity(files, directory, bases) or files.entropy(IDENTITY_SIZE)
         first = bases[0] if bases else first_offset
-        facts = examine_all(files, directory, bases, identity, MAX_OFFSET)
-        decision = decide(facts, None)
+        facts = examine_all(files, directory, bases, mine, MAX_OFFSET)
+        decision = decide(facts, None, testimony.end)
         if not bases:
-            decision = decision._replace(next_offset=first)
-        state = LogState(identity, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
-        meta.save(files, f"{directory}/{STATE_DOCUMENT}", state.encode())
-        return _carry_out(files, directory, lock, now_ns, state, Found(facts, None, notes), decision)
+            decision = decision._replace(next_offset=max(first, testimony.end.offset))
+        state = LogState(mine, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
+        # A new log gets its first segment at once, and the names of both are made durable together.
+        meta.save(files, f"{directory}/{STATE_DOCUMENT}", state.encode(), mine, sync_names=bool(bases))
+        return _carry_out(files, directory, lock, now_ns, state, Found(facts, notes), decision)
     bases = _drop_expired(files, directory, bases, state.start_offset)
+    state = not_older_than(files, directory, bases, state, notes)
     found = _find(files, directory, bases, state, notes)
-    if found.clean_index is None:
+    if not found.is_indexed:
         state = replace(state, index_crc=0)  # so that the next close makes a new one
-    return _carry_out(files, directory, lock, now_ns, state, found, decide(found.facts, state))
+    return _carry_out(files, directory, lock, now_ns, state, found, decide(found.facts, state, testimony.end))
 
 
 def _drop_expired(files: Files, directory: str, bases: list[int], start_offset: int) -> list[int]:
@@ -134,10 +168,42 @@ def _find(files: Files, directory: str, bases: list[int], state: LogState, notes
     if state.index_crc:
         index = load_index(files, directory, state.index_crc, bases)
         facts = facts_of(files, directory, index, state.identity) if index is not None else None
-        if facts is not None:
-            return Found(facts, index, notes)
+        if index is not None and facts is not None:
+            end = facts[-1].end_offset if facts else 0
+            return Found(facts, notes, absences_of(index), index.document, end, is_indexed=True)
         notes.append(f"{directory}/{INDEX_FILE} does not fit the segments; made again from them")
-    return Found(examine_all(files, directory, bases, state.identity, state.reserved_end), None, notes)
+    return _since_checkpoint(files, directory, bases, state, notes) or Found(
+        examine_all(files, directory, bases, state.identity, state.reserved_end), notes
+    )
+
+
+def _since_checkpoint(
+    files: Files, directory: str, bases: list[int], state: LogState, notes: list[str]
+) -> Found | None:
+    """What the last checkpoint knows, and what was written since; None when it does not fit what is there."""
+    checkpoint = load_checkpoint(files, directory, state.identity, bases)
+    if checkpoint is None or checkpoint.end > state.reserved_end:
+        return None
+    facts = facts_of(files, directory, checkpoint.contents, state.identity, may_have_grown=True)
+    if facts is None:
+        return None
+    newer = bases[len(facts) :]
+    last = facts[-1]
+    file = files.open(f"{directory}/{last.name}")
+    try:
+        extend(file.pread, last, state.identity, newer[0] if newer else state.reserved_end)
+    finally:
+        file.close()
+    facts += examine_all(files, directory, newer, state.identity, state.reserved_end)
+    absent = absences_of(checkpoint.contents)
+    first = facts[0].base_offset
+    known_end = max(first, checkpoint.end)
+    absent.add(first, max(first, checkpoint.start))
+    gone = absent.count(first, known_end)
+    end = max(facts[-1].end_offset, facts[-1].mark.assigned_end if facts[-1].mark is not None else 0)
+    absences(facts, state.start_offset, end, absent)
+    same = absent.count(first, known_end) == gone
+    return Found(facts, notes, absent, checkpoint.contents.document if same else None, checkpoint.end)
 
 
 def save_index(
@@ -167,19 +233,6 @@ def _sweep(files: Files, directory: str) -> list[int]:
     return segment_bases(files, directory)
 
 
-def claimed_identity(files: Files, directory: str, bases: list[int]) -> bytes | None:
-    """Without a state, the log is who its segments say it is."""
-    for base in bases:
-        file = files.open(f"{directory}/{segment_name(base)}")
-        try:
-            identity = identity_of(file.pread)
-        finally:
-            file.close()
-        if identity is not None:
-            return identity
-    return None
-
-
 def examine_all(
     files: Files, directory: str, bases: list[int], identity: bytes, limit: int | None
 ) -> list[SegmentFacts]:
@@ -202,10 +255,13 @@ def _carry_out(
     damage = [item for item in decision.damage if item.end > state.start_offset or item.size]
     if decision.cut_at is not None:
         damage = kept_aside(damage, _cut(files, directory, facts[-1], decision.cut_at))
-    if found.clean_index is not None:
-        absent = absences_of(found.clean_index)
-    else:
+    if found.absent is None:
         absent = absences(facts, state.start_offset, decision.next_offset)
+    else:
+        absent = found.absent
+        if facts:  # neither an index nor a checkpoint reaches beyond the last batch
+            absent.add(facts[-1].end_offset, decision.next_offset)
+    state = replace(state, sealed={item.base_offset: (item.generation, item.end_position) for item in facts[:-1]})
     segments = [Segment(files, f"{directory}/{item.name}", state.identity, item) for item in facts]
     records = sum(segment.record_count - segment.dead for segment in segments)
     turn = facts[-1].mark_turn if facts else 0
@@ -222,8 +278,7 @@ def _carry_out(
         records=records,
         next_offset=decision.next_offset,
     )
-    document = found.clean_index.document if found.clean_index is not None else None
-    return OpenedLog(lock, state, segments, turn, report, absent, document)
+    return OpenedLog(lock, state, segments, turn, report, absent, found.document, found.known_end)
 
 
 def _cut(files: Files, directory: str, facts: SegmentFacts, position: int) -> str:
@@ -254,8 +309,9 @@ def delete_directory(files: Files, directory: str) -> None:
         if base_offset_of(name.partition(SUFFIX)[0] + SUFFIX) is not None:
             files.unlink(f"{directory}/{name}")
     meta.remove(files, f"{directory}/{STATE_DOCUMENT}")
-    with suppress(FileNotFoundError):
-        files.unlink(f"{directory}/{INDEX_FILE}")
+    for name in (INDEX_FILE, CHECKPOINT_FILE, CHECKPOINT_FILE + NEW_ENDING, END_FILE):
+        with suppress(FileNotFoundError):
+            files.unlink(f"{directory}/{name}")
     files.unlink(f"{directory}/{LOCK}")
     with suppress(OSError):  # something else lives here: not ours to judge
         files.rmdir(directory)

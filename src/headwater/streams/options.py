@@ -1,12 +1,13 @@
 """What can be chosen about a log, checked when it is chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from headwater.errors import ConfigError
 
 SyncPolicy = Literal["always", "interval", "never"]
 
+SEGMENTS_OF_A_LIMIT = 8  # so many of them hold what a limit allows: the oldest, half dead, is an eighth of it
 SMALLEST_SEGMENT = 64 << 10  # below this the 4 KiB head page of each file would be a tax worth noticing
 LARGEST_BATCH = 64 << 20  # a batch is checked as a whole, so this is what one read may have to hold in memory
 
@@ -43,6 +44,15 @@ class LogOptions:
         _check_range("sync_interval_ns", self.sync_interval_ns, 0, 1 << 62)
         _check_range("cache_bytes", self.cache_bytes, 0, 1 << 40)
         _check_range("preallocate_bytes", self.preallocate_bytes, 0, 1 << 30)
+
+    def for_limit(self, max_bytes: int) -> "LogOptions":
+        """As these, with smaller segments and less room ahead where at most `max_bytes` may be live (0 or less: any)."""
+        if max_bytes <= 0:
+            return self
+        segment_bytes = max(SMALLEST_SEGMENT, min(self.segment_bytes, max_bytes // SEGMENTS_OF_A_LIMIT))
+        return replace(
+            self, segment_bytes=segment_bytes, preallocate_bytes=min(self.preallocate_bytes, segment_bytes // 4)
+        )
 
 
 def _check_range(name: str, value: int, lowest: int, highest: int) -> None:

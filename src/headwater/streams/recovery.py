@@ -5,9 +5,8 @@ is intact, and it was never acknowledged unless the marks say so. *Corruption in
 leaves: intact batches follow. A torn tail may be cut (its bytes are kept aside); corruption is skipped, reported with
 its offset range, and left where it is.
 
-`walk` finds the intact batches and the spoiled stretches between them. `examine` runs it over one segment and keeps
-what the log needs to know. `decide` looks at all segments and the log's state, and says what is lost, what is to be
-cut, and the first offset that was certainly never used:
+`examine` walks one segment (walking.py) and keeps what the log needs to know. `decide` looks at all segments and the
+log's state, and says what is lost, what is to be cut, and the first offset that was certainly never used:
 
 1. Every write carries a mark in the segment's head page: offsets below `durable_end` are on disk, those below
    `assigned_end` may be. Both are part of the same fdatasync. So, when marks are in order, nothing at or above the
@@ -20,56 +19,38 @@ Skipped offsets are never filled again; readers see a gap.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import (
-    BATCH_HEADER_SIZE,
+from headwater.streams.end_file import RecordedEnd
+from headwater.streams.head_page import (
     HEAD_PAGE_SIZE,
-    IDENTITY_SIZE,
     MARK_SLOTS,
-    MARKER_SIZE,
-    MAX_OFFSET,
     SECTOR_SIZE,
-    BatchHeader,
     Mark,
-    RecordCursor,
     SegmentHead,
-    batch_marker,
-    body_is_intact,
-    decode_batch_header,
     decode_marks,
     decode_segment_head,
     mark_position,
 )
+from headwater.streams.index import SparseIndex
+from headwater.streams.log_format import (
+    BATCH_HEADER_SIZE,
+    DIALECT_NATS,
+    IDENTITY_SIZE,
+    MARKER_SIZE,
+    MAX_OFFSET,
+    BatchHeader,
+    decode_batch_header,
+)
 from headwater.streams.log_state import LogState
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.tombstones import Range, decode_tombstones
+from headwater.streams.walking import walk
+from headwater.streams.window import SCAN_WINDOW, Fetch, FoundBatch, SpoiledBytes
 
-Fetch = Callable[[int, int], bytes]  # (size, position) -> bytes, as File.pread
-SCAN_WINDOW = 4 << 20  # bytes read at once when a whole segment is checked
-
-
-class FoundBatch(NamedTuple):
-    """An intact batch, where it is, and its checked body."""
-
-    position: int
-    header: BatchHeader
-    body: bytes
-
-
-class SpoiledBytes(NamedTuple):
-    """Bytes `[position, end_position)` that hold no intact batch. An intact one follows, whose offsets start at
-    `end_offset`; None: nothing intact follows."""
-
-    position: int
-    end_position: int
-    start_offset: int
-    end_offset: int | None
-
+NO_END = RecordedEnd()
 
 DamageKind = Literal["torn", "corrupt", "missing"]
 
@@ -111,7 +92,7 @@ class RecoveryReport:
     @property
     def lost(self) -> tuple[Damage, ...]:
         """The damage that certainly cost acknowledged records."""
-        return tuple(item for item in self.damage if item.certain)
+        return tuple(item for item in self.damage if item.certain and item.start < item.end)
 
 
 @dataclass(slots=True)
@@ -142,12 +123,17 @@ class SegmentFacts:
     deletions: list[Range] = field(default_factory=list)
 
     @property
+    def generation(self) -> int:
+        """0 for a segment that was made by this process, whose head is not kept here."""
+        return self.head.generation if self.head is not None else 0
+
+    @property
     def tail(self) -> int:
         return max(0, self.file_size - self.end_position)
 
-    def add(self, position: int, header: BatchHeader) -> None:
-        """Count an intact batch."""
-        self.end_position = position + header.size
+    def add(self, position: int, header: BatchHeader, end_position: int | None = None) -> None:
+        """Count an intact batch, or what is left of one, which ends where it is said to."""
+        self.end_position = position + header.size if end_position is None else end_position
         self.end_offset = header.end_offset
         if not header.holds_records:
             return
@@ -169,95 +155,24 @@ class Decision(NamedTuple):
     notes: list[str]
 
 
-class Window:
-    """A stretch of a file in memory, moved forward as it is walked."""
-
-    __slots__ = ("_data", "_end", "_fetch", "_origin", "_size")
-
-    def __init__(self, fetch: Fetch, end: int, size: int) -> None:
-        self._fetch = fetch
-        self._end = end
-        self._size = size
-        self._origin = 0
-        self._data = b""
-
-    def at(self, position: int, size: int) -> tuple[bytes, int]:
-        """(data, index): `data[index : index + size]` is what the file holds at `position`; shorter at its end."""
-        index = position - self._origin
-        if index < 0 or index + size > len(self._data):
-            wanted = min(max(size, self._size), max(0, self._end - position))
-            self._data = self._fetch(wanted, position)
-            self._origin = position
-            index = 0
-        return self._data, index
-
-    def find(self, needle: bytes, position: int) -> int:
-        """Position of `needle` at or after `position`, or -1."""
-        while position + len(needle) <= self._end:
-            data, index = self.at(position, len(needle))
-            found = data.find(needle, index)
-            if found >= 0:
-                return self._origin + found
-            if len(data) - index < len(needle):
-                return -1  # the file is shorter than it was said to be
-            position = self._origin + len(data) - len(needle) + 1
-        return -1
-
-
-def walk(
-    fetch: Fetch, position: int, end: int, identity: bytes, expected: int, limit: int, window_size: int = SCAN_WINDOW
-) -> Iterator[FoundBatch | SpoiledBytes]:
-    """The batches in bytes `[position, end)` of a segment and the spoiled stretches between them, in order.
-
-    A batch counts when its marker is this log's, both CRCs hold, its offsets begin at or above `expected` (then: above
-    its predecessor's) and end at or below `limit`. Raises CorruptLog for intact batches of an unknown version, OSError
-    from `fetch`.
-    """
-    window = Window(fetch, end, window_size)
-    marker = batch_marker(identity)
-    while position < end:
-        batch = _batch_at(window, position, identity, expected, limit)
-        if batch is None:
-            start = position
-            candidate = position
-            while batch is None:
-                candidate = window.find(marker, candidate + 1)
-                if candidate < 0:
-                    yield SpoiledBytes(start, end, expected, None)
-                    return
-                batch = _batch_at(window, candidate, identity, expected, limit)
-            yield SpoiledBytes(start, candidate, expected, batch.header.base_offset)
-        yield batch
-        position = batch.position + batch.header.size
-        expected = batch.header.end_offset
-
-
-def _batch_at(window: Window, position: int, identity: bytes, expected: int, limit: int) -> FoundBatch | None:
-    data, index = window.at(position, BATCH_HEADER_SIZE)
-    header = decode_batch_header(data, index, identity)
-    if header is None or header.base_offset < expected or header.end_offset > limit:
-        return None
-    body_at = position + BATCH_HEADER_SIZE
-    data, index = window.at(body_at, header.body_size)
-    body = data[index : index + header.body_size]
-    if not body_is_intact(header, body):
-        return None
-    return FoundBatch(position, header, body)
-
-
 def examine(fetch: Fetch, file_size: int, name: str, base_offset: int, identity: bytes, limit: int) -> SegmentFacts:
     """Check every batch of a segment file. `limit` is the end of what it may hold."""
     facts = SegmentFacts(name, base_offset, file_size, SparseIndex(HEAD_PAGE_SIZE), end_offset=base_offset)
     note_head(facts, fetch(HEAD_PAGE_SIZE, 0), identity)
-    for piece in walk(fetch, HEAD_PAGE_SIZE, file_size, identity, base_offset, limit):
+    extend(fetch, facts, identity, limit)
+    return facts
+
+
+def extend(fetch: Fetch, facts: SegmentFacts, identity: bytes, limit: int) -> None:
+    """Check the batches behind those that `facts` knows, to the end of the file."""
+    for piece in walk(fetch, facts.end_position, facts.file_size, identity, facts.end_offset, limit):
         if isinstance(piece, FoundBatch):
             _note_absent(facts, piece)
-            facts.add(piece.position, piece.header)
+            facts.add(piece.position, piece.header, piece.end_position)
         elif piece.end_offset is not None:
             facts.spoiled.append(piece)
         else:
             facts.file_size = _end_without_zeros(fetch, piece.position, piece.end_position)
-    return facts
 
 
 def note_head(facts: SegmentFacts, page: bytes, identity: bytes) -> None:
@@ -277,8 +192,8 @@ def _note_absent(facts: SegmentFacts, batch: FoundBatch) -> None:
         facts.absent.append((facts.end_offset, header.base_offset))
     if not header.holds_records:
         facts.deletions.extend(decode_tombstones(header, batch.body))
-    elif header.record_count < header.offset_span:
-        cursor = RecordCursor(batch.body, 0, len(batch.body), header.base_offset)
+    elif header.record_count < header.offset_span and header.dialect == DIALECT_NATS:
+        cursor = batch.cursor()
         expected = header.base_offset
         while cursor.advance():
             if cursor.offset > expected:
@@ -299,10 +214,10 @@ def _end_without_zeros(fetch: Fetch, start: int, end: int) -> int:
     return start
 
 
-def absences(segments: list[SegmentFacts], start: int, end: int) -> OffsetSet:
-    """The offsets of `[start, end)` that hold no record: deleted ones, and gaps. Counts the dead of each segment, what
-    is below `start` among them."""
-    absent = OffsetSet()
+def absences(segments: list[SegmentFacts], start: int, end: int, known: OffsetSet | None = None) -> OffsetSet:
+    """The offsets of `[start, end)` that hold no record: deleted ones, and gaps; `known` ones among them. Counts the dead of
+    each segment, what is below `start` among them."""
+    absent = OffsetSet() if known is None else known
     reached = min(start, segments[0].base_offset) if segments else start
     for facts in segments:
         absent.add(reached, facts.base_offset)
@@ -317,9 +232,12 @@ def absences(segments: list[SegmentFacts], start: int, end: int) -> OffsetSet:
         while at < len(segments) and bases[at] < high:
             facts = segments[at]
             clipped = min(high, facts.end_offset)
-            facts.dead += absent.add(max(low, facts.base_offset), clipped) if clipped > low else 0
+            if clipped > low:
+                absent.add(max(low, facts.base_offset), clipped)
             at += 1
     for facts in segments:
+        span = facts.end_offset - facts.base_offset
+        facts.dead = facts.record_count - (span - absent.count(facts.base_offset, facts.end_offset))
         facts.absent, facts.deletions = [], []
     return absent
 
@@ -335,11 +253,13 @@ def identity_of(fetch: Fetch) -> bytes | None:
     return claimed if decode_batch_header(first, 0, claimed) is not None else None
 
 
-def decide(segments: list[SegmentFacts], state: LogState | None) -> Decision:
+def decide(segments: list[SegmentFacts], state: LogState | None, recorded: RecordedEnd = NO_END) -> Decision:
     """What to do about what was found. `segments` ascending by base offset; `state` is None when the log's state was
     lost (or there never was a log here)."""
+    recorded_end = max(recorded.offset, state.reserved_end) if state is not None and state.closed else recorded.offset
     damage: list[Damage] = []
     notes = [f"{facts.name}: damaged head page" for facts in segments if not facts.page_in_order]
+    notes += _older_copies(segments, state, recorded)
     first = state.start_offset if state else 0
     # Segments below `start_offset` were dropped on purpose, and its saving precedes the dropping.
     if segments and state and segments[0].base_offset > first:
@@ -348,29 +268,54 @@ def decide(segments: list[SegmentFacts], state: LogState | None) -> Decision:
         damage.extend(_spoiled_middle(facts))
         damage.extend(_sealed_end(facts, following))
     if not segments:
-        reserved = max(first, state.reserved_end) if state else 0
+        reserved = max(first, recorded_end, state.reserved_end if state else 0)
         if reserved > first:
             damage.append(Damage("missing", first, reserved, True, "", 0, 0))
         return Decision(reserved, None, True, damage, notes)
     last = segments[-1]
     durable = last.mark.durable_end if last.mark and last.page_in_order else MAX_OFFSET
     damage.extend(_spoiled_middle(last, durable))
-    return _decide_end(last, max(first, last.end_offset), state, damage, notes)
+    return _decide_end(last, max(first, last.end_offset), recorded_end, state, damage, notes)
+
+
+def _older_copies(segments: list[SegmentFacts], state: LogState | None, recorded: RecordedEnd) -> list[str]:
+    """Segments that were replaced by earlier copies of themselves, where that may cost no record but brings deleted ones
+    back: one from before it was written anew, and one whose last tombstones are missing."""
+    known = dict(state.sealed) if state is not None else {}
+    if recorded.size and recorded.base_offset not in known:
+        known[recorded.base_offset] = (0, recorded.size)
+    notes = []
+    for facts in segments:
+        generation, size = known.get(facts.base_offset, (0, 0))
+        if facts.head is None or facts.generation > generation:
+            continue
+        if facts.generation < generation:
+            notes.append(f"{facts.name} is of an older time, before it was written anew; deleted records may be back")
+        elif facts.end_position < size:
+            missing = size - facts.end_position
+            notes.append(f"{facts.name}: {missing} durable bytes are missing at its end; deleted records may be back")
+    return notes
 
 
 def _decide_end(
-    last: SegmentFacts, found_end: int, state: LogState | None, damage: list[Damage], notes: list[str]
+    last: SegmentFacts,
+    found_end: int,
+    recorded_end: int,
+    state: LogState | None,
+    damage: list[Damage],
+    notes: list[str],
 ) -> Decision:
     """The end of the newest segment: cut or not, and the next offset."""
     mark = last.mark or Mark(found_end, found_end)
     proved = max(found_end, mark.assigned_end)
     newest_is_gone = state is not None and last.base_offset < state.active_base
-    next_offset = proved
-    if state is not None and (newest_is_gone or not last.page_in_order or not state.marks_are_synced):
-        next_offset = max(proved, state.reserved_end)
+    older = proved < recorded_end  # the segment is an older copy of the one that was here
+    next_offset = max(proved, recorded_end)
+    if state is not None and (older or newest_is_gone or not last.page_in_order or not state.marks_are_synced):
+        next_offset = max(next_offset, state.reserved_end)
     cut_at = last.end_position if last.tail and last.head is not None else None
     # A segment gets its name after its head page is durable: a shorter file was cut by something that is no crash.
-    certain = mark.durable_end > found_end or newest_is_gone or last.file_size < HEAD_PAGE_SIZE
+    certain = mark.durable_end > found_end or newest_is_gone or older or last.file_size < HEAD_PAGE_SIZE
     if last.tail:
         kind: DamageKind = "corrupt" if cut_at is None else "torn"
         damage.append(Damage(kind, found_end, next_offset, certain, last.name, last.end_position, last.tail))

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headwater.streams.files import File, FileRange, Files
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
-from headwater.streams.log_format import BATCH_HEADER_SIZE, HEAD_PAGE_SIZE, BatchHeader, decode_batch_header
-from headwater.streams.recovery import FoundBatch, SegmentFacts, SpoiledBytes, walk
+from headwater.streams.log_format import BATCH_HEADER_SIZE, BatchHeader, decode_batch_header
+from headwater.streams.recovery import SegmentFacts
+from headwater.streams.walking import walk
+from headwater.streams.window import FoundBatch, SpoiledBytes
 
 SUFFIX = ".log"
 NEW_SUFFIX = ".log.new"  # a segment whose head page may not be durable yet; swept away by recovery
@@ -45,7 +48,7 @@ def base_offset_of(name: str) -> int | None:
 class Segment:
     """A readable segment. Offsets `[base_offset, end_offset)`; some may be absent."""
 
-    __slots__ = ("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "keeps_evidence", "path")
+    __slots__ = ("_checked_from", "_facts", "_file", "_files", "_identity", "_intact", "_met", "keeps_evidence", "path")
 
     def __init__(self, files: Files, path: str, identity: bytes, facts: SegmentFacts) -> None:
         self.path = path
@@ -55,6 +58,7 @@ class Segment:
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
         self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
+        self._met: list[SpoiledBytes] = []  # damage that readers came upon
         self.keeps_evidence = False  # there are damaged bytes in it: never compacted
 
     @classmethod
@@ -113,6 +117,7 @@ class Segment:
         self._facts = facts
         self._checked_from = HEAD_PAGE_SIZE
         self._intact.clear()
+        self._met.clear()
 
     def publish(self, position: int, header: BatchHeader) -> None:
         """The batch written at `position` may be read from now on."""
@@ -127,13 +132,20 @@ class Segment:
         end, limit = self.end_position, self.end_offset
         for piece in walk(file.pread, position, end, self._identity, expected, limit, window):
             if isinstance(piece, SpoiledBytes) or (piece.header.end_offset > offset and piece.header.holds_records):
-                if isinstance(piece, FoundBatch) and piece.position < self._checked_from:
+                if isinstance(piece, SpoiledBytes):
+                    self._note_spoiled(piece)
+                elif piece.position < self._checked_from:
                     self._note_intact(piece)
                 yield piece
 
     def _note_intact(self, batch: FoundBatch) -> None:
-        if batch.header.body_size >= LARGE_BATCH:
+        if batch.header.body_size >= LARGE_BATCH and batch.is_whole:
             self._intact.add(batch.position)
+
+    def _note_spoiled(self, piece: SpoiledBytes) -> None:
+        """Met while reading; a batch with these bytes in it is not handed out unread any more."""
+        if piece not in self._met:
+            self._met.append(piece)
 
     def range_at(self, offset: int) -> RangedBatch | None:
         """The large batch that begins with this offset, its body unread. None when there is none, when nobody has checked
@@ -145,7 +157,10 @@ class Segment:
         header = decode_batch_header(file.pread(BATCH_HEADER_SIZE, position), 0, self._identity)
         if header is None or header.base_offset != offset or header.body_size < LARGE_BATCH:
             return None
-        if not header.holds_records or position + header.size > self.end_position:
+        end = position + header.size
+        if not header.holds_records or end > self.end_position:
+            return None
+        if any(piece.position < end and position < piece.end_position for piece in (*self._facts.spoiled, *self._met)):
             return None
         body = file.range(position + BATCH_HEADER_SIZE, header.body_size)
         return RangedBatch(header, body) if body is not None else None

@@ -4,29 +4,30 @@
     stage ─▶ open batch ─▶ (full) closed batches ─▶ seal: all of it, to be written together
 
 Hot and compiled: `stage` runs once for every message that a stream takes in. Belongs to the loop thread. Refused here:
-what becomes of the batches, and whether the log can be written to: `failure` is set by the log as soon as it knows.
+what becomes of the batches, and whether the log can be written to, which its writer knows.
 """
 
 import cython
 
 if cython.compiled:
     from cython.cimports.headwater.streams.log_format import BatchBuilder
+    from cython.cimports.headwater.streams.writer import LogWriter
 else:
     from headwater.streams.log_format import BatchBuilder
+    from headwater.streams.writer import LogWriter
 
-from headwater.errors import StorageError
 from headwater.streams.iggy_records import ReadyBatch
 
 
 class Staging:
     """What was staged since the last `seal`. `batch_bytes`: a batch is closed when its body reaches this. Offsets go on
-    from `end_offset`. `failure`: why nothing may be staged any more; None while it may."""
+    from `end_offset`. While `writer` has failed, nothing may be staged."""
 
-    def __init__(self, end_offset: cython.longlong, batch_bytes: cython.Py_ssize_t) -> None:
+    def __init__(self, end_offset: cython.longlong, batch_bytes: cython.Py_ssize_t, writer: LogWriter) -> None:
         self._open = BatchBuilder(end_offset)
         self._full: list[BatchBuilder | ReadyBatch] = []
         self._batch_bytes = batch_bytes
-        self.failure: StorageError | None = None
+        self._writer = writer
 
     @property
     def end_offset(self) -> int:
@@ -41,16 +42,20 @@ class Staging:
     def stage(
         self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: cython.longlong
     ) -> cython.Py_ssize_t:
-        """Add a record; returns its offset. Raises StorageError when it does not fit the format, and `failure`."""
-        if self.failure is not None:
-            raise self.failure
+        """Add a record; returns its offset. Raises StorageError when it does not fit the format, WriteFailed when the writer
+        has failed."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
         if self._open.size >= self._batch_bytes:
             self._full.append(self._open)
             self._open = BatchBuilder(self._open.base_offset + self._open.record_count)
         return self._open.append(subject, header_block, payload, timestamp_ns)
 
     def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
-        """Add a batch of Iggy's with `count` messages, stamped with `end_offset`; returns that offset."""
+        """Add a batch of Iggy's with `count` messages, stamped with `end_offset`; returns that offset. Raises
+        WriteFailed when the writer has failed."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
         if self._open.record_count:
             self._full.append(self._open)
         ready = ReadyBatch(self.end_offset, count, body, timestamp_ns)

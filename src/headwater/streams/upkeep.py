@@ -1,7 +1,8 @@
 """Giving room back: which segments may go or shrink, decided here without touching a file.
 
     the oldest segments, with nothing readable left in them    dropped: their files are removed
-    the newest one, when all that it holds is deleted           rolled: the next plan can drop it
+    the newest one, when half of its records are deleted and    rolled: a later plan can drop or compact it
+    it has a quarter of what is live in the log
     one in the middle, when half of its records are deleted     compacted (compaction.py)
 
 One plan does one of these to one log, so that publishers wait for no more than a segment's worth of work; the caller
@@ -9,24 +10,34 @@ plans again until there is nothing to do. Dropping needs no tombstones afterward
 durably, before the first file goes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headwater.streams.compaction import worth_compacting
 from headwater.streams.files import Files
+from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.recovery import SegmentFacts
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 from headwater.streams.tombstones import Range
 
-SMALLEST_ROLL = 1 << 20  # bytes; below this an all-deleted newest segment is left as it is
+SMALLEST_ROLL = 1 << 20  # bytes; below this a newest segment is left as it is, however much of it is deleted
+LIVE_SEGMENTS = 4
 SMALLEST_COMPACTION = 64 << 10
+
+
+def live_bytes(segment: Segment) -> int:
+    """About how much of a segment's file is not deleted: records count alike, whatever their sizes."""
+    records = segment.record_count
+    return (segment.end_position - HEAD_PAGE_SIZE) * (records - segment.dead) // records if records else 0
 
 
 @dataclass(slots=True, eq=False)
 class Upkeep:
-    """One piece of work. `dropped`, `roll`, `compact` say what to do; `opened` and `rewritten` what came of it."""
+    """One piece of work. `dropped`, `roll`, `compact` and `checkpoint` (which makes its contents) say what to
+    do; `sealed` the generation and size of every sealed segment before it; `opened`, `rewritten` and `checkpoint_size`
+    what came of it."""
 
     start_offset: int
     dropped: list[Segment] = field(default_factory=list)
@@ -34,6 +45,9 @@ class Upkeep:
     compact: Segment | None = None
     gone: OffsetSet = field(default_factory=OffsetSet)
     needed: list[Range] = field(default_factory=list)
+    sealed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    checkpoint: Callable[[], bytes] | None = None
+    checkpoint_size: int = 0
     opened: Segment | None = None
     rewritten: SegmentFacts | None = None
 
@@ -51,9 +65,10 @@ class Upkeep:
 
 
 def plan_upkeep(
-    segments: Sequence[Segment], start: int, end: int, absent: OffsetSet, erase: int | None
+    segments: Sequence[Segment], start: int, end: int, absent: OffsetSet, erase: int | None, segment_bytes: int
 ) -> Upkeep | None:
-    """The most useful piece of work on a log `[start, end)`, or None. `erase`: see `Log.plan_upkeep`."""
+    """The most useful piece of work on a log `[start, end)`, or None. `erase`: see `Log.plan_upkeep`. `segment_bytes`: the
+    size at which the newest one is rolled anyway."""
     upkeep = Upkeep(start)
     for segment, _ in pairwise(segments):
         if segment.end_offset > start:
@@ -62,8 +77,9 @@ def plan_upkeep(
     if upkeep.dropped:
         return upkeep
     active = segments[-1]
-    all_dead = 0 < active.record_count <= active.dead and active.end_position >= SMALLEST_ROLL
-    if all_dead or (erase is not None and active.base_offset <= erase < end and active.dead):
+    enough = min(segment_bytes, max(SMALLEST_ROLL, sum(map(live_bytes, segments)) // LIVE_SEGMENTS))
+    half_dead = worth_compacting(active.record_count, active.dead) and active.end_position >= enough
+    if half_dead or (erase is not None and active.base_offset <= erase < end and active.dead):
         upkeep.roll = True
         return upkeep
     for at, segment in enumerate(segments[:-1]):
@@ -74,6 +90,7 @@ def plan_upkeep(
             upkeep.gone = absent.part(segment.base_offset, segment.end_offset)
             if start > segment.base_offset:  # what is below the start is in the set by whole blocks only
                 upkeep.gone.add(segment.base_offset, min(start, segment.end_offset))
+            upkeep.sealed = {each.base_offset: (each.facts.generation, each.end_position) for each in segments[:-1]}
             upkeep.needed = [(earlier.base_offset, earlier.end_offset) for earlier in segments[:at] if earlier.dead]
             return upkeep
     return None

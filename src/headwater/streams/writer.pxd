@@ -22,7 +22,7 @@ cdef class LogWriter:
     cdef object _files
     cdef str _directory
     cdef object _options
-    cdef long long _segment_bytes
+    cdef readonly long long segment_bytes
     cdef long long _ahead
     cdef bint _syncs_always
     cdef bytes _identity
@@ -38,6 +38,10 @@ cdef class LogWriter:
     cdef long long _turn
     cdef bint _unsynced
     cdef long long _synced_at_ns
+    cdef object _end_file
+    cdef bint _notes_end
+    cdef long long _written_position
+    cdef long long _active_base
     cdef readonly object failure
 
     cpdef write(self, StagedBatch batch)
@@ -45,3 +49,4 @@ cdef class LogWriter:
     cdef bytes _next_mark(self, long long durable_end, long long assigned_end)
     cdef int _sync_as_chosen(self, StagedBatch batch) except? -1
     cdef int _fdatasync(self) except? -1
+    cdef int _note_end(self) except? -1

@@ -12,6 +12,7 @@ any fsync that fails, an undo that fails) leaves the file in a state that only r
 from then on every write raises it again without touching the disk. A failed fsync is never tried again.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -19,30 +20,31 @@ from dataclasses import replace
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.streams.log_format import BatchHeader, mark_sector
+    from cython.cimports.headwater.streams.head_page import mark_sector
+    from cython.cimports.headwater.streams.log_format import BatchHeader
 else:
-    from headwater.streams.log_format import BatchHeader, mark_sector
+    from headwater.streams.head_page import mark_sector
+    from headwater.streams.log_format import BatchHeader
 
 from headwater.errors import DiskFull, StorageError, WriteFailed
 from headwater.streams import meta
 from headwater.streams.compaction import rewrite
+from headwater.streams.end_file import END_FILE, encode_end
 from headwater.streams.files import File, Files, storage_error
+from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead, encode_head_page, mark_position
 from headwater.streams.iggy_records import ReadyBatch
-from headwater.streams.log_format import (
-    HEAD_PAGE_SIZE,
-    BatchBuilder,
-    Mark,
-    SegmentHead,
-    encode_head_page,
-    mark_position,
-)
+from headwater.streams.log_format import BatchBuilder
 from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.options import LogOptions
+from headwater.streams.ownership import STATE_DOCUMENT
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 from headwater.streams.tombstones import Range, encode_tombstones
 from headwater.streams.upkeep import Upkeep
 
-STATE_DOCUMENT = "log.state"
+CHECKPOINT_FILE = "log.checkpoint"
+NEW_ENDING = ".new"
+
+logger = logging.getLogger(__name__)
 
 
 class PlacedBatch:
@@ -113,7 +115,7 @@ class LogWriter:
         self._files = files
         self._directory = directory
         self._options = options
-        self._segment_bytes = options.segment_bytes
+        self.segment_bytes = options.segment_bytes
         self._ahead = options.preallocate_bytes
         self._syncs_always = options.sync == "always"
         self._identity = state.identity
@@ -121,7 +123,8 @@ class LogWriter:
         self._state = state
         self._active = active
         self._file: File = files.open(active.path)
-        self._position = active.end_position
+        self._position = self._written_position = active.end_position
+        self._active_base = active.base_offset
         self._allocated = self._file.size()  # recovery has cut what is not zero
         self._written_end = active.end_offset
         self._durable_end = active.end_offset
@@ -129,6 +132,8 @@ class LogWriter:
         self._turn = turn
         self._unsynced = False
         self._synced_at_ns = 0
+        self._end_file: File | None = None
+        self._notes_end = True
         self.failure: WriteFailed | None = None
 
     @property
@@ -139,6 +144,11 @@ class LogWriter:
     def next_offset(self) -> int:
         """Behind the last that was written."""
         return self._next_offset
+
+    def use(self, options: LogOptions) -> None:
+        """Other sizes from the next write on; the sync policy stays. The loop thread's, at any time."""
+        self.segment_bytes = options.segment_bytes
+        self._ahead = options.preallocate_bytes
 
     def write(self, batch: StagedBatch) -> None:
         """Blocking. When it returns, the batch is in the log, and durable as the sync policy has it. Raises DiskFull
@@ -163,7 +173,7 @@ class LogWriter:
             pieces.append(body)
             size += len(head) + len(body)
         try:
-            if HEAD_PAGE_SIZE < self._position and self._position > self._segment_bytes - size:
+            if HEAD_PAGE_SIZE < self._position and self._position > self.segment_bytes - size:
                 self._roll(batch.base_offset, batch.last_timestamp_ns)
             self._keep_state(batch.end_offset)
             self._append(batch.end_offset, pieces, size)
@@ -203,23 +213,49 @@ class LogWriter:
         ends writing."""
         if self.failure is not None:
             raise self.failure
+        if upkeep.checkpoint is not None:
+            contents = upkeep.checkpoint()
+            upkeep.checkpoint_size = len(contents)
+            self._save_checkpoint(contents)
+            return
         if upkeep.roll:
             upkeep.opened = self.roll(self._active.last_timestamp_ns or 0)
             return
+        sealed = self._state.sealed
         try:
             if upkeep.start_offset > self._state.start_offset or self._state.index_crc:
                 start_offset = max(upkeep.start_offset, self._state.start_offset)
-                self._save(replace(self._state, start_offset=start_offset, index_crc=0))
+                gone = {segment.base_offset for segment in upkeep.dropped}
+                sealed = {base: known for base, known in sealed.items() if base not in gone}
+                self._save(replace(self._state, start_offset=start_offset, index_crc=0, sealed=sealed))
             for segment in upkeep.dropped:
                 self._files.unlink(segment.path)
             if upkeep.compact is not None:
                 self._files.sync_directory(
                     self._directory
                 )  # earlier compactions are durable before this relies on them
+                if any(generation > sealed.get(base, (0, 0))[0] for base, (generation, _) in upkeep.sealed.items()):
+                    self._save(replace(self._state, sealed=upkeep.sealed))
                 old = upkeep.compact
                 upkeep.rewritten = rewrite(self._files, old.path, old.facts, self.identity, upkeep.gone, upkeep.needed)
         except OSError as error:
             raise storage_error("give room back", error) from error
+
+    def _save_checkpoint(self, content: bytes) -> None:
+        """Nothing depends on it: where it cannot be written, the last one stays. What it knows is made durable first."""
+        if self._unsynced:
+            self.sync()
+        path = f"{self._directory}/{CHECKPOINT_FILE}"
+        try:
+            file = self._files.create(path + NEW_ENDING)
+            try:
+                file.pwrite([content], 0)
+                file.fdatasync()
+            finally:
+                file.close()
+            self._files.rename(path + NEW_ENDING, path)
+        except OSError as error:
+            raise storage_error("save a checkpoint", error) from error
 
     @property
     def has_written(self) -> bool:
@@ -237,15 +273,21 @@ class LogWriter:
                 self._fdatasync()
                 crc = save_index() if save_index is not None else 0
                 state = replace(self._state, start_offset=start_offset, reserved_end=self._next_offset)
-                self._save(replace(state, active_base=self._active.base_offset, marks_are_synced=True, index_crc=crc))
+                self._save(
+                    replace(
+                        state, active_base=self._active.base_offset, marks_are_synced=True, index_crc=crc, closed=True
+                    )
+                )
         except OSError as error:
             raise self._fail("close the log", error) from error
         finally:
-            self._file.close()
+            self.abandon()
 
     def abandon(self) -> None:
-        """Give the handle back and touch nothing else (the log is about to be deleted)."""
+        """Give the handles back and touch nothing else (the log is about to be deleted)."""
         self._file.close()
+        if self._end_file is not None:
+            self._end_file.close()
 
     def _keep_state(self, end_offset: int) -> None:
         """Before a batch goes out: no offset is used unless a durable state says that it may be, and no segment unless
@@ -257,14 +299,14 @@ class LogWriter:
             synced = self._options.sync == "always"
             reserved_end = end_offset + RESERVATION
             state = replace(state, active_base=active_base, reserved_end=reserved_end, marks_are_synced=synced)
-            self._save(replace(state, index_crc=0))
-        elif active_base != state.active_base or state.index_crc:
-            self._save(replace(state, active_base=active_base, index_crc=0))
+            self._save(replace(state, index_crc=0, closed=False))
+        elif active_base != state.active_base or state.index_crc or state.closed:
+            self._save(replace(state, active_base=active_base, index_crc=0, closed=False))
         self._reserved_end = self._state.reserved_end
 
     def _save(self, state: LogState) -> None:
         self._reserved_end = 0
-        meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode())
+        meta.save(self._files, f"{self._directory}/{STATE_DOCUMENT}", state.encode(), state.identity)
         self._state = state
 
     def _roll(self, base_offset: int, now_ns: int) -> None:
@@ -279,7 +321,10 @@ class LogWriter:
         segment = create_segment(self._files, self._directory, head, mark)
         file = self._files.open(segment.path)
         self._file.close()
+        known = (self._active.facts.generation, self._position)
+        self._state = replace(self._state, sealed={**self._state.sealed, self._active.base_offset: known})
         self._file, self._active, self._position, self._turn = file, segment, segment.end_position, 0
+        self._active_base, self._written_position = segment.base_offset, segment.end_position
         self._reserved_end = 0
         self._allocated = segment.end_position
 
@@ -296,6 +341,7 @@ class LogWriter:
             self._reserve_room(self._position + size)
         try:
             self._file.pwrite([mark], mark_position(self._turn))
+            self._next_offset = end_offset  # whatever becomes of the batch: the mark has given its offsets away
             self._file.pwrite(pieces, self._position)
         except OSError as error:
             failure = storage_error("write", error)
@@ -303,14 +349,15 @@ class LogWriter:
                 self._undo()
             raise
         self._unsynced = True
-        self._written_end = self._next_offset = end_offset
+        self._written_position = self._position + size
+        self._written_end = end_offset
         return 0
 
     def _reserve_room(self, end: int) -> None:
         """So that the coming fdatasync, and many after it, find the file's size as it is. Failing costs only that."""
         ahead = self._ahead
         if ahead and end - self._position < ahead:
-            target = max(end, min(end + ahead, self._options.segment_bytes))
+            target = max(end, min(end + ahead, self.segment_bytes))
             with suppress(OSError):
                 self._file.allocate(target)
                 self._allocated = target
@@ -349,7 +396,29 @@ class LogWriter:
             raise self._lasting("make the log durable", error) from error
         self._unsynced = False
         self._durable_end = self._written_end
+        if self._notes_end:
+            self._note_end()
         return 0
+
+    def _note_end(self) -> cython.int:
+        """Write into another file how far the log is durable now (recorded_end.py): one write into the page cache. A file
+        that cannot be written keeps a lower end, which is as true; then no more of it is tried."""
+        try:
+            if self._end_file is None:
+                self._end_file = self._open_end_file()
+            end = encode_end(self._identity, self._durable_end, self._active_base, self._written_position)
+            self._end_file.pwrite([end], 0)
+        except OSError as error:
+            self._notes_end = False
+            logger.warning("log_end_not_noted directory=%s reason=%s", self._directory, error)
+        return 0
+
+    def _open_end_file(self) -> File:
+        path = f"{self._directory}/{END_FILE}"
+        try:
+            return self._files.open(path)
+        except FileNotFoundError:
+            return self._files.create(path)
 
     def _fail(self, what: str, error: OSError) -> StorageError:
         """DiskFull as it is; everything else ends writing."""

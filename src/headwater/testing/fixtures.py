@@ -7,16 +7,21 @@
 All end with the test. Streams are kept with sync = never: a test survives no power loss anyway.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 import pytest
 
 if TYPE_CHECKING:
+    from headwater.server.broker_arguments import AllBrokerArguments
     from headwater.testing.running import RunningBroker
 
-BrokerFactory = Callable[..., "RunningBroker"]
+
+class BrokerFactory(Protocol):
+    """What the fixture `broker_factory` is: call it with the keywords of `headwater.Broker`."""
+
+    def __call__(self, **options: "Unpack[AllBrokerArguments]") -> "RunningBroker": ...
 
 
 @pytest.fixture
@@ -26,7 +31,7 @@ def broker_factory(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Broker
 
     started: list[RunningBroker] = []
 
-    def make(**options: Any) -> RunningBroker:
+    def make(**options: "Unpack[AllBrokerArguments]") -> RunningBroker:
         if options.get("jetstream"):
             if "store_dir" not in options:
                 options["store_dir"] = Path(tmp_path_factory.mktemp("streams"))

@@ -14,11 +14,15 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from headwater.broker.broker import Broker
-from headwater.broker.options import BrokerOptions
 from headwater.errors import EnvironmentProblem, LocalProtocolError
+from headwater.exchange.options import BrokerOptions
+from headwater.server.broker import Broker
+
+if TYPE_CHECKING:
+    from headwater.iggy.face import IggyOptions
+    from headwater.server.broker_arguments import AllBrokerArguments
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -27,15 +31,17 @@ T = TypeVar("T")
 
 
 class RunningBroker:
-    """The keywords are those of `headwater.Broker`. `url` and `port` hold once it is started.
+    """The keywords are those of `headwater.Broker`, `iggy` among them. `url` and `port` hold once it is started.
 
     Raises ConfigError for options that cannot work, and from `start` what the broker raises there.
     """
 
-    def __init__(self, **options: Any) -> None:
-        if "store_dir" in options:
-            options["store_dir"] = Path(options["store_dir"])
-        self.options: BrokerOptions = options.pop("options", None) or BrokerOptions(**options)
+    def __init__(self, **options: "Unpack[AllBrokerArguments]") -> None:
+        fields: dict[str, Any] = {**options}
+        if "store_dir" in fields:
+            fields["store_dir"] = Path(fields["store_dir"])
+        self.iggy: IggyOptions | None = fields.pop("iggy", None)
+        self.options: BrokerOptions = fields.pop("options", None) or BrokerOptions(**fields)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._broker: Broker | None = None
@@ -46,7 +52,8 @@ class RunningBroker:
     # ── life ──
 
     def start(self) -> None:
-        """Start, and return when clients can connect."""
+        """Start, and return when clients can connect. Raises LocalProtocolError when it is started already,
+        EnvironmentProblem when it is not ready within START_SECONDS, and what the broker raises."""
         if self._thread is not None:
             raise LocalProtocolError("the broker is started already")
         self._ready.clear()
@@ -61,7 +68,8 @@ class RunningBroker:
             raise self._failure
 
     def stop(self) -> None:
-        """End all connections, write what is staged, and return when that is done. Safe to call again."""
+        """End all connections, write what is staged, and return when that is done. Safe to call again. Raises
+        EnvironmentProblem when that takes longer than STOP_SECONDS."""
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or loop is None or stop is None:
             return
@@ -72,8 +80,10 @@ class RunningBroker:
         self._thread = None
 
     def restart(self) -> None:
-        """Stop and start on the same port, with the same store: what clients see of a server that was restarted."""
+        """Stop and start on the same ports, with the same store: what clients see of a server that was restarted."""
         port = self.port
+        if self.iggy is not None:
+            self.iggy = self.broker.iggy.bound_options
         self.stop()
         self.options = replace(self.options, port=port)
         self.start()
@@ -87,11 +97,12 @@ class RunningBroker:
     ) -> None:
         self.stop()
 
-    # ── what tests ask ──
+    # ── for tests ──
 
     @property
     def broker(self) -> Broker:
-        """The broker itself. It lives in another thread: read plain attributes, and use `call` for anything else."""
+        """The broker itself. It lives in another thread: read plain attributes, and use `call` for anything else. Raises
+        LocalProtocolError when it is not started."""
         if self._broker is None:
             raise LocalProtocolError("the broker is not started")
         return self._broker
@@ -112,14 +123,15 @@ class RunningBroker:
         return self.broker.port
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the broker's loop and return what it returns."""
+        """Run the coroutine `work` in the broker's loop, for START_SECONDS at most, and return its result. Raises
+        LocalProtocolError when the broker is not started."""
         if self._loop is None or self._thread is None:
             work.close()
             raise LocalProtocolError("the broker is not started")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS)
 
     def drop_clients(self) -> None:
-        """Cut all connections, as a network does that fails: clients find out and come back."""
+        """Cut all connections, as a failing network does: clients notice, and reconnect."""
 
         async def cut() -> None:
             sessions = self.broker.sessions
@@ -143,7 +155,7 @@ class RunningBroker:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        broker = Broker(options=self.options)
+        broker = Broker(options=self.options, iggy=self.iggy)
         await broker.start()
         self._broker = broker
         self._ready.set()
@@ -153,9 +165,9 @@ class RunningBroker:
         await broker.stop()
         for link in links:
             if link is not None:
-                link.abort()  # what was said is written; nobody waits for a peer that lingers
+                link.abort()  # all output is written; no test waits for a peer that lingers
         await asyncio.sleep(0)
-        await asyncio.sleep(0)  # the transports say goodbye in the next two rounds of the loop
+        await asyncio.sleep(0)  # the transports close in the next two rounds of the loop
 
     def __repr__(self) -> str:
         where = self._broker.url if self._broker is not None and self._thread is not None else "stopped"

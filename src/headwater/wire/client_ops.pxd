@@ -1,34 +1,15 @@
 cimport cython
+from headwater.wire.message_view cimport MessageView
 from headwater.wire.scan cimport PublishLine
 
 
+cdef bint _PUB
+cdef bint _HPUB
+
+
 cdef class ClientOpHandler:
-    cpdef int on_publish(
-        self,
-        bytearray buffer,
-        Py_ssize_t subject,
-        Py_ssize_t subject_end,
-        Py_ssize_t reply,
-        Py_ssize_t reply_end,
-        Py_ssize_t tail,
-        Py_ssize_t headers,
-        Py_ssize_t payload,
-        Py_ssize_t end,
-    ) except? -1
-    cpdef int on_publish_run(
-        self,
-        bytearray buffer,
-        Py_ssize_t subject,
-        Py_ssize_t subject_end,
-        Py_ssize_t reply,
-        Py_ssize_t reply_end,
-        Py_ssize_t tail,
-        Py_ssize_t headers,
-        Py_ssize_t payload,
-        Py_ssize_t end,
-        Py_ssize_t stride,
-        Py_ssize_t count,
-    ) except? -1
+    cpdef int on_publish(self, MessageView message) except? -1
+    cpdef int on_publish_run(self, MessageView message, Py_ssize_t stride, Py_ssize_t count) except? -1
     cpdef int on_early_publish(self, bytes subject) except? -1
     cpdef int on_subscribe(self, bytes subject, bytes queue, bytes sid) except? -1
     cpdef int on_unsubscribe(self, bytes sid, Py_ssize_t maximum) except? -1
@@ -49,7 +30,7 @@ cdef class ClientOpParser:
     cdef public bint headers
     cdef public bint stopped
     cdef public bint suspended
-    cdef bytearray _rewritten
+    cdef MessageView _message
     cdef PublishLine _line
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
@@ -64,18 +45,7 @@ cdef class ClientOpParser:
         Py_ssize_t filled,
         bint with_headers,
     ) except? -2
-    cdef int _publish_rewritten(
-        self,
-        bytearray buffer,
-        Py_ssize_t subject,
-        Py_ssize_t subject_end,
-        Py_ssize_t reply,
-        Py_ssize_t reply_end,
-        Py_ssize_t last_end,
-        Py_ssize_t body,
-        Py_ssize_t header_size,
-        Py_ssize_t end,
-    ) except? -1
+    cdef int _rewrite(self, Py_ssize_t last_end) except? -1
     cdef Py_ssize_t _parse_other(
         self, bytearray buffer, Py_ssize_t start, Py_ssize_t newline, Py_ssize_t filled
     ) except? -2

@@ -1,6 +1,6 @@
 """Push parser of what clients send; the broker's front door.
 
-The parser walks the receive buffer and calls a handler with positions in it, so that a PUB makes no Python object here.
+The parser walks the receive buffer and fills one `MessageView` with positions in it, so that a PUB makes no Python object.
 Any chunking of the input gives the same calls. It never raises on input: bytes that break the rules become one
 `on_violation`, and the parser is finished.
 
@@ -9,9 +9,9 @@ Any chunking of the input gives the same calls. It never raises on input: bytes 
          │                 └ tail ──────────────────────────────────────┘
          └ subject
 
-Everything after the subject is what a subscriber gets after its sid, so the handler is given `tail` too: one delivery is
+Everything after the subject is what a subscriber gets after its sid, so a `MessageView` has the `tail` too: one delivery is
 then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced its arguments in another way, or ended the
-line with LF alone, the op is rewritten into `_rewritten` first, and the handler sees that.
+line with LF alone, the op is rewritten into a buffer of its own first, and the handler sees that.
 
 Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So that form has
 a way of its own, `_publish_exact`, and ops that follow each other with the same control line are handed over together,
@@ -26,13 +26,15 @@ of a control line (never at the end of a payload), anything behind PING and PONG
 import cython
 
 from headwater.wire.scan import PLAIN_PUBLISH
-from headwater.wire.verbs import Phase, Sender, Verb, verbs_of
+from headwater.wire.verbs import Phase, Sender, Spellings, Verb, spellings
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 else:
     from headwater.wire.memory import count_run, ends_line, find_byte, slice_bytes
+    from headwater.wire.message_view import MessageView
     from headwater.wire.scan import PublishLine, parse_size, skip_blanks, token_end
 
 # What a violation is. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence.
@@ -44,70 +46,33 @@ NOT_CONNECTED: int = 5  # an op before CONNECT on a server that requires credent
 
 SUSPEND: int = 2  # a handler's result: parse no further for now; what follows the op is kept
 
-_SPELLINGS: dict[bytes, Verb] = {verb.value: verb for verb in verbs_of(Sender.CLIENT, Phase.OPEN)}
-_PREFIXES: frozenset[bytes] = frozenset(name[:size] for name in _SPELLINGS for size in range(len(name) + 1))
-_LONGEST: int = max(map(len, _SPELLINGS))
+_AUTHENTICATING: Spellings = spellings(Sender.CLIENT, Phase.AUTHENTICATING)
+_OPEN: Spellings = spellings(Sender.CLIENT, Phase.OPEN)
+_PUB: bool = Verb.PUB.value in _OPEN.verbs  # looked up once, for the ops that come by the million
+_HPUB: bool = Verb.HPUB.value in _OPEN.verbs
 # Behind these a blank must follow; CONNECT may be glued to its JSON, and PING, PONG and +OK run to the end of the line.
 _NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.UNSUB, Verb.ERR, Verb.INFO})
 
 
 class ClientOpHandler:
-    """What a server does with each op. Positions are valid during the call only.
+    """What a server does with each op. A view is valid during the call only.
 
     A result other than 0 stops the parser; SUSPEND (allowed for CONNECT) until `stopped` and `suspended` are reset.
     """
 
-    def on_publish(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        tail: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
-        """PUB or HPUB. Header block `buffer[headers:payload]` (none when equal), payload `buffer[payload:end]`.
-
-        `buffer[tail : end + 2]` is `[reply ]sizes␍␊headers payload␍␊`, in exactly that spacing.
-        """
+    def on_publish(self, message: MessageView) -> cython.int:
+        """PUB or HPUB."""
         return 0
 
-    def on_publish_run(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        tail: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-        stride: cython.Py_ssize_t,
-        count: cython.Py_ssize_t,
-    ) -> cython.int:
-        """`count` ops with the same control line; the positions are those of the first, each next `stride` bytes on.
+    def on_publish_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        """`count` ops with the same control line; `message` is the first of them, each next `stride` bytes on.
 
         It means `on_publish` for each of them in turn, and unless overridden it is just that.
         """
-        result: cython.int = 0
-        at: cython.Py_ssize_t = 0
-        while count > 0 and result == 0:
-            result = self.on_publish(
-                buffer,
-                subject + at,
-                subject_end + at,
-                reply + at,
-                reply_end + at,
-                tail + at,
-                headers + at,
-                payload + at,
-                end + at,
-            )
-            at += stride
+        result: cython.int = self.on_publish(message)
+        while count > 1 and result == 0:
+            message.advance(stride)
+            result = self.on_publish(message)
             count -= 1
         return result
 
@@ -162,7 +127,7 @@ class ClientOpParser:
         self.headers = True
         self.stopped = False
         self.suspended = False
-        self._rewritten = bytearray()
+        self._message = MessageView()
         self._line = PublishLine()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -174,14 +139,15 @@ class ClientOpParser:
         position: cython.Py_ssize_t = start
         used: cython.Py_ssize_t
         while position < filled and not self.stopped:
-            if not cython.compiled and not self.awaiting_connect:
+            if not cython.compiled and _PUB and not self.awaiting_connect:
                 position = self._parse_plain(buffer, position, filled)
                 if position >= filled or self.stopped:
                     break
             used = self._parse_op(buffer, position, filled)
             if used < 0:
-                return position
+                break
             position += used
+        self._message.release()
         return filled if self.stopped and not self.suspended else position
 
     def _parse_plain(self, buffer: bytearray, position: int, filled: int) -> int:
@@ -191,6 +157,8 @@ class ClientOpParser:
         is otherwise to it: twice the speed where no two control lines are alike.
         """
         on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
+        message = self._message
+        message.buffer = buffer
         most, longest = self.max_payload, self.max_control_line + 2
         while position < filled:
             found = read(buffer, position, filled)
@@ -209,9 +177,12 @@ class ClientOpParser:
             ):
                 return position
             position = following
-            if reply_end < tail:
-                reply_end = tail
-            if stop := on_publish(buffer, subject, subject_end, tail, reply_end, tail, body, body, end):
+            message.subject, message.subject_end = subject, subject_end
+            message.tail = message.reply = tail
+            message.reply_end = max(reply_end, tail)
+            message.headers = message.payload = body
+            message.end = end
+            if stop := on_publish(message):
                 self._stop_if(stop)
                 break
         return position
@@ -219,8 +190,10 @@ class ClientOpParser:
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """One op; returns its length, or -1 when it is incomplete."""
         first: cython.int = buffer[start] | 32  # lower case, for letters
-        if self.awaiting_connect and first != 99:  # c
-            return self._violation(NOT_CONNECTED)
+        if self.awaiting_connect:
+            if first not in _AUTHENTICATING.letters:
+                return self._violation(NOT_CONNECTED)
+            return self._parse_other(buffer, start, find_byte(buffer, 10, start, filled), filled)
         used: cython.Py_ssize_t
         if first == 112 or first == 104:  # p, h
             used = self._publish_exact(buffer, start, filled)
@@ -229,12 +202,19 @@ class ClientOpParser:
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         blank: cython.int
         if newline >= 0:
-            if first == 112 and newline - start > 4 and buffer[start + 1] | 32 == 117 and buffer[start + 2] | 32 == 98:
+            if (
+                _PUB
+                and first == 112
+                and newline - start > 4
+                and buffer[start + 1] | 32 == 117
+                and buffer[start + 2] | 32 == 98
+            ):
                 blank = buffer[start + 3]
                 if blank == 32 or blank == 9:
                     return self._parse_publish(buffer, start, start + 4, newline, filled, False)
             elif (
-                first == 104
+                _HPUB
+                and first == 104
                 and newline - start > 5
                 and buffer[start + 1] | 32 == 112
                 and buffer[start + 2] | 32 == 117
@@ -262,26 +242,26 @@ class ClientOpParser:
             return 0
         if line.with_headers and (not self.headers or line.header_size == 0 or line.header_size > line.size):
             return 0
+        if not (_HPUB if line.with_headers else _PUB):
+            return 0
         if not ends_line(buffer, end):
             return 0
-        tail: cython.Py_ssize_t = line.subject_end + 1
-        reply_end: cython.Py_ssize_t = max(line.reply_end, tail)
-        payload: cython.Py_ssize_t = body + line.header_size
+        message: MessageView = self._message
+        message.buffer = buffer
+        message.subject = line.subject
+        message.subject_end = line.subject_end
+        message.tail = message.reply = line.subject_end + 1
+        message.reply_end = max(line.reply_end, message.tail)
+        message.headers = body
+        message.payload = body + line.header_size
+        message.end = end
         count: cython.Py_ssize_t = 1
         if start + 2 * stride <= filled:
             count = count_run(buffer, start, filled, body - start, stride)
         if count == 1:
-            self._stop_if(
-                self.handler.on_publish(
-                    buffer, line.subject, line.subject_end, tail, reply_end, tail, body, payload, end
-                )
-            )
+            self._stop_if(self.handler.on_publish(message))
         else:
-            self._stop_if(
-                self.handler.on_publish_run(
-                    buffer, line.subject, line.subject_end, tail, reply_end, tail, body, payload, end, stride, count
-                )
-            )
+            self._stop_if(self.handler.on_publish_run(message, stride, count))
         return stride * count
 
     def _parse_publish(
@@ -303,7 +283,7 @@ class ClientOpParser:
             return self._violation(CONTROL_LINE_TOO_LONG)
         if with_headers and not self.headers:
             return self._violation(BAD_ARGUMENTS)
-        # At most four tokens count; `count` tells a fifth. Most lines have two, so the others are looked for last.
+        # At most four tokens count; with more, `count` is 5. Most lines have two, so the others are looked for last.
         s1: cython.Py_ssize_t = argument
         e1: cython.Py_ssize_t = token_end(buffer, s1, line_end)
         s2: cython.Py_ssize_t = skip_blanks(buffer, e1, line_end)
@@ -356,59 +336,54 @@ class ClientOpParser:
             and last_end == line_end
             and buffer[newline - 1] == 13
         )
-        if exact and (header_size > 0 or not with_headers):
-            self._stop_if(self.handler.on_publish(buffer, s1, e1, reply, reply_end, s2, body, body + header_size, end))
-        else:
-            self._publish_rewritten(buffer, s1, e1, reply, reply_end, last_end, body, header_size, end)
+        message: MessageView = self._message
+        message.buffer = buffer
+        message.subject = s1
+        message.subject_end = e1
+        message.reply = reply
+        message.reply_end = reply_end
+        message.tail = s2
+        message.headers = body
+        message.payload = body + header_size
+        message.end = end
+        if not exact or (with_headers and header_size == 0):
+            self._rewrite(last_end)
+        self._stop_if(self.handler.on_publish(message))
         return end + 2 - start
 
-    def _publish_rewritten(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        last_end: cython.Py_ssize_t,
-        body: cython.Py_ssize_t,
-        header_size: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
-        """The same op in exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
-        name: bytes = slice_bytes(buffer, subject, subject_end)
-        answer: bytes = slice_bytes(buffer, reply, reply_end)
+    def _rewrite(self, last_end: cython.Py_ssize_t) -> cython.int:
+        """Put the op into exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
+        message: MessageView = self._message
+        name: bytes = message.subject_bytes()
+        answer: bytes = message.reply_bytes()
         # The sizes are echoed as they were written, leading zeros included.
-        words: list[bytes] = slice_bytes(buffer, reply_end, last_end).split()
-        sizes: bytes = b" ".join(words) if header_size > 0 else words.pop()
+        words: list[bytes] = slice_bytes(message.buffer, message.reply_end, last_end).split()
+        sizes: bytes = b" ".join(words) if message.payload > message.headers else words.pop()
         head: bytes = name + b" " + (answer + b" " if answer else b"") + sizes + b"\r\n"
-        self._rewritten = bytearray(head) + buffer[body : end + 2]
-        tail: cython.Py_ssize_t = len(name) + 1
-        new_body: cython.Py_ssize_t = len(head)
-        return self._stop_if(
-            self.handler.on_publish(
-                self._rewritten,
-                0,
-                len(name),
-                tail,
-                tail + len(answer),
-                tail,
-                new_body,
-                new_body + header_size,
-                new_body + end - body,
-            )
-        )
+        shift: cython.Py_ssize_t = len(head) - message.headers
+        message.buffer = bytearray(head) + message.buffer[message.headers : message.end + 2]
+        message.subject = 0
+        message.subject_end = len(name)
+        message.tail = message.reply = len(name) + 1
+        message.reply_end = message.reply + len(answer)
+        message.headers += shift
+        message.payload += shift
+        message.end += shift
+        return 0
 
     def _parse_other(
         self, buffer: bytearray, start: cython.Py_ssize_t, newline: cython.Py_ssize_t, filled: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
         """Every op whose line is short or rare, and every line that is not complete yet."""
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
-        letters: bytes = slice_bytes(buffer, start, min(start + _LONGEST, line_end)).upper()
+        known = _AUTHENTICATING if self.awaiting_connect else _OPEN
+        longest: cython.Py_ssize_t = known.longest
+        letters: bytes = slice_bytes(buffer, start, min(start + longest, line_end)).upper()
         size: cython.Py_ssize_t = len(letters)
-        while letters[:size] not in _PREFIXES:
+        while letters[:size] not in known.prefixes:
             size -= 1
         spelling: bytes = letters[:size]
-        verb = _SPELLINGS.get(spelling)
+        verb = known.verbs.get(spelling)
         if verb is None:
             # A letter is wrong, or the line ends within the verb; else more letters may come.
             if newline >= 0 or size < len(letters):

@@ -1,4 +1,5 @@
 cimport cython
+from headwater.wire.message_view cimport MessageView
 from headwater.wire.memory cimport OutputBuffer
 from headwater.wire.server_ops cimport ServerOpHandler
 
@@ -71,7 +72,7 @@ cdef class ColumnDecoder(ServerOpHandler):
     cdef Offsets item_ends
     cdef TextColumn items
     cdef long long[::1] marks
-    cpdef int on_message(self, bytearray buffer, Py_ssize_t subject, Py_ssize_t subject_end, Py_ssize_t sid, Py_ssize_t reply, Py_ssize_t reply_end, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
+    cpdef int on_message(self, MessageView message) except? -1
     cpdef int on_ping(self) except? -1
     cpdef int on_error(self, str text) except? -1
     cpdef int on_violation(self, error) except? -1

@@ -32,9 +32,11 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes, unset_array
+    from headwater.wire.message_view import MessageView
     from headwater.wire.server_ops import ServerOpHandler
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
@@ -130,7 +132,7 @@ class Numbers:
         return 0
 
     def take(self) -> memoryview:
-        """What was appended, as a view of an array that nobody else writes to any more."""
+        """The appended values, as a view of an array that is not written to any more."""
         taken = memoryview(self.values)[: self.size]
         self.values = array("q", bytes(8 * self.capacity))
         self.view = self.values
@@ -230,7 +232,7 @@ class HeaderMap:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`rows` rows. `blocks` and `header_map` are None when not asked for; `header_errors` are (row, reason) in order
+    """`rows` rows. `blocks` and `header_map` are None when not wanted; `header_errors` are (row, reason) in order
     of rows. `blockless` counts the rows without a header block, which have an empty value in `blocks`. `unmapped` are
     the rows whose map is null (it is empty in `header_map`)."""
 
@@ -311,23 +313,16 @@ class ColumnDecoder(ServerOpHandler):
         largest: int = max(self.payloads.data.size, self.blocks.data.size, self.keys.data.size, self.items.data.size)
         return largest
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        sid: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
+    def on_message(self, message: MessageView) -> cython.int:
+        buffer: bytearray = message.buffer
+        headers: cython.Py_ssize_t = message.headers
+        payload: cython.Py_ssize_t = message.payload
+        end: cython.Py_ssize_t = message.end
         sequence: cython.longlong
-        if sid != self.sid or self.skipped:
+        if message.sid != self.sid or self.skipped:
             self.strays += 1
             return 0
-        if not self.read_ack(buffer, reply, reply_end):
+        if not self.read_ack(buffer, message.reply, message.reply_end):
             if headers < payload:
                 self.statuses.append(slice_bytes(buffer, headers, payload))
             else:
@@ -351,7 +346,7 @@ class ColumnDecoder(ServerOpHandler):
             return 0
         self.sequences.append(sequence)
         self.timestamps.append(self.marks[1])
-        self.subject_row(buffer, subject, subject_end)
+        self.subject_row(buffer, message.subject, message.subject_end)
         if headers == payload:
             self.blockless += 1
         if self.with_raw:
@@ -381,7 +376,7 @@ class ColumnDecoder(ServerOpHandler):
         return count
 
     def finish(self) -> None:
-        """Declare the range read: the server said that nothing (more) of it is there."""
+        """Declare the range read: by the server's answer nothing (more) of it is there."""
         if self.first_gap < 0 and self.position + 1 < self.end:
             self.first_gap = self.position + 1
         self.complete = True

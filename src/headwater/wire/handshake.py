@@ -12,7 +12,7 @@ PROTOCOL_DYNAMIC = 1  # CONNECT.protocol: the client understands asynchronous IN
 
 
 class ServerInfo(Record, frozen=False):
-    """What a server says of itself. Sizes in bytes, ports as numbers."""
+    """A server's INFO. Sizes in bytes, ports as numbers."""
 
     server_id: str = ""
     server_name: str = ""
@@ -46,7 +46,7 @@ class ServerInfo(Record, frozen=False):
 
 
 class ConnectOptions(Record, frozen=False, secret=("user", "password", "auth_token", "jwt", "nkey", "sig")):
-    """What a client says of itself and wants. Credentials are None when not given, and never in a `repr`: it may be
+    """A client's CONNECT. Credentials are None when not given, and never in a `repr`: it may be
     logged.
     """
 

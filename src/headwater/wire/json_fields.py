@@ -29,7 +29,7 @@ def kinds_of(names: Mapping[str, str], defaults: Mapping[str, object]) -> Kinds:
 
 
 def differing(record: Record, names: Mapping[str, str], always: Collection[str] = ()) -> dict[str, object]:
-    """By their names on the wire, the fields that are not as by default, and those that are `always` told."""
+    """By their names on the wire, the fields that differ from their defaults, and those in `always`."""
     values, defaults = record.__dict__, record._defaults
     return {wire: values[name] for wire, name in names.items() if name in always or values[name] != defaults[name]}
 

@@ -72,7 +72,7 @@ def has_empty_token(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_
 def hash_slice(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """A number that is not negative and spreads `buffer[start:end]`. Needs 0 <= start <= end <= len(buffer).
 
-    For a table of fixed size whose entries displace each other: whoever finds two texts with one hash wins nothing.
+    For a table of fixed size whose entries displace each other: two texts with one hash only displace each other.
     """
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
@@ -275,7 +275,7 @@ KEEP: int = 1 << 22  # bytes; a burst of 64 MiB is not held for ever, and steady
 
 
 def unset_array(size: cython.Py_ssize_t) -> bytearray:
-    """An array of `size` bytes for somebody who writes before he reads: when compiled, nothing clears it first."""
+    """An array of `size` bytes that is written before it is read: compiled, it is not cleared first."""
     if cython.compiled:
         made: bytearray = bytearray()
         PyByteArray_Resize(made, size)

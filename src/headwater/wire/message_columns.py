@@ -16,9 +16,11 @@ import cython
 if cython.compiled:
     from cython.cimports.headwater.wire.columns import TextColumn, is_ascii
     from cython.cimports.headwater.wire.memory import slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
 else:
     from headwater.wire.columns import TextColumn, is_ascii
     from headwater.wire.memory import slice_bytes
+    from headwater.wire.message_view import MessageView
 
 from headwater.wire.columns import Text
 
@@ -49,22 +51,13 @@ class MessageColumns:
         """Bytes in the largest column."""
         return max(len(self.payloads.data), len(self.blocks.data), len(self.subjects.data), len(self.replies.data))
 
-    def append(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
-        """One message; the positions are those of `ServerOpHandler.on_message`."""
-        self.append_text(self.subjects, buffer, subject, subject_end)
-        self.append_text(self.replies, buffer, reply, reply_end)
-        self.blocks.append_slice(buffer, headers, payload)
-        self.payloads.append_slice(buffer, payload, end)
+    def append(self, message: MessageView) -> cython.int:
+        """One message off the wire."""
+        buffer: bytearray = message.buffer
+        self.append_text(self.subjects, buffer, message.subject, message.subject_end)
+        self.append_text(self.replies, buffer, message.reply, message.reply_end)
+        self.blocks.append_slice(buffer, message.headers, message.payload)
+        self.payloads.append_slice(buffer, message.payload, message.end)
         self.rows += 1
         return 0
 

@@ -14,4 +14,5 @@ cdef class OpWriter:
     cdef bytes encode_reply(self, str reply)
 
 cdef bytes encode_checked(str text)
-cdef int append_number(OutputBuffer output, Py_ssize_t number) except? -1
+cdef Py_ssize_t digits_of(long long number) noexcept
+cdef int append_number(OutputBuffer output, long long number) except? -1

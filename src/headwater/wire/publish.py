@@ -126,25 +126,31 @@ def encode_checked(text: str) -> bytes:
         raise SubjectError(f"the subject {text!r} has no UTF-8 form: {error.reason}", value=text) from error
 
 
-def append_number(output: OutputBuffer, number: cython.Py_ssize_t) -> cython.int:
-    """Append a number that is not negative, in decimal; without a bytes object when compiled."""
-    if cython.compiled:
-        digits: cython.Py_ssize_t = 1
-        rest: cython.Py_ssize_t = number
-        at: cython.Py_ssize_t
-        data: bytearray
-        while rest >= 10:
-            rest //= 10
-            digits += 1
-        output.reserve(digits)
-        data = output.data
-        at = output.size + digits
-        output.size = at
-        while digits > 0:
-            at -= 1
-            digits -= 1
-            data[at] = 48 + number % 10
-            number //= 10
+def digits_of(number: cython.longlong) -> cython.Py_ssize_t:
+    """The number of digits of a number that is not negative."""
+    digits: cython.Py_ssize_t = 1
+    number //= 10
+    while number != 0:
+        number //= 10
+        digits += 1
+    return digits
+
+
+def append_number(output: OutputBuffer, number: cython.longlong) -> cython.int:
+    """Append a number in decimal; compiled without a bytes object."""
+    if not cython.compiled or number < 0:  # a negative one is rare: the time stamp of a clock before 1970
+        output.append(b"%d" % number)
         return 0
-    output.append(b"%d" % number)
+    digits: cython.Py_ssize_t = digits_of(number)
+    output.reserve(digits)
+    data: bytearray = output.data
+    at: cython.Py_ssize_t = output.size + digits
+    rest: cython.longlong
+    output.size = at
+    while digits > 0:
+        at -= 1
+        digits -= 1
+        rest = number // 10
+        data[at] = cython.cast(cython.uchar, 48 + number - 10 * rest)
+        number = rest
     return 0

@@ -27,7 +27,7 @@ FREE_MINIMUM: int = 1 << 12  # bytes; below this a read would return too little 
 class ReceiveBuffer:
     """`data[:filled]` is what has arrived and is not consumed yet.
 
-    `shared` is the array that others of the same loop read into as well; then nobody may read between a `writable` and
+    `shared` is the array that others of the same loop read into as well; then none of them may read between a `writable` and
     its `received`. Without one the buffer has an array of `size` bytes to itself.
     """
 

@@ -14,4 +14,6 @@ cdef class MessageLine(SizedLine):
     cdef readonly bint in_v1
 
     cpdef bint read(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) noexcept
+    cpdef bint read_leaf(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) noexcept
+    cdef bint _read_rest(self, bytearray buffer, Py_ssize_t at, Py_ssize_t filled) noexcept
     cdef bint _read_list(self, bytearray buffer, Py_ssize_t at, Py_ssize_t filled) noexcept

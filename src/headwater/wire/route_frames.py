@@ -6,6 +6,7 @@
     RMSG <account> <subject> | <queue>... <size>␍␊               v2, and HMSG with two sizes
     RMSG <account> <subject> + <reply> <queue>... <size>␍␊       v2, and HMSG with two sizes
     MSG <subject> <token> [reply] <size>␍␊                       v1
+    LMSG and HMSG as in v2, without the account                  leaf nodes
 
 in capitals and single spaces. `route_ops` must come to the same result for these, and does so for all others: other
 spacing, LF alone.
@@ -28,14 +29,18 @@ _MSG = re.compile(rb"MSG %b %b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD, _WORD)
 _LIST = rb"(?:\||\+ ([^\0- ]+)) ([^\0- ]+(?: [^\0- ]+)*)"
 _RMSG_LIST = re.compile(rb"RMSG %b %b %b ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
 _HMSG_LIST = re.compile(rb"HMSG %b %b %b ([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD, _LIST))
+# Of leaf nodes: the first group stands for the account, which is not there.
+_LEAF = re.compile(rb"LMSG ()%b (?:%b )?([0-9]{1,9})\r\n" % (_WORD, _WORD))
+_LEAF_HEADERS = re.compile(rb"HMSG ()%b (?:%b )?([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _WORD))
+_LEAF_LIST = re.compile(rb"LMSG ()%b %b ([0-9]{1,9})\r\n" % (_WORD, _LIST))
+_LEAF_HEADERS_LIST = re.compile(rb"HMSG ()%b %b ([0-9]{1,9}) ([0-9]{1,9})\r\n" % (_WORD, _LIST))
 
 
 class MessageLine(SizedLine):
-    """After `read` said yes: where the words are. The first of the line is the account in v2, the subject in v1.
-
-    `second` is the subject in v2, the token in v1. The reply is `buffer[reply:reply_end]`, and there is none when
-    `reply_end` is no greater. `buffer[queues:queues_end]` is the list of queue groups, empty where there is none. The
-    header block and payload begin at `body`. No relation of the sizes is checked.
+    """After `read` returned True: where the words are. The first of the line is the account in v2, the subject in v1, and
+    nothing between leaf nodes. `second` is the subject, in v1 the token. The reply is `buffer[reply:reply_end]`, and
+    there is none when `reply_end` is no greater. `buffer[queues:queues_end]` is the list of queue groups, empty where there
+    is none. The header block and payload begin at `body`. No relation of the sizes is checked.
     """
 
     def __init__(self) -> None:
@@ -71,7 +76,32 @@ class MessageLine(SizedLine):
             if at == filled or at == self.first or base[at] != 32:
                 return False
             self.first_end = at
-            at += 1
+            return self._read_rest(buffer, at + 1, filled)
+        forms = (
+            (_MSG, _MSG, _MSG, _MSG)
+            if buffer.startswith(b"M", start, filled)
+            else (_RMSG, _HMSG, _RMSG_LIST, _HMSG_LIST)
+        )
+        return self._read_spans(buffer, start, filled, forms)
+
+    def read_leaf(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """The same for LMSG, and for HMSG between leaf nodes, which name no account."""
+        if cython.compiled:
+            base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
+            if filled - start < 11 or (base[start] != 76 and base[start] != 72):  # L, H
+                return False
+            if base[start + 1] != 77 or base[start + 2] != 83 or base[start + 3] != 71 or base[start + 4] != 32:
+                return False
+            self.in_v1 = False
+            self.with_headers = base[start] == 72
+            self.first = self.first_end = start + 5
+            return self._read_rest(buffer, start + 5, filled)
+        return self._read_spans(buffer, start, filled, (_LEAF, _LEAF_HEADERS, _LEAF_LIST, _LEAF_HEADERS_LIST))
+
+    def _read_rest(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
+        """`read` from the second word on, which begins at `at`; compiled only."""
+        if cython.compiled:
+            base: cython.p_uchar = cython.cast(cython.p_uchar, PyByteArray_AS_STRING(buffer))
             self.second = at
             while at < filled and base[at] > 32:
                 at += 1
@@ -84,7 +114,7 @@ class MessageLine(SizedLine):
             self.reply = at + 1
             self.queues = self.queues_end = at
             return self.read_sizes(buffer, at, filled)
-        return self._read_spans(buffer, start, filled)
+        return False
 
     def _read_list(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.bint:
         """`read` from the space at `at` on, before the sign of a list; compiled only."""
@@ -118,11 +148,12 @@ class MessageLine(SizedLine):
             return True
         return False
 
-    def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:
+    def _read_spans(self, buffer: bytearray, start: int, filled: int, forms: tuple[re.Pattern[bytes], ...]) -> bool:
+        """`forms`: plain, with headers, and both with a list of queue groups."""
         self.with_headers = buffer.startswith(b"H", start, filled)
         self.in_v1 = buffer.startswith(b"M", start, filled)
-        lists = None if self.in_v1 else (_HMSG_LIST if self.with_headers else _RMSG_LIST).match(buffer, start, filled)
-        form = _HMSG if self.with_headers else _MSG if self.in_v1 else _RMSG
+        form, list_form = (forms[1], forms[3]) if self.with_headers else (forms[0], forms[2])
+        lists = None if self.in_v1 else list_form.match(buffer, start, filled)
         found = lists or form.match(buffer, start, filled)
         if found is None:
             return False

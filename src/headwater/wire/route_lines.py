@@ -23,7 +23,7 @@ class SubjectLists(Record):
 
 
 class RouteInfo(Record, frozen=False):
-    """INFO on a route: of the peer itself, or gossiped of another (then `ip` says where to dial it).
+    """INFO on a route: of the peer itself, or gossiped of another broker (then `ip` is the address to dial).
 
     No `proto` is sent: with one, gnatsd 1.4.1 sends its client INFO on the route; nats-server 2.x does not need it.
     """
@@ -56,11 +56,11 @@ class RouteInfo(Record, frozen=False):
     client_id: int = 0
     imports: SubjectLists | None = None  # `import` on the wire
     exports: SubjectLists | None = None  # and `export`
-    headwater: str = ""  # ours alone; brokers that know it settle at once which of two links stays
+    headwater: str = ""  # ours alone; two brokers that both send it agree at once which of two links stays
 
 
 class RouteConnect(Record, frozen=False, secret=("user", "password")):
-    """CONNECT on a route, sent by who dialled. `lang` is not in it: servers take whoever sends that for a client."""
+    """CONNECT on a route, sent by the broker that dialled. `lang` stays empty: servers take a sender of it for a client."""
 
     echo: bool = False
     verbose: bool = False
@@ -132,18 +132,3 @@ def interest_v2(account: bytes, subject: bytes, queue: bytes = b"", weight: int 
 
 def no_interest_v2(account: bytes, subject: bytes, queue: bytes = b"") -> bytes:
     return b"RS- %b %b %b\r\n" % (account, subject, queue) if queue else b"RS- %b %b\r\n" % (account, subject)
-
-
-def message_head_v1(subject: bytes, token: bytes) -> bytes:
-    """All of a MSG before `[reply ]size␍␊`."""
-    return b"MSG %b %b " % (subject, token)
-
-
-def message_head_v2(
-    verb: bytes, account: bytes, subject: bytes, reply: bytes = b"", queues: list[bytes] | None = None
-) -> bytes:
-    """All of an RMSG or HMSG before its sizes; `queues` None for a message without a queue list."""
-    if queues:
-        marked = b"+ %b " % reply if reply else b"| "
-        return b"%b %b %b %b%b " % (verb, account, subject, marked, b" ".join(queues))
-    return b"%b %b %b %b" % (verb, account, subject, reply + b" " if reply else b"")

@@ -1,22 +1,16 @@
 cimport cython
+from headwater.wire.message_view cimport MessageView
 from headwater.wire.route_frames cimport MessageLine
 
 
+cdef bytes _MESSAGE_VERBS
+
+
 @cython.final
-cdef class RouteMessage:
+cdef class RouteMessage(MessageView):
     cdef public bytes account
     cdef public bytes token
     cdef public list queues
-    cdef public Py_ssize_t subject
-    cdef public Py_ssize_t subject_end
-    cdef public Py_ssize_t reply
-    cdef public Py_ssize_t reply_end
-    cdef public Py_ssize_t tail
-    cdef public Py_ssize_t headers
-    cdef public Py_ssize_t payload
-    cdef public Py_ssize_t end
-
-    cdef int advance(self, Py_ssize_t by) noexcept
 
 
 cdef class RouteOpHandler:
@@ -29,9 +23,9 @@ cdef class RouteOpHandler:
     cpdef int on_unsubscribe(self, bytes token, Py_ssize_t maximum) except? -1
     cpdef int on_interest(self, bytes account, bytes subject, bytes queue, Py_ssize_t weight) except? -1
     cpdef int on_no_interest(self, bytes account, bytes subject, bytes queue) except? -1
-    cpdef int on_message(self, bytearray buffer, RouteMessage message) except? -1
+    cpdef int on_message(self, RouteMessage message) except? -1
     cpdef int on_message_run(
-        self, bytearray buffer, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
+        self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
     cpdef int on_violation(self, int violation) except? -1
 
@@ -51,11 +45,9 @@ cdef class RouteOpParser:
     cdef bytes _token
     cdef bytes _list
     cdef list[bytes] _queues
-    cdef bytearray _rewritten
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
     cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
-    cdef bint _known(self, bytes verb) except? -1
     cdef Py_ssize_t _parse_message(
         self,
         bytearray buffer,
@@ -81,11 +73,11 @@ cdef class RouteOpParser:
         Py_ssize_t end,
     ) except? -1
     cdef int _dispatch(self, bytes verb, bytes argument) except? -1
+    cdef int _hear_leaf(self, bytes verb, list[bytes] words) except? -1
     cdef int _stop_if(self, int result) except? -1
     cdef Py_ssize_t _violation(self, int violation) except? -2
 
 
-cdef bint _begins_a_verb(bytes letters) except? -1
 cdef Py_ssize_t _size(bytes word) except? -2
 cdef Py_ssize_t _spaced_out(list[bytes] words) except? -2
 cdef list[bytes] _words(bytes line)

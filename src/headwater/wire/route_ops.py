@@ -1,4 +1,4 @@
-"""Push parser of what brokers say to each other on a route, in both generations of the cluster protocol.
+"""Push parser of the ops between brokers on a route, in both generations of the cluster protocol.
 
     v1, the cluster protocol document (gnatsd up to 1.4)
         SUB <subject> [queue] <token>␍␊        token: RSID:<cid>:<sid>, with a queue QRSID:<cid>:<sid>
@@ -12,12 +12,16 @@
         RMSG <account> <subject> + <reply> <queue>... <size>␍␊<payload>␍␊
         HMSG: RMSG's forms with two sizes, <header size> <total size>
         on the route of one account its name is left out everywhere
-    both
+    leaf nodes, which are of one account each
+        LS+ <subject> [queue weight]␍␊      LS- <subject> [queue]␍␊
+        LMSG, HMSG: RMSG's and HMSG's forms, without the account
+    all
         CONNECT {json}␍␊   INFO {json}␍␊   PING␍␊   PONG␍␊   +OK␍␊   -ERR '<text>'␍␊
 
-Verbs in any case; any run of spaces and tabs separates; LF alone may end a control line. Subjects are not checked here:
-they may hold wildcards in a RS+ and odd bytes in a MSG, and what they match is the router's affair. No payload limit is
-enforced on routes, by gnatsd 1.4.1 and nats-server 2.15.1 alike; `max_payload` here only bounds memory.
+Which verbs exist in which dialect is `verbs.LAW`. Verbs in any case; any run of spaces and tabs separates; LF alone may
+end a control line. Subjects are not checked here: they may hold wildcards in a RS+ and odd bytes in a MSG, and the router
+decides what they match. No payload limit is enforced on routes, by gnatsd 1.4.1 and nats-server 2.15.1 alike;
+`max_payload` here only bounds memory.
 
 Messages mostly come in one form, `route_frames.MessageLine`, which has a way of its own here; and those that follow each
 other with the same control line are handed over together, as a run, as `client_ops` does it.
@@ -28,12 +32,16 @@ Any chunking of the input gives the same calls (a run being so many messages). B
 
 import cython
 
+from headwater.wire.verbs import Phase, Sender, Spellings, spellings
+
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import count_run, ends_line, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.route_frames import MessageLine
     from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
 else:
     from headwater.wire.memory import count_run, ends_line, equals, find_byte, slice_bytes
+    from headwater.wire.message_view import MessageView
     from headwater.wire.route_frames import MessageLine
     from headwater.wire.scan import parse_size, skip_blanks, token_end
 
@@ -41,6 +49,7 @@ else:
 UNDECIDED: int = 0
 V1: int = 1
 V2: int = 2
+LEAF: int = 3  # never shown: who listens for leaf nodes, or dials a hub, says so beforehand
 
 # Violations. The first three are answered with -ERR and closed, BAD_ARGUMENTS is closed in silence (gnatsd 1.2 and later).
 UNKNOWN_OPERATION: int = 1
@@ -53,47 +62,28 @@ SUSPEND: int = 2  # a handler's result: parse no further for now; what follows t
 MAX_CONTROL_LINE: int = 16384  # nats-server's 4096 binds only lines that arrive in pieces; queue lists are long
 MAX_PAYLOAD: int = 64 << 20
 
-_VERBS_V1 = frozenset({b"SUB", b"UNSUB", b"MSG", b"PUB"})
-_VERBS_V2 = frozenset({b"RS+", b"RS-", b"RMSG", b"HMSG", b"LS+", b"LS-", b"LMSG", b"A+", b"A-"})
-_VERBS_BOTH = frozenset({b"CONNECT", b"INFO", b"PING", b"PONG", b"+OK", b"-ERR"})
-_VERBS = _VERBS_V1 | _VERBS_V2 | _VERBS_BOTH
-_LONGEST: int = 7
+# What a peer may use, by its dialect.
+_PHASES = (Phase.UNDECIDED, Phase.V1, Phase.V2, Phase.LEAF)
+_LAW: tuple[Spellings, ...] = tuple(spellings(Sender.PEER, phase) for phase in _PHASES)
+# Of the verbs that come by the million the law is looked up once: three bytes for each dialect, 0 where there is no row.
+_MESSAGE_VERBS: bytes = bytes(
+    verb in law.verbs
+    for law, plain in zip(_LAW, (b"RMSG", b"RMSG", b"RMSG", b"LMSG"), strict=True)
+    for verb in (plain, b"HMSG", b"MSG")
+)
 _WITH_PAYLOAD = frozenset({b"MSG", b"PUB", b"RMSG", b"HMSG", b"LMSG"})
 _NONE: list[bytes] = []
 _BLANKS: bytes = bytes.maketrans(b"\t", b" ")
 
 
-class RouteMessage:
-    """Where the parts of one routed message are in the buffer; valid during the call only.
-
-    `buffer[tail : end + 2]` is `[reply ]sizes␍␊headers payload␍␊` in exactly that spacing, as `ClientOpHandler.on_publish`
-    has it. `account` and `token` are empty where the dialect has none.
-    """
+class RouteMessage(MessageView):
+    """One routed message. `account` and `token` are empty where the dialect has none; `queues` are the groups it is for."""
 
     def __init__(self) -> None:
+        MessageView.__init__(self)
         self.account = b""
         self.token = b""
         self.queues: list[bytes] = []
-        self.subject = 0
-        self.subject_end = 0
-        self.reply = 0
-        self.reply_end = 0
-        self.tail = 0
-        self.headers = 0
-        self.payload = 0
-        self.end = 0
-
-    def advance(self, by: cython.Py_ssize_t) -> cython.int:
-        """The next message of a run is this one."""
-        self.subject += by
-        self.subject_end += by
-        self.reply += by
-        self.reply_end += by
-        self.tail += by
-        self.headers += by
-        self.payload += by
-        self.end += by
-        return 0
 
 
 class RouteOpHandler:
@@ -127,28 +117,26 @@ class RouteOpHandler:
         return 0
 
     def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
-        """v2: somebody at the peer wants `subject`; `weight` members of `queue` do when that is not empty."""
+        """v2: the peer has interest in `subject`; of `weight` members of `queue` when that is not empty."""
         return 0
 
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
-        """v2: nobody does any more."""
+        """v2: that interest has ended."""
         return 0
 
-    def on_message(self, buffer: bytearray, message: RouteMessage) -> cython.int:
+    def on_message(self, message: RouteMessage) -> cython.int:
         """A message for local subscribers, and in v2 for one member of each of its queues."""
         return 0
 
-    def on_message_run(
-        self, buffer: bytearray, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
-    ) -> cython.int:
+    def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
         """`count` messages with the same control line, `message` the first of them, each next `stride` bytes on.
 
         It means `on_message` for each of them in turn, and unless overridden it is just that.
         """
-        result: cython.int = self.on_message(buffer, message)
+        result: cython.int = self.on_message(message)
         while count > 1 and result == 0:
             message.advance(stride)
-            result = self.on_message(buffer, message)
+            result = self.on_message(message)
             count -= 1
         return result
 
@@ -158,26 +146,33 @@ class RouteOpHandler:
 
 
 class RouteOpParser:
-    """Parses for one connection. `dialect` is UNDECIDED until the peer has shown it; ops of the other one are violations.
+    """Parses for one connection. `dialect` is UNDECIDED until the peer has shown it; ops of the other ones are violations.
 
-    `account`: the name that this connection is for, on a route that carries one account only.
+    `account`: the name that this connection is for, on a route that carries one account only. `max_line`, `max_payload`:
+    bytes.
     """
 
-    def __init__(self, handler: RouteOpHandler, account: bytes = b"") -> None:
+    def __init__(
+        self,
+        handler: RouteOpHandler,
+        account: bytes = b"",
+        dialect: cython.int = UNDECIDED,
+        max_line: cython.Py_ssize_t = MAX_CONTROL_LINE,
+        max_payload: cython.Py_ssize_t = MAX_PAYLOAD,
+    ) -> None:
         self.handler = handler
         self.account = account
-        self.dialect = UNDECIDED
+        self.dialect = dialect
         self.stopped = False
         self.suspended = False
         self._message = RouteMessage()
         self._line = MessageLine()
-        self._max_payload = MAX_PAYLOAD
-        self._max_line = MAX_CONTROL_LINE
+        self._max_payload = max_payload
+        self._max_line = max_line
         self._account = b""  # the last ones seen: most messages bear them again
         self._token = b""
         self._list = b""
         self._queues: list[bytes] = []
-        self._rewritten = bytearray()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse `buffer[start:filled]`; returns the position up to which it is done with, as `ClientOpParser.parse`."""
@@ -186,47 +181,42 @@ class RouteOpParser:
         while position < filled and not self.stopped:
             used = self._parse_op(buffer, position, filled)
             if used < 0:
-                return position
+                break
             position += used
+        self._message.release()
         return filled if self.stopped and not self.suspended else position
 
     def _parse_op(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """One op, or a run; returns its length, or -1 when it is incomplete."""
         first: cython.int = buffer[start]
         used: cython.Py_ssize_t
-        if first == 82 or first == 72 or first == 77:  # R, H, M
+        if first == 82 or first == 72 or first == 77 or first == 76:  # R, H, M, L
             used = self._message_exact(buffer, start, filled)
             if used > 0:
                 return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         line_end: cython.Py_ssize_t = newline if newline >= 0 else filled
-        if line_end > start and newline >= 0 and buffer[newline - 1] == 13:
-            line_end = newline - 1
-        if line_end - start > MAX_CONTROL_LINE:
+        if line_end > start and buffer[line_end - 1] == 13:  # without a newline yet it may be the line's end
+            line_end -= 1
+        if line_end - start > self._max_line:
             return self._violation(CONTROL_LINE_TOO_LONG)
-        verb_end: cython.Py_ssize_t = token_end(buffer, start, min(line_end, start + _LONGEST + 1))
+        law = _LAW[self.dialect]
+        longest: cython.Py_ssize_t = law.longest
+        verb_end: cython.Py_ssize_t = token_end(buffer, start, min(line_end, start + longest + 1))
         verb: bytes = slice_bytes(buffer, start, verb_end).upper()
         if newline < 0:
-            if buffer[filled - 1] == 13:
+            if line_end == start:
                 return -1
-            if verb_end == filled and len(verb) <= _LONGEST:
-                return -1 if _begins_a_verb(verb) else self._violation(UNKNOWN_OPERATION)
-            return -1 if self._known(verb) else self._violation(UNKNOWN_OPERATION)
-        if not self._known(verb):
+            if verb_end == line_end and len(verb) <= longest:
+                return -1 if verb in law.prefixes else self._violation(UNKNOWN_OPERATION)
+            return -1 if verb in law.verbs else self._violation(UNKNOWN_OPERATION)
+        if verb not in law.verbs:
             return self._violation(UNKNOWN_OPERATION)
         argument: cython.Py_ssize_t = skip_blanks(buffer, verb_end, line_end)
         if verb in _WITH_PAYLOAD:
             return self._parse_message(buffer, start, verb, argument, line_end, newline, filled)
         self._stop_if(self._dispatch(verb, slice_bytes(buffer, argument, line_end)))
         return newline + 1 - start
-
-    def _known(self, verb: bytes) -> cython.bint:
-        """Whether the peer may use this verb, given the dialect it has shown."""
-        if self.dialect == V1:
-            return verb in _VERBS_V1 or verb in _VERBS_BOTH
-        if self.dialect == V2:
-            return verb in _VERBS_V2 or verb in _VERBS_BOTH
-        return verb in _VERBS
 
     def _message_exact(
         self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
@@ -237,7 +227,12 @@ class RouteOpParser:
         """
         line: MessageLine = self._line
         message: RouteMessage = self._message
-        if self.account or not line.read(buffer, start, filled) or self.dialect == 1 + line.in_v1:  # the other dialect
+        if self.account or not (
+            line.read_leaf(buffer, start, filled) if self.dialect == 3 else line.read(buffer, start, filled)  # LEAF
+        ):
+            return 0
+        kind: cython.Py_ssize_t = 2 if line.in_v1 else 1 if line.with_headers else 0
+        if not _MESSAGE_VERBS[3 * self.dialect + kind]:
             return 0
         end: cython.Py_ssize_t = line.body + line.size
         if line.size > self._max_payload or line.header_size > line.size or line.body - start > self._max_line:
@@ -258,6 +253,7 @@ class RouteOpParser:
             message.token = b""
             message.subject = line.second
             message.subject_end = line.second_end
+        message.buffer = buffer
         message.headers = line.body
         message.payload = line.body + line.header_size
         message.end = end
@@ -277,7 +273,7 @@ class RouteOpParser:
         message.tail = message.reply = line.queues_end - (line.reply_end - line.reply)
         message.reply_end = line.queues_end
         buffer[message.reply : message.reply_end] = slice_bytes(buffer, line.reply, line.reply_end)
-        self._stop_if(self.handler.on_message(buffer, message))
+        self._stop_if(self.handler.on_message(message))
         return end + 2 - start
 
     def _hand_over(
@@ -293,9 +289,9 @@ class RouteOpParser:
         if start + 2 * stride <= filled:
             count = count_run(buffer, start, filled, body - start, stride)
         if count == 1:
-            self._stop_if(self.handler.on_message(buffer, self._message))
+            self._stop_if(self.handler.on_message(self._message))
         else:
-            self._stop_if(self.handler.on_message_run(buffer, self._message, stride, count))
+            self._stop_if(self.handler.on_message_run(self._message, stride, count))
         return stride * count
 
     def _parse_message(
@@ -323,7 +319,7 @@ class RouteOpParser:
         header_size: cython.Py_ssize_t = _size(words[len(words) - 2]) if sizes == 2 else 0
         if total < 0 or header_size < 0 or header_size > total:
             return self._violation(BAD_ARGUMENTS)
-        if total > MAX_PAYLOAD:
+        if total > self._max_payload:
             return self._violation(PAYLOAD_TOO_LARGE)
         end = newline + 1 + total
         if (filled > end and buffer[end] != 13) or (filled > end + 1 and buffer[end + 1] != 10):
@@ -340,6 +336,7 @@ class RouteOpParser:
                 first = 2
             message.queues = words[first : len(words) - sizes]
         exact = line_end == newline - 1 and _spaced_out(words) == line_end - at and message.subject_end == at - 1
+        message.buffer = buffer
         if exact and not (listed and reply):
             message.tail = line_end - _spaced_out(words[len(words) - sizes :]) if listed else at
             message.reply = message.tail
@@ -360,7 +357,7 @@ class RouteOpParser:
         message.token = b""
         message.queues = []
         end: cython.Py_ssize_t
-        if verb[0] in b"RHL" and not self.account:
+        if verb[0] in b"RHL" and not self.account and self.dialect != LEAF:
             end = token_end(buffer, at, line_end)
             message.account = slice_bytes(buffer, at, end)
             at = skip_blanks(buffer, end, line_end)
@@ -386,7 +383,7 @@ class RouteOpParser:
         message: RouteMessage = self._message
         subject: bytes = slice_bytes(buffer, message.subject, message.subject_end)
         head: bytes = subject + b" " + (reply + b" " if reply else b"") + b" ".join(sizes) + b"\r\n"
-        self._rewritten = bytearray(head) + buffer[body : end + 2]
+        message.buffer = bytearray(head) + buffer[body : end + 2]
         message.subject = 0
         message.subject_end = len(subject)
         message.tail = len(subject) + 1
@@ -395,7 +392,7 @@ class RouteOpParser:
         message.headers = len(head)
         message.payload = len(head) + header_size
         message.end = len(head) + end - body
-        return self._stop_if(self.handler.on_message(self._rewritten, message))
+        return self._stop_if(self.handler.on_message(message))
 
     def _dispatch(self, verb: bytes, argument: bytes) -> cython.int:
         """Every op without a payload."""
@@ -409,6 +406,8 @@ class RouteOpParser:
             return self.handler.on_connect(argument)
         if verb == b"-ERR":
             return self.handler.on_error(argument.strip(b" \t'"))
+        if self.dialect == LEAF and verb[0] in b"L":
+            return self._hear_leaf(verb, _words(argument))
         if verb == b"+OK" or verb[0] in b"LA":  # leaf nodes and gateways: their interest is not for us
             return 0
         words: list[bytes] = _words(argument)
@@ -428,6 +427,20 @@ class RouteOpParser:
         self._violation(BAD_ARGUMENTS)
         return 1
 
+    def _hear_leaf(self, verb: bytes, words: list[bytes]) -> cython.int:
+        """LS+ and LS-. One LS- with a weight means nothing, as to nats-server."""
+        if not words:
+            self._violation(UNKNOWN_OPERATION)
+            return 1
+        if verb == b"LS-":
+            return self.handler.on_no_interest(b"", words[0], b"".join(words[1:])) if len(words) < 3 else 0
+        if len(words) == 1:
+            return self.handler.on_interest(b"", words[0], b"", 0)
+        if len(words) == 3 and _size(words[2]) >= 0:
+            return self.handler.on_interest(b"", words[0], words[1], _size(words[2]))
+        self._violation(BAD_ARGUMENTS)
+        return 1
+
     def _stop_if(self, result: cython.int) -> cython.int:
         if result != 0:
             self.stopped = True
@@ -439,13 +452,6 @@ class RouteOpParser:
             self.stopped = True
             self.handler.on_violation(violation)
         return 0
-
-
-def _begins_a_verb(letters: bytes) -> cython.bint:
-    for verb in _VERBS:
-        if verb.startswith(letters):
-            return True
-    return False
 
 
 def _words(line: bytes) -> list[bytes]:

@@ -24,10 +24,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import append_number
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, slice_bytes
+    from headwater.wire.message_view import MessageView
     from headwater.wire.publish import append_number
     from headwater.wire.server_ops import ServerOpHandler
 
@@ -60,7 +62,7 @@ def is_header_name(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 def is_instruction(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether the header of this name tells a server what to do with the message."""
+    """Whether the header of this name is an instruction to the server."""
     if end - start < 11 or buffer[start] != 78:
         return False
     if equals(buffer, start, end, INSTRUCTIONS[0]) or equals(buffer, start, end, INSTRUCTIONS[1]):
@@ -289,7 +291,7 @@ class AckCounter(ServerOpHandler):
 
     `duplicates` and `refused` are (row, payload of the answer) for answers that say so; a refused row counts as not
     acknowledged; an answer of status 503 has an empty payload. `sample` is the last good answer. PINGs are counted for
-    whoever answers them.
+    the caller to answer.
     """
 
     duplicates: list[tuple[int, bytes]]
@@ -323,23 +325,15 @@ class AckCounter(ServerOpHandler):
         """Declare all rows taken, where nothing is acknowledged singly."""
         self.count = self.rows
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        sid: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
+    def on_message(self, message: MessageView) -> cython.int:
+        buffer: bytearray = message.buffer
+        payload: cython.Py_ssize_t = message.payload
+        end: cython.Py_ssize_t = message.end
         row: cython.Py_ssize_t = 0
         at: cython.Py_ssize_t
-        if sid != self.sid or subject_end - subject <= self.token:
+        if message.sid != self.sid or message.subject_end - message.subject <= self.token:
             return 0
-        for at in range(subject + self.token, subject_end):
+        for at in range(message.subject + self.token, message.subject_end):
             if buffer[at] < 48 or buffer[at] > 57 or row > self.rows:
                 return 0
             row = row * 10 + buffer[at] - 48

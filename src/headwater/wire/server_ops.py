@@ -4,7 +4,7 @@
     MSG  <subject> <sid> [reply] <#bytes>␍␊<payload>␍␊
     HMSG <subject> <sid> [reply] <#header bytes> <#total bytes>␍␊<header block><payload>␍␊
 
-The parser walks the receive buffer and calls a typed handler with positions in it: no Python object is made for a
+The parser walks the receive buffer and fills one `MessageView` with positions in it: no Python object is made for a
 message here. It keeps no bytes of its own. What it could not finish stays in the buffer and is passed again with more
 behind it, so any chunking of the same bytes gives the same calls.
 
@@ -20,12 +20,21 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.wire.memory import equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.scan import parse_size, skip_blanks, token_end
 else:
     from headwater.wire.memory import equals, find_byte, slice_bytes
+    from headwater.wire.message_view import MessageView
     from headwater.wire.scan import parse_size, skip_blanks, token_end
 
 from headwater.errors import RemoteProtocolError
+from headwater.wire.verbs import Phase, Sender, Verb, spellings
+
+_GREETING: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.GREETING).verbs
+_OPEN: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.OPEN).verbs
+# First letters of the ops that come by the million, looked up once; 0, which no letter is, for a verb without a row.
+_MSG: int = ord("m") if Verb.MSG.value in _OPEN else 0
+_HMSG: int = ord("h") if Verb.HMSG.value in _OPEN else 0
 
 # nats-server's default max_control_line is 4096, but operators raise it for long subjects; a client only needs a bound.
 MAX_CONTROL_LINE: int = 1 << 16
@@ -42,23 +51,8 @@ class ServerOpHandler:
     the code they call.
     """
 
-    def on_message(
-        self,
-        buffer: bytearray,
-        subject: cython.Py_ssize_t,
-        subject_end: cython.Py_ssize_t,
-        sid: cython.Py_ssize_t,
-        reply: cython.Py_ssize_t,
-        reply_end: cython.Py_ssize_t,
-        headers: cython.Py_ssize_t,
-        payload: cython.Py_ssize_t,
-        end: cython.Py_ssize_t,
-    ) -> cython.int:
-        """MSG or HMSG. `sid` is the number; all others are positions, valid during the call only.
-
-        subject = buffer[subject:subject_end]; reply subject = buffer[reply:reply_end], absent when empty;
-        header block = buffer[headers:payload], absent when empty; payload = buffer[payload:end].
-        """
+    def on_message(self, message: MessageView) -> cython.int:
+        """MSG or HMSG; the view is valid during the call only."""
         return 0
 
     def on_info(self, json: bytes) -> cython.int:
@@ -83,8 +77,24 @@ class ServerOpHandler:
         return 0
 
 
+class KnownLine:
+    """The last control line of a message; see `ServerOpParser.take_known`. Positions count from its first byte."""
+
+    def __init__(self) -> None:
+        self.text = b""  # empty unless the line before it was as long: only then may it come again
+        self.length = 0
+        self.subject = self.subject_end = 0
+        self.reply = self.reply_end = 0
+        self.sid = 0
+        self.header_size = 0
+        self.size = 0
+
+
 class ServerOpParser:
-    """`parse` as often as bytes arrive. `broken` turns true with the one call of `on_violation`."""
+    """`parse` as often as bytes arrive. `broken` turns true with the one call of `on_violation`.
+
+    `greeting`: only what a server may open with is taken, until its INFO. Set it for the first bytes of a connection.
+    """
 
     def __init__(
         self,
@@ -99,14 +109,13 @@ class ServerOpParser:
         self.max_control_line = max_control_line
         self.max_info_line = max_info_line
         self.max_message = max_message
+        self.greeting = False
         self.broken = False
         self.wanted = 0  # bytes that the incomplete op at the front needs in all; 0 while its control line is open
         self.token = 0
         self.token_end = 0
-        self.known = b""  # the last control line of a message, when the one before was as long: see `take_known`
-        self.last_length = 0
-        self.known_subject = self.known_subject_end = self.known_sid = self.known_size = 0
-        self.known_reply = self.known_reply_end = self.known_header_size = 0
+        self.message = MessageView()
+        self.known = KnownLine()
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Take the ops in `buffer[start:filled]`; returns the position after the last complete one.
@@ -114,13 +123,35 @@ class ServerOpParser:
         The rest is the start of an incomplete op: pass it again, from its first byte, with more behind it. A broken
         parser takes everything and does nothing.
         """
-        at: cython.Py_ssize_t = start
-        after: cython.Py_ssize_t
-        line_end: cython.Py_ssize_t
+        at: cython.Py_ssize_t
         if filled - start < self.wanted:
             return start
+        self.message.buffer = buffer
+        at = self.take_greeting(buffer, start, filled) if self.greeting else start
+        if not self.greeting:
+            at = self.take_ops(buffer, at, filled)
+        self.message.release()
+        return filled if self.broken else at
+
+    def take_greeting(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """The ops up to and with the first INFO; returns the position after the last complete one."""
+        line_end: cython.Py_ssize_t
+        while at < filled and self.greeting and not self.broken:
+            line_end = find_byte(buffer, 10, at, filled)
+            if not self.line_may_grow(buffer, at, filled if line_end < 0 else line_end):
+                self.refuse("a control line above the limit", buffer, at, at + self.max_control_line)
+            elif line_end < 0:
+                return at
+            else:
+                at = self.take_other(buffer, at, line_end)
+        return at
+
+    def take_ops(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """As `parse`, for what is more than the beginning of one op."""
+        after: cython.Py_ssize_t
+        line_end: cython.Py_ssize_t
         while at < filled and not self.broken:
-            if len(self.known) > 0 and filled - at > len(self.known):
+            if len(self.known.text) > 0 and filled - at > len(self.known.text):
                 after = self.take_known(buffer, at, filled)
                 if after == at:
                     return at
@@ -135,25 +166,25 @@ class ServerOpParser:
                     break
                 if line_end < 0:
                     return at
-            if (buffer[at] | 32) == 109 and line_end - at > 4 and self.verb_is_msg(buffer, at):
+            if (buffer[at] | 32) == _MSG and line_end - at > 4 and self.verb_is_msg(buffer, at):
                 after = self.take_message(buffer, at, at + 3, line_end, filled, False)
-            elif (buffer[at] | 32) == 104 and line_end - at > 5 and self.verb_is_msg(buffer, at + 1):
+            elif (buffer[at] | 32) == _HMSG and line_end - at > 5 and self.verb_is_msg(buffer, at + 1):
                 after = self.take_message(buffer, at, at + 4, line_end, filled, True)
             else:
                 after = self.take_other(buffer, at, line_end)
             if after == at:
                 return at
             at = after
-        return filled if self.broken else at
+        return at
 
     def take_known(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """A message whose control line is, byte for byte, the one before: a stream of like messages is read so.
 
         As `take_message`; -1 when it is another line.
         """
-        body: cython.Py_ssize_t = at + len(self.known)
-        end: cython.Py_ssize_t = body + self.known_size
-        if not equals(buffer, at, body, self.known):
+        body: cython.Py_ssize_t = at + len(self.known.text)
+        end: cython.Py_ssize_t = body + self.known.size
+        if not equals(buffer, at, body, self.known.text):
             return -1
         if filled < end + 2:
             self.wanted = end + 2 - at
@@ -161,26 +192,31 @@ class ServerOpParser:
         if buffer[end] != 13 or buffer[end + 1] != 10:
             return -1  # which says what is wrong
         self.wanted = 0
-        self.handler.on_message(
-            buffer,
-            at + self.known_subject,
-            at + self.known_subject_end,
-            self.known_sid,
-            at + self.known_reply,
-            at + self.known_reply_end,
-            body,
-            body + self.known_header_size,
-            end,
-        )
-        return end + 2
+        return self.hand_over(at, body)
+
+    def hand_over(self, at: cython.Py_ssize_t, body: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Call the handler with the message at `at`, whose line is the known one; returns the position after it."""
+        message: MessageView = self.message
+        known: KnownLine = self.known
+        message.sid = known.sid
+        message.subject = at + known.subject
+        message.subject_end = at + known.subject_end
+        message.reply = at + known.reply
+        message.reply_end = at + known.reply_end
+        message.headers = body
+        message.payload = body + known.header_size
+        message.end = body + known.size
+        self.handler.on_message(message)
+        return body + known.size + 2
 
     def know(self, buffer: bytearray, at: cython.Py_ssize_t, body: cython.Py_ssize_t) -> cython.int:
         """Remember the control line `buffer[at:body]`, of a message that was taken, if it may come again."""
-        if body - at == self.last_length:
-            self.known = slice_bytes(buffer, at, body)
+        known: KnownLine = self.known
+        if body - at == known.length:
+            known.text = slice_bytes(buffer, at, body)
         else:
-            self.known = b""
-            self.last_length = body - at
+            known.text = b""
+            known.length = body - at
         return 0
 
     def line_may_grow(self, buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
@@ -241,38 +277,39 @@ class ServerOpParser:
         if buffer[body + size] != 13 or buffer[body + size + 1] != 10:
             return self.refuse("a payload that does not end where its control line says", buffer, at, line_end)
         self.know(buffer, at, body)
-        self.known_subject = subject - at
-        self.known_subject_end = subject_end - at
-        self.known_sid = sid
-        self.known_reply = reply - at
-        self.known_reply_end = reply_end - at
-        self.known_header_size = header_size
-        self.known_size = size
-        self.handler.on_message(
-            buffer, subject, subject_end, sid, reply, reply_end, body, body + header_size, body + size
-        )
-        return body + size + 2
+        known: KnownLine = self.known
+        known.subject = subject - at
+        known.subject_end = subject_end - at
+        known.sid = sid
+        known.reply = reply - at
+        known.reply_end = reply_end - at
+        known.header_size = header_size
+        known.size = size
+        return self.hand_over(at, body)
 
     def take_other(self, buffer: bytearray, at: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Every op that is one control line; returns the position after it. Arguments of PING and PONG are ignored."""
         line: bytes = slice_bytes(buffer, at, line_end).removesuffix(b"\r")
         parts: list[bytes] = line.replace(b"\t", b" ").split(b" ", 1)
-        verb: bytes = parts[0].upper()
-        argument: bytes = line[len(verb) :].strip(b" \t")
-        if verb == b"PING":
+        spelling: bytes = parts[0].upper()
+        argument: bytes = line[len(spelling) :].strip(b" \t")
+        verb = (_GREETING if self.greeting else _OPEN).get(spelling)
+        if verb is None:
+            early: cython.bint = self.greeting and spelling in _OPEN
+            return self.refuse("an op before its INFO" if early else "an unknown op", buffer, at, line_end)
+        if verb is Verb.PING:
             self.handler.on_ping()
-        elif verb == b"PONG":
+        elif verb is Verb.PONG:
             self.handler.on_pong()
-        elif verb == b"+OK":
+        elif verb is Verb.OK:
             self.handler.on_ok()
-        elif verb == b"INFO":
+        elif verb is Verb.INFO:
+            self.greeting = False
             self.handler.on_info(argument)
-        elif verb == b"-ERR":
+        elif verb is Verb.ERR:
             self.handler.on_error(unquote(argument).decode("utf-8", "backslashreplace"))
-        elif verb == b"MSG" or verb == b"HMSG":
-            self.refuse("a message with wrong arguments", buffer, at, line_end)
         else:
-            self.refuse("an unknown op", buffer, at, line_end)
+            self.refuse("a message with wrong arguments", buffer, at, line_end)
         return line_end + 1
 
     def next_token(self, buffer: bytearray, start: cython.Py_ssize_t, line_end: cython.Py_ssize_t) -> cython.int:

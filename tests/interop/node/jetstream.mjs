@@ -1,10 +1,10 @@
 // Scenarios of @nats-io/jetstream, kv and obj: one per run, its findings as one line of JSON.
 //
-// Usage: node jetstream.mjs PACKAGES URL SCENARIO, where PACKAGES is the folder that holds node_modules.
+// Usage: node jetstream.mjs PACKAGES URL SCENARIO [DOMAIN], where PACKAGES is the folder that holds node_modules.
 
 import { createRequire } from "node:module";
 
-const [packages, servers, scenario] = process.argv.slice(2);
+const [packages, servers, scenario, domain] = process.argv.slice(2);
 const from = createRequire(`${packages}/`);
 const { connect, headers: newHeaders } = from("@nats-io/transport-node");
 const { jetstream, jetstreamManager, AckPolicy, DeliverPolicy } = from("@nats-io/jetstream");
@@ -12,8 +12,8 @@ const { Kvm } = from("@nats-io/kv");
 const { Objm } = from("@nats-io/obj");
 
 const connection = await connect({ servers, timeout: 10_000, reconnect: false });
-const js = jetstream(connection);
-const manager = await jetstreamManager(connection);
+const js = jetstream(connection, { domain });
+const manager = await jetstreamManager(connection, { domain });
 const text = (data) => Buffer.from(data).toString();
 
 async function filled(name, count) {

@@ -26,17 +26,17 @@ def parsed(**options: str) -> IggySourceOptions:
 def test_stream_and_topic_are_all_that_is_needed() -> None:
     options = parsed()
     assert (options.stream, options.topics, options.server) == ("s", ("t", "u"), IggyServer())
-    assert options.starting_at("t", 0, "latest") == "latest"
-    assert options.ending_at("t", 0) == "latest"
+    assert options.starting_at(("t", 0), "latest") == "latest"
+    assert options.ending_at(("t", 0)) == "latest"
     assert options.wants_map
 
 
 def test_positions_are_for_all_or_by_topic_and_partition() -> None:
     options = parsed(startingOffsets='{"t": {"0": 7, "1": "latest"}}', endingTimestamp="2026-11-21T00:00:00Z")
-    assert [options.starting_at("t", number, "earliest") for number in range(3)] == [7, "latest", "earliest"]
-    assert options.starting_at("u", 0, "earliest") == "earliest"
-    assert options.ending_at("u", 9) == datetime(2026, 11, 21, tzinfo=UTC)
-    assert parsed(startingOffsets="0").starting_at("t", 3, "latest") == 0
+    assert [options.starting_at(("t", number), "earliest") for number in range(3)] == [7, "latest", "earliest"]
+    assert options.starting_at(("u", 0), "earliest") == "earliest"
+    assert options.ending_at(("u", 9)) == datetime(2026, 11, 21, tzinfo=UTC)
+    assert parsed(startingOffsets="0").starting_at(("t", 3), "latest") == 0
 
 
 def test_servers_come_with_or_without_a_port() -> None:
@@ -52,7 +52,7 @@ def test_servers_come_with_or_without_a_port() -> None:
         ({"topic": " "}, "option topic is missing"),
         ({"startingOffsets": '{"x": {"0": 1}}'}, "none of t, u"),
         ({"startingOffsets": '{"t": 5}'}, "of which partitions"),
-        ({"startingOffsets": "-1"}, "no offset"),
+        ({"startingOffsets": "-1"}, "whole number from 0"),
         ({"startingOffsets": "1", "startingTimestamp": "1"}, "exclude each other"),
         ({"servers": "iggy://u:p@a"}, "must not hold credentials"),
         ({"servers": "http://a"}, "no iggy://"),

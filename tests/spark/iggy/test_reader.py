@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+from pyspark.sql.types import StructType
 from support.iggy_topics import IggyServer, start_iggy
 
 from headwater.errors import ConfigError, DataLossError
-from headwater.iggy import commands as c
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import Identifier
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import Identifier
 from headwater.model.typed_headers import TypedHeaders
 from headwater.spark.iggy.options import parse_source_options
 from headwater.spark.iggy.reader import IggyBatchReader, IggyStreamReader
 from headwater.spark.iggy.schema import iggy_schema
+from headwater.spark.iggy.source import IggySource
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +205,27 @@ def test_what_is_gone_is_a_loss_or_left_out_when_told(iggy: IggyServer, what: st
     lenient = stream_reader(iggy, topic, failOnDataLoss="false")
     later = lenient.latestOffset(end, ReadAllAvailable())
     assert rows(lenient, lenient.partitions(end, later)) == every(topic, range(3))
+
+
+def test_a_batch_of_a_topic_made_anew_is_empty_and_its_messages_are_read_once(iggy: IggyServer) -> None:
+    iggy.fill("s", "remade", [numbered(9)])
+    reader = stream_reader(iggy, "remade", startingOffsets="earliest", failOnDataLoss="false")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    planned = reader.partitions(start, end)
+    iggy.execute(c.DeleteTopic(Identifier("s"), Identifier("remade")))
+    iggy.fill("s", "remade", [numbered(6)])
+    assert rows(reader, planned) == []
+    assert reader.partitions(start, end) == []
+    again = stream_reader(iggy, "remade", failOnDataLoss="false")
+    later = again.latestOffset(end, ReadAllAvailable())
+    assert rows(again, again.partitions(end, later)) == every("remade", range(6))
+
+
+@pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp"])
+def test_a_streaming_query_has_no_end(option: str) -> None:
+    with pytest.raises(ConfigError, match="has no end"):
+        IggySource({"stream": "s", "topic": "t", option: "5"}).stream_reader(StructType())
 
 
 def test_headers_and_large_payloads_as_asked(iggy: IggyServer) -> None:

@@ -1,7 +1,7 @@
 """The planning side's view of Iggy topics: what their partitions hold, and where a position or a time lies in them.
 
-One question a topic tells of all its partitions. Iggy has no way to be told of a new message without polling, so an idle
-query asks once every `WAIT_SECONDS`: four requests a second, however many topics there are, for they are asked by turns.
+One request returns the state of all partitions of a topic. Iggy does not announce new messages, so an idle query polls once
+every `WAIT_SECONDS`, one topic after the other: four requests a second, however many topics there are.
 """
 
 import time
@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import TypeVar
 
 from headwater.errors import ConfigError
-from headwater.iggy import commands as c
-from headwater.iggy.batches import messages
 from headwater.iggy.blocking import BlockingIggy
-from headwater.iggy.classic_codec import PREFIX
-from headwater.iggy.identifiers import Consumer, Identifier, PollingStrategy
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import messages
+from headwater.iggy_wire.classic_codec import PREFIX
+from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.net.blocking import deadline_after
 from headwater.spark.iggy import links
-from headwater.spark.iggy.offsets import PartitionState, Place
+from headwater.spark.iggy.offsets import PartitionState, Place, partition_state
 from headwater.spark.iggy.options import IggySourceOptions
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ ANSWER_SECONDS = 10.0  # for one poll of one message
 
 
 class IggyPlanner:
-    """Answers what topics hold. Picklable: it holds options only. `requests` counts what it asked, for tests."""
+    """Answers what topics hold. Picklable: it holds options only. `requests` counts its requests, for tests."""
 
     def __init__(self, options: IggySourceOptions) -> None:
         self._options = options
@@ -49,7 +49,7 @@ class IggyPlanner:
             place = Place(topic, part.id)
             end = part.current_offset + 1 if part.messages or part.current_offset else 0
             created = part.created or view.created
-            found[place] = PartitionState(place, created, end, part.messages, part.size)
+            found[place] = partition_state(place, created, end, part.messages, part.size)
         return found
 
     def all_states(self) -> dict[Place, PartitionState]:

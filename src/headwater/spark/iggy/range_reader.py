@@ -1,8 +1,8 @@
 """Reads the messages of a range of one Iggy partition, in order, each exactly once: the executor's part.
 
 Two polls are with the server at any time, the second one for where the first will end if it is answered in full. When it
-is not (an answer has at most 32 MiB, and offsets may be missing), what was asked ahead is passed over and asked anew. No
-offset is committed, and nothing is left on the server.
+is not (an answer has at most 32 MiB, and offsets may be missing), the answer to the second is discarded and the poll
+repeated. No offset is committed, and nothing is left on the server.
 
 The decoder's `position` is the only state: whatever breaks, the read goes on behind it, and no row can come twice or be
 skipped. What the partition no longer has is a `DataLossError`, or a logged warning where `failOnDataLoss` is off.
@@ -12,23 +12,26 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 
+from headwater.columns.iggy_columns import IggyColumns, IggyDecoder
 from headwater.errors import DataLossError, RequestTimeout, TransportError
 from headwater.iggy.blocking import BlockingIggy
-from headwater.iggy.classic_codec import PREFIX
-from headwater.iggy.identifiers import PollingStrategy
+from headwater.iggy_wire.classic_codec import PREFIX
+from headwater.iggy_wire.identifiers import PollingStrategy
 from headwater.net.blocking import deadline_after
 from headwater.spark.iggy import links
-from headwater.spark.iggy.columns import IggyColumns, IggyDecoder
-from headwater.spark.iggy.offsets import IggyRange, PartitionOffset, Place, loss
+from headwater.spark.iggy.offsets import IggyRange, loss
 from headwater.spark.iggy.options import IggySourceOptions
 from headwater.spark.iggy.planner import IggyPlanner, poll_command
+from headwater.spark.offsets import Offset
+from headwater.spark.persistence import Persistence
+from headwater.spark.ranges import report
 
 logger = logging.getLogger(__name__)
 
 BATCH_ROWS = 8_192
 BATCH_BYTES = 32 << 20
 OUTSTANDING = 2  # polls
-POLL_BYTES = 8 << 20  # about; what a poll asks for, by the mean size of the partition's messages
+POLL_BYTES = 8 << 20  # about; the size of one poll's answer, by the mean size of the partition's messages
 
 
 def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyColumns]:
@@ -41,10 +44,9 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
         with_blocks=options.decode == "cloudevents",
         with_typed=options.wants_raw or options.wants_typed,
     )
-    place = Place(wanted.topic, wanted.partition)
-    persistence = links.Persistence(options.read_timeout, f"partition={place}")
-    if not decoder.complete:
-        _refuse_loss(wanted, decoder.position + 1, options)
+    persistence = Persistence(options.read_timeout, f"iggy_again partition={wanted.place}")
+    if not decoder.complete and not _is_there(wanted, decoder.position + 1, options):
+        return
     while not decoder.complete:
         before = decoder.position
         client: BlockingIggy | None = None
@@ -57,7 +59,8 @@ def read_range(wanted: IggyRange, options: IggySourceOptions) -> Iterator[IggyCo
             if decoder.position > before:
                 persistence.progressed()
             persistence.wait_after(error)
-            _refuse_loss(wanted, decoder.position + 1, options)
+            if not _is_there(wanted, decoder.position + 1, options):
+                decoder.finish()
         except BaseException:
             if client is not None:
                 client.close()
@@ -74,14 +77,13 @@ def _polled(
     client: BlockingIggy, decoder: IggyDecoder, wanted: IggyRange, options: IggySourceOptions
 ) -> Iterator[IggyColumns]:
     """Poll on from the decoder's position, until the range is complete or nothing more is there."""
-    place = Place(wanted.topic, wanted.partition)
     most = max(1, min(options.fetch_batch, POLL_BYTES // max(1, wanted.mean)))
     asked: deque[int] = deque()  # where each open poll begins
     ahead = decoder.position + 1
     while True:
         while not decoder.complete and len(asked) < OUTSTANDING and ahead < wanted.end:
             count = min(most, wanted.end - ahead)
-            client.ask(poll_command(options.stream, place, PollingStrategy.offset(ahead), count))
+            client.ask(poll_command(options.stream, wanted.place, PollingStrategy.offset(ahead), count))
             asked.append(ahead)
             ahead += count
         if not asked:
@@ -99,7 +101,7 @@ def _polled(
             _check_gap(wanted, decoder.position + 1, options)
             decoder.finish()
             return
-        if decoder.position + 1 < following:  # answered in part: what was asked ahead begins too late
+        if decoder.position + 1 < following:  # answered in part: the polls behind it begin too late
             _drain(client, asked, options)
             ahead = decoder.position + 1
         if decoder.rows >= BATCH_ROWS or decoder.size >= BATCH_BYTES:
@@ -107,48 +109,40 @@ def _polled(
 
 
 def _drain(client: BlockingIggy, asked: deque[int], options: IggySourceOptions) -> None:
-    """Pass over the answers to what was asked ahead."""
+    """Discard the answers to the polls that are still open."""
     while asked:
         client.consume(client.answer(deadline_after(options.read_timeout)))
         asked.popleft()
 
 
-def _refuse_loss(wanted: IggyRange, position: int, options: IggySourceOptions) -> None:
-    """Before reading: is all from `position` on still there, of the partition that was planned with?"""
+def _is_there(wanted: IggyRange, position: int, options: IggySourceOptions) -> bool:
+    """Whether the partition that was planned with is there to be read. Raises DataLossError, where that is not accepted,
+    when it is not, or when something from `position` on is gone."""
     planner = IggyPlanner(options)
-    place = Place(wanted.topic, wanted.partition)
-    state = planner.states(wanted.topic).get(place)
-    problem = loss(PartitionOffset(place, position, wanted.created), state)
-    if problem is None or state is None:
-        _report(problem, options)
-    elif position < state.first and state.created == wanted.created and (planner.first(place) or 0) <= position:
-        return  # fewer messages than offsets: some were deleted singly, none at the front
-    else:
-        _report(problem, options)
+    state = planner.states(wanted.place.topic).get(wanted.place)
+    problem = loss(Offset(wanted.place, position, wanted.created), state)
+    if problem is None:
+        return True
+    same = state is not None and state.created == wanted.created
+    if same and state is not None and position < state.first and (planner.first(wanted.place) or 0) <= position:
+        return True  # fewer messages than offsets: some were deleted singly, none at the front
+    report(problem, options.fail_on_data_loss)
+    return same
 
 
 def _check_gap(wanted: IggyRange, gap: int, options: IggySourceOptions) -> None:
     """While reading: offsets were missing from `gap` on. Single deletes do that, and are none of our business; a head
     that has moved behind the gap is a loss, and so is a partition made anew."""
     planner = IggyPlanner(options)
-    place = Place(wanted.topic, wanted.partition)
-    state = planner.states(wanted.topic).get(place)
+    state = planner.states(wanted.place.topic).get(wanted.place)
     if state is None or state.created != wanted.created or state.end < wanted.end:
-        _report(loss(PartitionOffset(place, max(gap, wanted.end), wanted.created), state), options)
+        report(loss(Offset(wanted.place, max(gap, wanted.end), wanted.created), state), options.fail_on_data_loss)
         return
-    first = planner.first(place)
+    first = planner.first(wanted.place)
     if first is None or first > gap:
         problem = DataLossError(
-            f"offsets from {gap} on of partition {place} expired or were purged while they were being read",
+            f"offsets from {gap} on of partition {wanted.place} expired or were purged while they were being read",
             value=(gap, first),
             hint="failOnDataLoss=false reads on from what is left",
         )
-        _report(problem, options)
-
-
-def _report(problem: DataLossError | None, options: IggySourceOptions) -> None:
-    if problem is None:
-        return
-    if options.fail_on_data_loss:
-        raise problem
-    logger.warning("data_loss_accepted: %s", problem)
+        report(problem, options.fail_on_data_loss)

@@ -6,19 +6,12 @@ messages.
 """
 
 from collections.abc import Iterator
-from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from headwater.spark.arrow import arrow_schema, text_array
@@ -30,28 +23,18 @@ from headwater.spark.iggy.offsets import (
     Place,
     from_json,
     loss,
-    resumed,
-    split,
     to_json,
 )
-from headwater.spark.iggy.options import Edge, IggySourceOptions, Position
+from headwater.spark.iggy.options import IggySourceOptions
 from headwater.spark.iggy.planner import IggyPlanner
-from headwater.spark.iggy.range_reader import logger, read_range
+from headwater.spark.iggy.range_reader import read_range
 from headwater.spark.iggy.schema import iggy_array
+from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
+from headwater.spark.offsets import Offset
 from headwater.spark.quiet_end import end_quietly
-from headwater.spark.ranges import shares
+from headwater.spark.ranges import Range, report, resumed, span, split_all
+from headwater.spark.read_options import Edge, Position
 from headwater.spark.record_batches import without_large
-
-
-class IggyInputPartition(InputPartition):
-    """An input partition: one range. Plain data, for it is pickled."""
-
-    def __init__(self, wanted: IggyRange) -> None:
-        super().__init__(astuple(wanted))
-
-    @property
-    def range(self) -> IggyRange:
-        return IggyRange(*self.value)
 
 
 def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -76,7 +59,7 @@ def read_batches(wanted: IggyRange, options: IggySourceOptions, schema: StructTy
 
 
 class _Positions:
-    """From positions as options say them to offsets, and judging those that are gone."""
+    """Turns positions of the options into offsets, and judges those that are gone."""
 
     def __init__(self, options: IggySourceOptions) -> None:
         self.options = options
@@ -84,15 +67,15 @@ class _Positions:
 
     def start(self, state: PartitionState, default: Edge) -> PartitionOffset:
         """Where a read begins that has no checkpoint. An offset beyond the end is a place to wait at, not a loss."""
-        position = self.options.starting_at(*state.place, default)
+        position = self.options.starting_at(state.place, default)
         wanted = state.at(self._offset(position, state))
         return wanted if wanted.next >= state.end else self.accepted(wanted, state)
 
     def start_named(self, state: PartitionState) -> Position:
-        return self.options.starting_at(*state.place, "latest")
+        return self.options.starting_at(state.place, "latest")
 
     def end(self, state: PartitionState) -> int:
-        return min(self._offset(self.options.ending_at(*state.place), state), state.end)
+        return min(self._offset(self.options.ending_at(state.place), state), state.end)
 
     def _offset(self, position: Position, state: PartitionState) -> int:
         match position:
@@ -121,15 +104,17 @@ class _Positions:
             first = self.planner.first(state.place)
             if first is not None and first <= begin.next:
                 return begin  # some were deleted singly, none at the front
-        if self.options.fail_on_data_loss:
-            raise problem
-        logger.warning("data_loss_accepted: %s", problem)
+        report(problem, self.options.fail_on_data_loss)
         return resumed(begin, state)
 
 
-def _range(begin: PartitionOffset, end: int, state: PartitionState) -> IggyRange:
+def _whole(length: int) -> int:
+    return 1  # a range of a partition is one piece: there are partitions enough
+
+
+def _range(state: PartitionState, start: int, end: int) -> IggyRange:
     mean = state.bytes // max(1, state.messages)
-    return IggyRange(state.place.topic, state.place.partition, state.created, begin.next, end, mean)
+    return Range(state.place, state.created, start, end, mean)
 
 
 class IggyBatchReader(DataSourceReader):
@@ -144,12 +129,14 @@ class IggyBatchReader(DataSourceReader):
         wholes = []
         for state in positions.planner.all_states().values():
             begin = positions.start(state, "earliest")
-            wholes.append(_range(begin, max(begin.next, positions.end(state)), state))
+            wholes.append(_range(state, begin.next, max(begin.next, positions.end(state))))
         # Spark puts a partition without a range in place of an empty list.
-        return [IggyInputPartition(piece) for piece in split(wholes, self._options.min_partitions) or wholes[:1]]
+        return [
+            RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions, _whole) or wholes[:1]
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, IggyInputPartition)
+        assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
 
 
@@ -157,6 +144,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """`spark.readStream`: the partitions from a position on, micro-batch by micro-batch."""
 
     def __init__(self, options: IggySourceOptions, schema: StructType) -> None:
+        check_endless(options)
         self._options = options
         self._schema = schema
         self._positions = _Positions(options)
@@ -166,20 +154,17 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def requests(self) -> int:
-        """Questions asked by the planner so far; for tests of how few they are."""
+        """Requests of the planner so far; for tests of how few they are."""
         return self._positions.planner.requests
 
     def initialOffset(self) -> dict[str, Any]:
-        if self._initial is None:  # asked twice before the first batch: it must not move in between
+        if self._initial is None:  # Spark calls this twice before the first batch: it must not move in between
             self._seen = self._positions.planner.all_states()
             self._initial = to_json(self._positions.start(state, "latest") for state in self._seen.values())
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
-        if rows is not None:
-            return ReadMaxRows(rows)
-        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+        return default_limit(self._options)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._seen = self._positions.planner.all_states()
@@ -194,9 +179,9 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 del self._seen[place]
         begins = self._begins(given)
         backlogs = [max(0, self._end(place) - begin.next) for place, begin in begins.items()]
-        taken = self._within(list(begins), backlogs, limit)
+        taken = within(limit, backlogs, [self._seen.get(place) for place in begins], self._options)
         return to_json(
-            PartitionOffset(place, begin.next + rows, begin.created)
+            Offset(place, begin.next + rows, begin.created)
             for (place, begin), rows in zip(begins.items(), taken, strict=True)
         )
 
@@ -218,19 +203,6 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = 0 if state is None else state.end
         return end if self._target is None else min(end, self._target.get(place, 0))
 
-    def _within(self, places: list[Place], backlogs: list[int], limit: ReadLimit) -> list[int]:
-        """How many offsets of each partition the next batch may have."""
-        if isinstance(limit, ReadAllAvailable):
-            return backlogs
-        taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else self._options.max_bytes_per_trigger
-        if size is not None:
-            total = max(1, sum(backlogs))
-            for index, (place, backlog) in enumerate(zip(places, backlogs, strict=True)):
-                if backlog:
-                    taken[index] = min(taken[index], self._seen[place].messages_in(size * backlog // total))
-        return taken
-
     def reportLatestOffset(self) -> dict[str, Any] | None:
         return to_json(state.at(state.end) for state in self._seen.values()) if self._seen else None
 
@@ -242,16 +214,16 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         states = self._positions.planner.all_states()
         self._seen = states
         wholes = []
-        for place in moved:
+        for place in sorted(moved):
             state, stop = states.get(place), ends[place]
-            begin = begins.get(place) or PartitionOffset(place, 0, stop.created)
-            begin = self._positions.accepted(begin, state)
-            if state is not None:
-                wholes.append(_range(begin, stop.next, state))
-        return [IggyInputPartition(piece) for piece in split(sorted(wholes, key=astuple), self._options.min_partitions)]
+            begin = begins.get(place) or Offset(place, 0, stop.created)
+            accepted = self._positions.accepted(begin, state)
+            if state is not None and (left := span(begin, stop, accepted, state)):
+                wholes.append(_range(state, *left))
+        return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions, _whole)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, IggyInputPartition)
+        assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -22,8 +22,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headwater.columns.iggy_columns import IggyColumns, typed_headers
 from headwater.spark.arrow import map_array, sparse_array, text_array
-from headwater.spark.iggy.columns import IggyColumns, typed_headers
 from headwater.spark.iggy.offsets import IggyRange
 from headwater.spark.schema import message_fields
 from headwater.wire.columns import Text
@@ -63,9 +63,9 @@ def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Fie
         case "stream":
             return pa.repeat(pa.scalar(stream, field.type), rows)
         case "topic":
-            return pa.repeat(pa.scalar(wanted.topic, field.type), rows)
+            return pa.repeat(pa.scalar(wanted.place.topic, field.type), rows)
         case "partition":
-            return pa.repeat(pa.scalar(wanted.partition, field.type), rows)
+            return pa.repeat(pa.scalar(wanted.place.partition, field.type), rows)
         case "offset":
             return pa.Array.from_buffers(field.type, rows, [None, pa.py_buffer(columns.sequences)])
         case "timestamp":
@@ -85,7 +85,8 @@ def iggy_array(taken: IggyColumns, wanted: IggyRange, stream: str, field: pa.Fie
         case "headers_typed":
             assert taken.typed is not None
             return typed_array(taken.typed, field.type)
-    raise AssertionError(f"no column is made for the field {field.name}")
+        case _:
+            raise AssertionError(f"no column is made for the field {field.name}")
 
 
 def typed_array(blocks: Text, kind: pa.MapType) -> pa.Array:

@@ -10,7 +10,7 @@
     event         struct                                in place of `data` and `headers`: a CloudEvent
 
 Rows without partition and key go to the partitions by turns, beginning with the task's own number. Delivery is at least
-once: a send whose answer is lost is sent again. Iggy has no acknowledgement that tells a duplicate; with ids from the rows
+once: a send whose answer is lost is sent again. Iggy's acknowledgement does not mark a duplicate; with ids from the rows
 a topic that drops known ids (`message_deduplication`) keeps each once.
 """
 
@@ -26,8 +26,8 @@ from headwater.cloudevents import to_structured
 from headwater.cloudevents.typed_mapping import event_to_typed
 from headwater.errors import ConfigError, HeaderError
 from headwater.iggy.blocking import BlockingIggy
-from headwater.iggy.commands import Message
-from headwater.iggy.identifiers import position_of_key
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import position_of_key
 from headwater.model.header_mapping import MARKER, nats_to_typed
 from headwater.model.headers import Headers
 from headwater.model.typed_header import HeaderKey, HeaderKind, HeaderValue

@@ -1,0 +1,299 @@
+"""A soak of one broker with all its faces on and a fault every five seconds: `./hw bench soak [--minutes N]`.
+
+`--minutes 30` is to move 10^8 core messages and 10^7 stored ones; without options it lasts three. One server process with
+NATS, WebSocket, Iggy over TCP and HTTP, JetStream and monitoring; this process publishes and receives core messages,
+publishes into a stream with every ack awaited and reads it back by a durable consumer, sends and polls over Iggy, and asks
+for pages. The faults are FAULTS, in turn: broken connections, garbage, readers that do not read, reloads, consumers that
+come and go.
+
+Checked: every acknowledged sequence was delivered to the consumer; no core message is missing between clients that were
+not hit by a fault; resident memory in the second half is within GROWTH of the first, from a sixth of the time on (minute 5
+of 30), descriptors within DESCRIPTORS. What fails is said, and the exit code says so.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from contestants import describe_machine, refuse_interpreted, start_headwater
+
+import headwater
+from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.iggy.client import connect as connect_iggy
+from headwater.iggy_wire.commands import Message
+
+FAULT_SECONDS = 5.0
+GROWTH = 0.03
+DESCRIPTORS = 32  # more or fewer at the end: connections that are just being made
+CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages a turn of the publisher: 60,000 a second at most
+STORED_IN_FLIGHT = 64
+STREAM_KEEPS = 100_000
+SAMPLES = 1.0  # seconds between two
+
+
+class Counts:
+    """What was moved, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.core_sent = self.core_heard = self.stored = self.read = self.iggy = self.pages = self.faults = 0
+        self.last_acked = 0
+        self.next_sequence = 1
+        self.problems: list[str] = []
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+class Ports:
+    """Of the doors beside the clients'."""
+
+    def __init__(self) -> None:
+        self.http, self.websocket, self.iggy, self.iggy_http = (free_port() for _ in range(4))
+
+
+def configuration(directory: Path, ports: Ports) -> str:
+    return f"""
+http: "127.0.0.1:{ports.http}"
+websocket {{ host: "127.0.0.1", port: {ports.websocket}, no_tls: true }}
+jetstream {{ store_dir: "{directory}" }}
+max_pending: 16MB
+"""
+
+
+# ── the load ──
+
+
+async def core(url: str, counts: Counts, stop: asyncio.Event) -> None:
+    """One publisher, one subscriber; every message is counted."""
+    async with await headwater.connect(url) as publisher, await headwater.connect(url) as subscriber:
+        subscription = await subscriber.subscribe("core.>")
+
+        async def hear() -> None:
+            async for message in subscription:
+                counts.core_heard += 1
+                if message.data == b"end":
+                    return
+
+        await subscriber.flush()
+        hearing = asyncio.ensure_future(hear())
+        while not stop.is_set():
+            for number in range(CORE_BATCH):
+                await publisher.publish(f"core.{number % 10}", b"x" * 64)
+            counts.core_sent += CORE_BATCH
+            for _ in range(10_000):  # ten seconds at most, then on
+                if counts.core_sent - counts.core_heard <= 50 * CORE_BATCH:
+                    break
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(CORE_PAUSE)
+        await publisher.publish("core.end", b"end")
+        counts.core_sent += 1
+        await asyncio.wait_for(hearing, 30)
+
+
+async def store(url: str, counts: Counts, stop: asyncio.Event) -> None:
+    """Publishes whose acks are awaited, and a durable consumer that has to hear each of them, in order."""
+    async with await headwater.connect(url) as client:
+        jetstream = client.jetstream()
+        await jetstream.create_stream(StreamConfig(name="SOAK", subjects=["soak"], max_msgs=STREAM_KEEPS))
+        reading = asyncio.ensure_future(read_back(url, counts, stop))
+        while not stop.is_set():
+            acks = await asyncio.gather(*(jetstream.publish("soak", b"y" * 128) for _ in range(STORED_IN_FLIGHT)))
+            counts.stored += len(acks)
+            counts.last_acked = max(counts.last_acked, *(ack.seq for ack in acks))
+            for _ in range(4000):
+                if counts.stored - counts.read <= STREAM_KEEPS // 2 or reading.done():
+                    break
+                await asyncio.sleep(0.005)
+        await asyncio.wait_for(reading, 60)
+
+
+async def read_back(url: str, counts: Counts, stop: asyncio.Event) -> None:
+    async with await headwater.connect(url) as client:
+        jetstream = client.jetstream()
+        config = ConsumerConfig(durable_name="reader", ack_policy="explicit", max_ack_pending=4096)
+        await jetstream.create_consumer("SOAK", config)
+        consumer = jetstream.pull_consumer("SOAK", "reader")
+        while not (stop.is_set() and counts.next_sequence > counts.last_acked):
+            for message in await consumer.fetch(256, timeout=1.0):
+                sequence = message.metadata.stream_seq
+                if sequence > counts.next_sequence:
+                    counts.problems.append(f"sequences {counts.next_sequence} to {sequence - 1} were never delivered")
+                counts.next_sequence = max(counts.next_sequence, sequence + 1)
+                counts.read += 1
+                await message.ack()
+
+
+async def iggy(port: int, counts: Counts, stop: asyncio.Event) -> None:
+    async with await connect_iggy(f"iggy://iggy:iggy@127.0.0.1:{port}") as client:
+        await client.create_stream("soak")
+        await client.create_topic("soak", "soak")
+        while not stop.is_set():
+            await client.send("soak", "soak", [Message(b"z" * 100)] * 10)
+            counts.iggy += len(await client.poll("soak", "soak", count=10, auto_commit=True))
+            await asyncio.sleep(0.05)
+
+
+async def pages(ports: Ports, counts: Counts, stop: asyncio.Event) -> None:
+    def get(path: str) -> None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports.http}{path}", timeout=20) as answer:
+            answer.read()
+
+    while not stop.is_set():
+        for path in ("/varz", "/connz?subs=1", "/jsz?consumers=1", "/metrics", "/healthz", "/eventz"):
+            await asyncio.to_thread(get, path)
+            counts.pages += 1
+        await asyncio.sleep(1)
+
+
+# ── faults ──
+
+
+def say(port: int, data: bytes, *, reset: bool = True, wait: float = 0.05) -> None:
+    """Connect, say something, and break off."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as link:
+        if reset:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        link.sendall(data)
+        time.sleep(wait)
+
+
+def cut_in_a_publish(port: int, ports: Ports, pid: int) -> None:
+    say(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\nPUB core.0 1000\r\nhalf')
+
+
+def garbage(port: int, ports: Ports, pid: int) -> None:
+    for door in (port, ports.http, ports.websocket, ports.iggy, ports.iggy_http):
+        say(door, random.randbytes(3000))
+
+
+def slow_reader(port: int, ports: Ports, pid: int) -> None:
+    say(port, b'CONNECT {"verbose":false}\r\nSUB core.> 1\r\n', wait=2.0)
+
+
+def reload(port: int, ports: Ports, pid: int) -> None:
+    os.kill(pid, signal.SIGHUP)
+
+
+def crowd(port: int, ports: Ports, pid: int) -> None:
+    links = []
+    with contextlib.suppress(OSError):
+        links += [socket.create_connection(("127.0.0.1", port), 5) for _ in range(200)]
+    for link in links:
+        link.close()
+
+
+def consumers(port: int, ports: Ports, pid: int) -> None:
+    requests = b""
+    for number in range(20):
+        body = b'{"stream_name":"SOAK","config":{"name":"c%d","ack_policy":"explicit"}}' % number
+        requests += b"PUB $JS.API.CONSUMER.CREATE.SOAK.c%d %d\r\n%b\r\n" % (number, len(body), body)
+        requests += b"PUB $JS.API.CONSUMER.DELETE.SOAK.c%d 0\r\n\r\n" % number
+    say(port, b'CONNECT {"verbose":false}\r\n' + requests, reset=False, wait=1.0)
+
+
+FAULTS: list[Callable[[int, Ports, int], None]] = [cut_in_a_publish, garbage, slow_reader, reload, crowd, consumers]
+
+
+async def trouble(port: int, ports: Ports, pid: int, counts: Counts, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        await asyncio.to_thread(FAULTS[counts.faults % len(FAULTS)], port, ports, pid)
+        counts.faults += 1
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), FAULT_SECONDS)
+
+
+# ── what is watched ──
+
+
+def resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str:
+    """(resident bytes, descriptors) over time: whether they stay."""
+    settled = samples[len(samples) // 6 :]
+    half = len(settled) // 2
+    early, late = (sorted(size for size, _ in part)[len(part) // 2] for part in (settled[:half], settled[half:]))
+    growth = late / early - 1
+    descriptors = [count for _, count in settled]
+    if growth > GROWTH and not smoke:
+        counts.problems.append(f"resident memory has grown by {growth:.1%}")
+    if max(descriptors[half:]) > max(descriptors[:half]) + DESCRIPTORS:
+        counts.problems.append(f"descriptors went from {max(descriptors[:half])} to {max(descriptors[half:])}")
+    return (
+        f"resident {early / 1e6:.1f} MB in the first half, {late / 1e6:.1f} MB in the second ({growth:+.1%});"
+        f" descriptors {min(descriptors)} to {max(descriptors)}"
+    )
+
+
+async def soak(port: int, ports: Ports, pid: int, seconds: float) -> tuple[Counts, list[tuple[int, int]]]:
+    counts, stop = Counts(), asyncio.Event()
+    url = f"nats://127.0.0.1:{port}"
+    works: list[Awaitable[None]] = [
+        core(url, counts, stop),
+        store(url, counts, stop),
+        iggy(ports.iggy, counts, stop),
+        pages(ports, counts, stop),
+        trouble(port, ports, pid, counts, stop),
+    ]
+    tasks = [asyncio.ensure_future(work) for work in works]
+    samples: list[tuple[int, int]] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not any(task.done() for task in tasks):
+        samples.append((resident(pid), len(os.listdir(f"/proc/{pid}/fd"))))
+        await asyncio.sleep(SAMPLES)
+    stop.set()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            counts.problems.append(f"{type(outcome).__name__}: {outcome}")
+    if counts.core_heard != counts.core_sent:
+        counts.problems.append(f"{counts.core_sent} core messages were sent, {counts.core_heard} heard")
+    if counts.next_sequence <= counts.last_acked:
+        counts.problems.append(f"acked up to {counts.last_acked}, delivered up to {counts.next_sequence - 1}")
+    return counts, samples
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hw bench soak", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--minutes", type=float, default=3.0, help="30 for the whole of it (default: 3)")
+    parser.add_argument("--smoke", action="store_true", help="20 seconds")
+    parser.add_argument("--allow-interpreted", action="store_true")
+    arguments = parser.parse_args()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    seconds = 20.0 if arguments.smoke else 60 * arguments.minutes
+    print(
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {seconds:.0f} s\n", flush=True
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        ports = Ports()
+        config = Path(directory) / "server.conf"
+        config.write_text(configuration(Path(directory) / "store", ports))
+        doors = ["--iggy", f"127.0.0.1:{ports.iggy}", "--iggy-http", f"127.0.0.1:{ports.iggy_http}"]
+        with start_headwater("-c", str(config), *doors) as server:
+            counts, samples = asyncio.run(soak(server.port, ports, server.pid, seconds))
+    print(
+        f"{counts.core_sent:,} core messages, {counts.stored:,} stored and acked, {counts.read:,} read back,"
+        f" {counts.iggy:,} over Iggy, {counts.pages:,} pages, {counts.faults} faults"
+    )
+    print(judge(samples, counts, smoke=arguments.smoke))
+    for problem in counts.problems[:20]:
+        print(f"PROBLEM: {problem}")
+    print("nothing was lost" if not counts.problems else f"{len(counts.problems)} problems")
+    return int(bool(counts.problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

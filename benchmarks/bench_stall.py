@@ -1,0 +1,430 @@
+"""How long a bystander waits for a PONG while somebody asks for something expensive: `./hw bench stall`.
+
+nats-server and ours run all the time, with the same configuration (a thousand accounts); repetitions alternate A B A B. A
+row is one kind of expensive request. Another process (`stall_bystander.py`) has a connection of its own, sends a PING each
+millisecond, and connects anew now and then; what counts is its worst PING between the request and the end of the answer.
+
+The goal: the median of the worst PINGs is below GOAL, or below twice nats-server's, whichever is more. `nothing` is the
+same with nobody asking: what the machine does by itself. A row that one of the servers cannot do says so.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
+from load_generator import Failure, read_until
+from stream_load import ask, store
+
+from headwater.testing.ports import free_port
+
+GOAL = 0.050  # seconds
+ACCOUNTS = 1000
+REQUEST_SECONDS = 120.0
+BIG, SMALL, PLAIN = "KV_BIG", "SMALL", "PLAIN"
+_PAYLOAD = b"x" * 64
+
+
+class Sizes(NamedTuple):
+    """How much there is of everything."""
+
+    connections: int = 10_000
+    subjects: int = 100_000
+    consumers: int = 1000
+    keys: int = 1_000_000
+    poll: int = 64 << 20
+
+
+SMOKE = Sizes(connections=50, subjects=500, consumers=20, keys=2000, poll=1 << 20)
+
+
+def open_as(port: int, user: str) -> socket.socket:
+    """A connection of one of the users in the configuration."""
+    link = socket.create_connection(("127.0.0.1", port), REQUEST_SECONDS)
+    read_until(link, b"\r\n")
+    link.sendall(b'CONNECT {"verbose":false,"headers":true,"user":"%b","pass":"bench"}\r\nPING\r\n' % user.encode())
+    read_until(link, b"PONG\r\n")
+    return link
+
+
+def configuration(directory: Path, accounts: int) -> str:
+    """The same for both servers, but for the directory."""
+    others = "\n".join(f"  A{n}: {{ users: [{{ user: u{n}, password: bench }}] }}" for n in range(accounts))
+    return f"""
+http: "127.0.0.1:{free_port()}"
+jetstream {{ store_dir: "{directory}" }}
+accounts {{
+  APP: {{ jetstream: enabled, users: [{{ user: bench, password: bench }}] }}
+  SYS: {{ users: [{{ user: sys, password: bench }}] }}
+{others}
+}}
+system_account: SYS
+no_auth_user: bench
+ping_interval: "1h"
+"""
+
+
+class Side:
+    """One server with everything in it, and the bystander."""
+
+    def __init__(self, server: Contestant, config: Path, sizes: Sizes, iggy_port: int, stack: ExitStack) -> None:
+        self.server, self.sizes, self.iggy_port = server, sizes, iggy_port
+        self.name = server.name
+        self._config = config
+        text = config.read_text()
+        self._http = int(text.split('http: "127.0.0.1:')[1].split('"')[0])
+        script = str(Path(__file__).with_name("stall_bystander.py"))
+        self._bystander = subprocess.Popen(
+            [sys.executable, script, str(server.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        stack.callback(self._end)
+        self.link = stack.enter_context(open_as(server.port, "bench"))
+        self.link.sendall(b"SUB _INBOX.ask 1\r\n")
+        self.system = stack.enter_context(open_as(server.port, "sys"))
+        self.system.sendall(b"SUB _INBOX.ask 1\r\n")
+
+    def _end(self) -> None:
+        self._bystander.kill()
+        self._bystander.wait(10)
+
+    def watched(self, request: Callable[["Side"], None]) -> dict[str, float]:
+        """What the bystander saw while `request` was made."""
+        self._tell("watch", "watching")
+        began = time.perf_counter()
+        request(self)
+        took = time.perf_counter() - began
+        seen: dict[str, float] = json.loads(self._tell("end"))
+        return {**seen, "took": took}
+
+    def _tell(self, line: str, expected: str = "") -> str:
+        """Say something to the bystander; returns its answer."""
+        pipe_in, pipe_out = self._bystander.stdin, self._bystander.stdout
+        assert pipe_in is not None and pipe_out is not None
+        print(line, file=pipe_in, flush=True)
+        answer = pipe_out.readline().strip()
+        if not answer or expected not in answer:
+            raise Failure("the bystander has ended")
+        return answer
+
+    # ── what there is to be asked for ──
+
+    def connect_many(self) -> None:
+        """Idle clients, ten subscriptions each."""
+        self._tell(f"hold {self.sizes.connections}", "held")
+
+    def fill_big(self) -> None:
+        """A bucket of many keys, the last of which has a name of its own."""
+        config = {"subjects": ["$KV.BIG.>"], "max_msgs_per_subject": 1, "allow_direct": True, "discard": "new",
+                  "allow_rollup_hdrs": True, "deny_delete": True}  # fmt: skip
+        self.fill(BIG, config, b"$KV.BIG.k", self.sizes.keys)
+        self.publish([b"$KV.BIG.last"])
+
+    def fill(self, name: str, config: dict[str, Any], subject: bytes, messages: int) -> None:
+        """A stream that holds a message on each of so many subjects; one that does already stays."""
+        try:
+            if ask(self.link, f"$JS.API.STREAM.INFO.{name}", None)["state"]["messages"] >= messages:  # type: ignore[index]
+                return
+        except Failure:
+            ask(self.link, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "storage": "file", **config})
+        self.publish(b"%b.%d" % (subject, number) for number in range(messages))
+
+    def publish(self, subjects: Any) -> None:
+        with open_as(self.server.port, "bench") as link:
+            store(link, (b"PUB %b _INBOX.fill %d\r\n%b\r\n" % (one, len(_PAYLOAD), _PAYLOAD) for one in subjects))
+
+    def add_consumers(self) -> None:
+        """Durable ones of a stream of their own."""
+        ask(self.link, f"$JS.API.STREAM.CREATE.{PLAIN}", {"name": PLAIN, "subjects": ["plain"], "storage": "memory"})
+        for number in range(self.sizes.consumers):
+            config = {"durable_name": f"C{number}", "ack_policy": "explicit"}
+            document = {"stream_name": PLAIN, "config": config}
+            ask(self.link, f"$JS.API.CONSUMER.DURABLE.CREATE.{PLAIN}.C{number}", document)
+
+    # ── requests ──
+
+    def get(self, path: str) -> None:
+        """One GET, its body read to the end."""
+        with socket.create_connection(("127.0.0.1", self._http), REQUEST_SECONDS) as link:
+            link.sendall(b"GET %b HTTP/1.0\r\n\r\n" % path.encode())
+            while link.recv(1 << 20):
+                pass
+
+    def read_until_status(self, request: bytes, *endings: bytes) -> None:
+        """Send `request` on a new connection, and read until one of `endings` comes."""
+        with open_as(self.server.port, "bench") as link:
+            link.sendall(b"SUB _INBOX.much 1\r\n" + request)
+            said = b""
+            while not any(ending in said for ending in endings):
+                chunk = link.recv(1 << 20)
+                if not chunk:
+                    raise Failure("cut off in the middle of an answer")
+                said = said[-max(map(len, endings)) :] + chunk
+
+    def reload(self) -> None:
+        """Have the configuration read again, with one account more; over when a user of that one is let in."""
+        text = self._config.read_text()
+        name = f"N{time.time_ns()}"
+        account = f"  {name}: {{ users: [{{ user: {name}, password: bench }}] }}\n}}\nsystem_account"
+        self._config.write_text(text.replace("}\nsystem_account", account))
+        os.kill(self.server.pid, signal.SIGHUP)
+        deadline = time.monotonic() + REQUEST_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                open_as(self.server.port, name).close()
+                return
+            except (Failure, ConnectionError):
+                time.sleep(0.05)
+        raise Failure("the reload brought no account")
+
+
+def request(subject: str, document: object) -> Callable[[Side], None]:
+    """A JetStream request whose answer is one message."""
+    return lambda side: void(ask(side.link, subject, document))
+
+
+def void(_: object) -> None:
+    """For a lambda."""
+
+
+def ask_system(subject: str, document: object) -> Callable[[Side], None]:
+    return lambda side: void(ask(side.system, subject, document))
+
+
+def connz(side: Side) -> None:
+    side.get(f"/connz?limit={side.sizes.connections + 10}&subs=1")
+
+
+def subsz(side: Side) -> None:
+    side.get(f"/subsz?subs=1&limit={10 * side.sizes.connections + 100}")
+
+
+def system_connz(side: Side) -> None:
+    ask_system("$SYS.REQ.SERVER.PING.CONNZ", {"limit": side.sizes.connections + 10, "subscriptions": True})(side)
+
+
+def system_subsz(side: Side) -> None:
+    limit = 10 * side.sizes.connections + 100
+    ask_system("$SYS.REQ.SERVER.PING.SUBSZ", {"limit": limit, "subscriptions": True})(side)
+
+
+def consumer_list(side: Side) -> None:
+    for offset in range(0, side.sizes.consumers, 256):
+        ask(side.link, f"$JS.API.CONSUMER.LIST.{PLAIN}", {"offset": offset})
+
+
+def direct_batch(side: Side) -> None:
+    body = json.dumps({"seq": 1, "batch": side.sizes.subjects}).encode()
+    op = b"PUB $JS.API.DIRECT.GET.%b _INBOX.much %d\r\n%b\r\n" % (BIG.encode(), len(body), body)
+    side.read_until_status(op, b"204 EOB")
+
+
+def direct_last(side: Side) -> None:
+    body = json.dumps({"multi_last": ["$KV.BIG.>"], "batch": 1000}).encode()
+    op = b"PUB $JS.API.DIRECT.GET.%b _INBOX.much %d\r\n%b\r\n" % (BIG.encode(), len(body), body)
+    side.read_until_status(op, b"204 EOB", b" 413 ")  # too many for nats-server
+
+
+def sparse_filter(side: Side) -> None:
+    """From behind the first message, so that nothing but the log can tell how many match."""
+    name = f"S{time.time_ns()}"
+    config = {"filter_subject": "$KV.BIG.last", "deliver_policy": "by_start_sequence", "opt_start_seq": 2,
+              "deliver_subject": "_INBOX.much", "ack_policy": "none", "name": name}  # fmt: skip
+    body = json.dumps({"stream_name": BIG, "config": config}).encode()
+    op = b"PUB $JS.API.CONSUMER.CREATE.%b.%b.$KV.BIG.last _INBOX.made %d\r\n%b\r\n"
+    side.read_until_status(op % (BIG.encode(), name.encode(), len(body), body), b"MSG $KV.BIG.last")
+    ask(side.link, f"$JS.API.CONSUMER.DELETE.{BIG}.{name}", None)
+
+
+def keys(side: Side) -> None:
+    """As `kv.keys()`: the last of each subject, headers alone; the last key ends it."""
+    name = f"K{time.time_ns()}"
+    config = {"filter_subject": "$KV.BIG.>", "deliver_policy": "last_per_subject", "headers_only": True,
+              "deliver_subject": "_INBOX.much", "ack_policy": "none", "name": name}  # fmt: skip
+    body = json.dumps({"stream_name": BIG, "config": config}).encode()
+    op = b"PUB $JS.API.CONSUMER.CREATE.%b.%b.$KV.BIG.> _INBOX.made %d\r\n%b\r\n"
+    side.read_until_status(op % (BIG.encode(), name.encode(), len(body), body), b"MSG $KV.BIG.last")
+    ask(side.link, f"$JS.API.CONSUMER.DELETE.{BIG}.{name}", None)
+
+
+def fill_topic(side: Side) -> None:
+    """A topic that holds more than one poll takes."""
+    from headwater.iggy.client import connect
+    from headwater.iggy_wire.commands import Message
+
+    async def fill() -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{side.iggy_port}") as client:
+            await client.create_stream("stall")
+            await client.create_topic("stall", "stall")
+            for _ in range(0, side.sizes.poll, 1 << 20):
+                await client.send("stall", "stall", [Message(b"x" * 1024)] * 1024)
+
+    asyncio.run(fill())
+
+
+def iggy_poll(side: Side) -> None:
+    from headwater.iggy.client import connect
+    from headwater.iggy_wire.identifiers import PollingStrategy
+
+    async def poll() -> None:
+        async with await connect(f"iggy://iggy:iggy@127.0.0.1:{side.iggy_port}") as client:
+            count = max(1000, side.sizes.poll // 1024 - 4096)  # below 64 MiB with what surrounds them
+            if not await client.poll("stall", "stall", count=count, strategy=PollingStrategy.first()):
+                raise Failure("an empty poll")
+
+    asyncio.run(poll())
+
+
+def nothing(side: Side) -> None:
+    time.sleep(0.5)
+
+
+class Row(NamedTuple):
+    """One kind of request. `prepare` is called before each time; `only` names the servers that have it."""
+
+    name: str
+    request: Callable[[Side], None]
+    prepare: Callable[[Side], None] = nothing
+    only: str = ""
+
+
+def rows(sizes: Sizes) -> list[Row]:
+    with_clients, big = Side.connect_many, Side.fill_big
+    subjects = {"subjects": ["small.>"]}
+    small: Callable[[Side], None] = lambda side: side.fill(SMALL, subjects, b"small", sizes.subjects)  # noqa: E731
+    purge = {"filter": "$KV.BIG.k.>"}
+    return [
+        Row("nothing", nothing),
+        Row("/connz, all clients", connz, with_clients),
+        Row("/subsz, all subscriptions", subsz, with_clients),
+        Row("/metrics", lambda side: side.get("/metrics"), with_clients, "headwater"),
+        Row("$SYS CONNZ, all clients", system_connz, with_clients),
+        Row("$SYS SUBSZ, all subscriptions", system_subsz, with_clients),
+        Row("STREAM.INFO, all subjects", request(f"$JS.API.STREAM.INFO.{SMALL}", {"subjects_filter": ">"}), small),
+        Row("CONSUMER.LIST", consumer_list, _once(Side.add_consumers)),
+        Row("/jsz, all consumers", lambda side: side.get("/jsz?consumers=1&config=1")),
+        Row("reload of 1,000 accounts", Side.reload),
+        Row("direct get, batch", direct_batch, big),
+        Row("direct get, multi_last", direct_last, big),
+        Row("sparse filter", sparse_filter, big),
+        Row("kv keys", keys, big),
+        Row("STREAM.INFO of the bucket", request(f"$JS.API.STREAM.INFO.{BIG}", {"subjects_filter": ">"}), big),
+        Row("purge by subject", request(f"$JS.API.STREAM.PURGE.{BIG}", purge), big),
+        Row("snapshot", nothing, only="nobody: it is not built yet"),
+        Row("Iggy poll", iggy_poll, _once(fill_topic), "headwater"),
+    ]
+
+
+def _once(work: Callable[[Side], None]) -> Callable[[Side], None]:
+    done: set[str] = set()
+
+    def prepare(side: Side) -> None:
+        if side.name not in done:
+            done.add(side.name)
+            work(side)
+
+    return prepare
+
+
+def start(directory: Path, sizes: Sizes, stack: ExitStack) -> list[Side]:
+    """nats-server and ours."""
+    sides = []
+    for name in ("nats-server", "headwater"):
+        config = directory / f"{name}.conf"
+        config.write_text(configuration(directory / name, 20 if sizes is SMOKE else ACCOUNTS))
+        port = free_port()
+        if name == "headwater":
+            server = start_headwater("-c", str(config), "--iggy", f"127.0.0.1:{port}")
+        else:
+            server = start_nats_server("-c", str(config))
+        sides.append(Side(stack.enter_context(server), config, sizes, port, stack))
+    return sides
+
+
+def measure(row: Row, sides: list[Side], repetitions: int) -> dict[str, list[dict[str, float]]]:
+    """What the bystanders saw, by server."""
+    seen: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides if row.only in ("", side.name)}
+    for _ in range(repetitions):
+        for side in sides:
+            if side.name in seen:
+                if row.prepare is not nothing:
+                    row.prepare(side)
+                seen[side.name].append(side.watched(row.request))
+    return seen
+
+
+def spell(found: list[dict[str, float]]) -> str:
+    """The worst PING of each repetition in ms: median, lowest and highest; the worst wait for INFO; how long it took."""
+    if not found:
+        return "-"
+    worst = [1e3 * one["worst"] for one in found]
+    info, took = max(1e3 * one["info"] for one in found), statistics.median(one["took"] for one in found)
+    return f"{statistics.median(worst):7.1f} ({min(worst):.1f}-{max(worst):.1f}) {info:7.1f} {took:6.2f}"
+
+
+def verdict(seen: dict[str, list[dict[str, float]]]) -> str:
+    """A wait for INFO counts as one for PONG."""
+    if not seen.get("headwater"):
+        return ""
+    ours, theirs = (
+        statistics.median([max(one["worst"], one["info"]) for one in seen.get(name) or []] or [0.0])
+        for name in ("headwater", "nats-server")
+    )
+    return "met" if ours <= max(GOAL, 2 * theirs) else "MISSED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="hw bench stall", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--smoke", action="store_true", help="small sizes, once: only proves that it runs")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--cases", default="", help="comma-separated parts of the rows' names")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    parser.add_argument("--allow-interpreted", action="store_true")
+    parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
+    arguments = parser.parse_args()
+    mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
+    repetitions, sizes = (1, SMOKE) if arguments.smoke else (max(1, arguments.repetitions), Sizes())
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    heading = (
+        f"{describe_machine()}; load average {os.getloadavg()[0]:.1f}; headwater {mode}; {repetitions} repetitions; "
+        + ", ".join(f"{value:,} {name}" for name, value in sizes._asdict().items())
+    )
+    wanted = [part for part in arguments.cases.split(",") if part]
+    chosen = [row for row in rows(sizes) if not wanted or any(part in row.name for part in wanted)]
+    results: dict[str, dict[str, list[dict[str, float]]]] = {}
+    if not arguments.json:
+        columns = "worst PING ms (range), worst INFO ms, seconds"
+        print(f"{heading}\n\n{'':<32}{'nats-server: ' + columns:<64}headwater: the same", flush=True)
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
+        sides = start(Path(directory), sizes, stack)
+        for row in chosen:
+            seen = results[row.name] = measure(row, sides, repetitions)
+            if not arguments.json:
+                said = [spell(seen.get(side.name, [])) for side in sides]
+                note = row.only if row.only not in ("", "headwater") else verdict(seen)
+                print(f"{row.name:<32}{said[0]:<44}{said[1]:<44}{note}", flush=True)
+    missed = [name for name, seen in results.items() if verdict(seen) == "MISSED"]
+    if arguments.json:
+        print(json.dumps({"machine": heading, "rows": results, "missed": missed}, indent=1))
+    elif arguments.smoke:
+        print("\nSmoke run: it proves that the benchmark runs; its figures mean nothing.")
+    else:
+        print(f"\nGoal ({1e3 * GOAL:.0f} ms, or twice nats-server's): missed by {', '.join(missed) or 'no row'}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Runs benchmarks whole and puts what each printed into its section of RESULTS.md: `./hw bench --record [NAME ...]`.
+
+A section begins with a heading that names its command and holds one fenced block, which belongs to the command: it is
+replaced as a whole, and nobody edits it. What stands around it says how to read the figures and stays. A block states the
+commit, whether the tree had changes, the day and the load before the run, so that two of them are never taken for one
+measurement. A benchmark that fails leaves its section as it was, and the exit code says so.
+"""
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "RESULTS.md"
+NOTICE = "<!-- Written by `./hw bench --record {name}`. -->"
+BLOCK = r"<!-- Written by `\./hw bench --record {name}`\. -->\n```text\n.*?\n```\n"
+LONGEST = 3600.0  # seconds for one benchmark; the longest, spark, takes ten minutes
+
+OPTIONS = {"client": ["--peers", "nats-py,libnats"], "fuzz": ["--seconds", "20"], "stall": ["--repetitions", "1"]}
+"""Where the table that is kept differs from what a call without options prints. natsrpy takes minutes for a row."""
+
+
+def sections(text: str) -> list[str]:
+    """The names of the blocks in `text`, in their order."""
+    return re.findall(r"<!-- Written by `\./hw bench --record (\w+)`\. -->", text)
+
+
+def replaced(text: str, name: str, printed: str) -> str:
+    """`text` with the block of `name` holding `printed`. ValueError where there is no such block, or two."""
+    block = f"{NOTICE.format(name=name)}\n```text\n{printed.strip()}\n```\n"
+    pattern = re.compile(BLOCK.format(name=re.escape(name)), re.DOTALL)
+    found = len(pattern.findall(text))
+    if found != 1:
+        raise ValueError(f"{name}: {found} blocks in place of one")
+    return pattern.sub(lambda _: block, text)
+
+
+def state_of_the_tree() -> str:
+    """The commit, and whether files differ from it; RESULTS.md itself does not count."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    changed = [
+        line for line in _git("status", "--porcelain").splitlines() if not line.endswith("benchmarks/RESULTS.md")
+    ]
+    return f"commit {commit}{' with changes' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True).stdout.rstrip()
+
+
+def record(name: str) -> bool:
+    """Run one benchmark, show what it prints, keep it. False where it failed."""
+    heading = f"{state_of_the_tree()}, {datetime.date.today()}, load average before {os.getloadavg()[0]:.2f}"
+    command = [sys.executable, str(Path(__file__).with_name(f"bench_{name}.py")), *OPTIONS.get(name, [])]
+    print(f"{name}: {heading}", flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LONGEST)
+    print(done.stdout, flush=True)
+    if done.returncode:
+        return False
+    RESULTS.write_text(replaced(RESULTS.read_text(), name, f"{heading}\n{done.stdout}"))
+    return True
+
+
+def main(names: Sequence[str]) -> int:
+    known = sections(RESULTS.read_text())
+    chosen = names or known
+    if unknown := sorted(set(chosen) - set(known)):
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    failed = [name for name in chosen if not record(name)]
+    if failed:
+        print(f"failed, and not recorded: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

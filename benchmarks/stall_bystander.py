@@ -1,0 +1,87 @@
+"""A client that only asks how long a PONG takes: `stall_bystander.py PORT`, beside whoever stalls the server.
+
+The line `watch` on the standard input begins a watch, the next one ends it; then a line of JSON says what was seen: the
+worst PING and the number of them, and the worst wait for INFO on a connection of its own. A PING goes out every
+millisecond, or as soon as the one before it was answered; a newcomer every INFO_EVERY of them. A process of its own, for
+the generator's interpreter must not be what delays it. The line `hold N` makes it hold N idle clients, with ten
+subscriptions each, until its end.
+"""
+
+import json
+import resource
+import select
+import socket
+import sys
+import time
+
+from load_generator import open_link, read_until
+
+PAUSE = 0.001  # seconds between two PINGs
+INFO_EVERY = 50
+
+
+def ping(link: socket.socket) -> float:
+    """Seconds until the PONG."""
+    began = time.perf_counter()
+    link.sendall(b"PING\r\n")
+    said = b""
+    while b"PONG\r\n" not in said:
+        chunk = link.recv(65536)
+        if not chunk:
+            raise SystemExit("the bystander was cut off")
+        said += chunk
+    if b"PING\r\n" in said:
+        link.sendall(b"PONG\r\n")
+    return time.perf_counter() - began
+
+
+def greeting(port: int) -> float:
+    """Seconds until INFO on a new connection."""
+    began = time.perf_counter()
+    with socket.create_connection(("127.0.0.1", port), 60) as link:
+        read_until(link, b"\r\n")
+    return time.perf_counter() - began
+
+
+def watch(link: socket.socket, port: int) -> dict[str, float]:
+    """Until there is a line to read."""
+    pings: list[float] = []
+    infos: list[float] = []
+    while True:
+        pings.append(ping(link))
+        if len(pings) % INFO_EVERY == 1:
+            infos.append(greeting(port))
+        if select.select([sys.stdin], [], [], PAUSE)[0]:
+            return {"worst": max(pings), "pings": len(pings), "info": max(infos)}
+
+
+def hold(port: int, number: int) -> socket.socket:
+    """An idle client."""
+    subscriptions = b"".join(b"SUB idle.%d %d\r\n" % (n, n) for n in range(10))
+    link = socket.create_connection(("127.0.0.1", port), 120)
+    options = b'"verbose":false,"user":"bench","pass":"bench","name":"idle%d"' % number
+    link.sendall(b"CONNECT {%b}\r\n%bPING\r\n" % (options, subscriptions))
+    read_until(link, b"PONG\r\n")
+    return link
+
+
+def main() -> None:
+    port = int(sys.argv[1])
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    link = open_link(port)
+    link.settimeout(120)
+    held: list[socket.socket] = []
+    while words := sys.stdin.readline().split():
+        if words[0] == "hold":
+            held += [hold(port, number) for number in range(len(held), int(words[1]))]
+            print("held", flush=True)
+            continue
+        print("watching", flush=True)
+        seen = watch(link, port)
+        sys.stdin.readline()
+        print(json.dumps(seen), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Writes `client/sync_types.py`: what `sync.jetstream()` gives, for type checkers, from the sources of the asyncio classes.
+
+A method that is awaited there returns at once here; what is iterated with `async for`, or entered with `async with`, is so
+with the plain words. Names, arguments, defaults and docstrings are the same, so nothing of it is written twice by hand.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CLIENT = Path(__file__).resolve().parent.parent / "src" / "headwater" / "client"
+TARGET = CLIENT / "sync_types.py"
+CLASSES = {
+    "StreamMessage": ("stream_message",),
+    "Consumption": ("consume",),
+    "PullConsumer": ("pull",),
+    "PushConsumer": ("push",),
+    "OrderedConsumer": ("ordered",),
+    "Publisher": ("publisher",),
+    "Watch": ("key_value",),
+    "KeyValue": ("key_value",),
+    "ObjectStore": ("object_store",),
+    "JetStream": ("jetstream_api", "jetstream"),
+}
+"""The classes, and the modules that hold the one or, base first, the two of them."""
+FOR_THE_LIBRARY = {"ask", "client", "forget_consumer", "key_of", "prefix", "timeout"}
+ATTRIBUTES = {
+    "StreamMessage": {"message": "Message"},
+    "PullConsumer": {"stream": "str", "name": "str"},
+    "PushConsumer": {"info": "ConsumerInfo | None"},
+    "OrderedConsumer": {"pending": "int | None", "resets": "int"},
+    "Publisher": {"acknowledged": "int", "duplicates": "int", "last_sequence": "int"},
+    "Watch": {"caught_up": "bool"},
+    "KeyValue": {"bucket": "str", "stream": "str"},
+    "ObjectStore": {"bucket": "str", "stream": "str"},
+}
+PLAIN = {"__aiter__": "__iter__", "__aenter__": "__enter__", "__aexit__": "__exit__"}
+HEAD = '''"""What `SyncClient.jetstream` gives, as type checkers see it; at run time each is a `sync.SyncProxy`.
+
+Written by `docs/sync_types.py` from the asyncio classes of the same names, less `Sync`: change those, and run
+`./hw check --fix`.
+"""
+
+'''
+
+
+def blocking(annotation: ast.expr | None) -> str:
+    """An annotation with the blocking classes in it."""
+    assert annotation is not None
+    text = ast.unparse(annotation)
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        text = annotation.value
+    text = text.replace("AsyncIterator", "Iterator")
+    return re.sub(rf"\b({'|'.join(CLASSES)})\b", r"Sync\1", text)
+
+
+def plain(docstring: str) -> str:
+    """The docstring without asyncio's words."""
+    return re.sub(r"`async (with|for)`", r"`\1`", docstring)
+
+
+def is_shown(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+    return (not node.name.startswith("_") or node.name in PLAIN) and (
+        node.name not in FOR_THE_LIBRARY and not decorators & {"classmethod", "staticmethod"}
+    )
+
+
+def method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """The blocking method, its body left out."""
+    for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
+        if argument.annotation is not None:
+            argument.annotation = ast.Name(blocking(argument.annotation))
+    name = PLAIN.get(node.name, node.name)
+    lines = [f"@{ast.unparse(decorator)}" for decorator in node.decorator_list]
+    lines.append(f"def {name}({ast.unparse(node.args)}) -> {blocking(node.returns)}:")
+    text = plain(ast.get_docstring(node, clean=False) or "")
+    lines.append(f'    """{text}"""' if text else "    ...")
+    return "\n".join(lines)
+
+
+def imports(trees: dict[str, ast.Module], body: str) -> list[str]:
+    """The import of every name that the body uses, from where the asyncio modules have it."""
+    used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    found: dict[str, str] = {name: f"from collections.abc import {name}" for name in ("Iterator",)}
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                found |= {alias.name: f"from {node.module} import {alias.name}" for alias in node.names}
+        for statement in tree.body:
+            target = statement.name if isinstance(statement, ast.ClassDef) else ""
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                target = statement.targets[0].id
+            if target:
+                found[target] = f"from headwater.client.{module} import {target}"
+    lines = [line for name, line in found.items() if name in used or name == "Protocol"]
+    return [*lines, "from typing import Protocol"]
+
+
+def text() -> str:
+    """The module, formatted."""
+    trees = {
+        module: ast.parse((CLIENT / f"{module}.py").read_text(encoding="utf-8"))
+        for modules in CLASSES.values()
+        for module in modules
+    }
+    parts = []
+    for name, modules in CLASSES.items():
+        definitions = [
+            node
+            for module in modules
+            for node in trees[module].body
+            if isinstance(node, ast.ClassDef) and node.name in (name, f"{name}Api")
+        ]
+        members = [f"{key}: {kind}" for key, kind in ATTRIBUTES.get(name, {}).items()]
+        members += [
+            method(node)
+            for definition in definitions
+            for node in definition.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_shown(node)
+        ]
+        summary = plain((ast.get_docstring(definitions[-1]) or "").splitlines()[0])
+        body = "\n\n".join(members).replace("\n", "\n    ")
+        parts.append(f'class Sync{name}(Protocol):\n    """{summary}"""\n\n    {body}\n')
+    body = "\n\n".join(parts)
+    return formatted("\n".join([HEAD, *imports(trees, body), "", "", body]))
+
+
+def formatted(source: str) -> str:
+    """As the formatter of this checkout leaves it."""
+    for command in (["check", "--quiet", "--select=I,F401,UP037", "--fix"], ["format", "--quiet"]):
+        name = ["--stdin-filename", str(TARGET), "-"]
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *name], input=source, capture_output=True, text=True, check=True
+        )
+        source = done.stdout
+    return source
+
+
+def is_outdated(write: bool) -> bool:
+    """Whether the module differs from the asyncio classes; with `write` it is brought up to date."""
+    fresh = text()
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == fresh:
+        return False
+    if write:
+        TARGET.write_text(fresh, encoding="utf-8")
+    return True

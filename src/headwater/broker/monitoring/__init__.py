@@ -1,1 +1,0 @@
-"""What a running broker tells over HTTP. Start reading at `server.py`."""

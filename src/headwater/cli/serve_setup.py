@@ -1,0 +1,91 @@
+"""What a server process is set up with: its configuration from file and flags, and its log.
+
+Everything here can be done again while the server runs: a reload reads the file anew, a signal opens the log file anew.
+"""
+
+import logging
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from headwater.cli import serve_flags
+from headwater.cli.go_flags import Value
+from headwater.errors import EnvironmentProblem
+from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.server.config.draft import Draft, ServerConfig
+
+if TYPE_CHECKING:
+    from headwater.server.config.draft import LoggingOptions
+
+# A line for each client is too much at the normal level.
+_TALKATIVE = ("headwater.exchange.session", "headwater.server.monitoring")
+
+
+def configure(flags: dict[str, Value]) -> ServerConfig:
+    """The configuration file, if any, and the flags over it. Raises ConfigError."""
+    draft = Draft()
+    if flags.get("config"):
+        from headwater.server.config.schema import load
+
+        draft = load(str(flags["config"]), read_file, os.environ)
+    serve_flags.apply(flags, draft)
+    return draft.finish()
+
+
+def raise_descriptor_limit() -> None:
+    """Take as many descriptors as the system grants this process, as Go programs do: each connection and segment is one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):  # an unlimited one cannot be had everywhere
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def read_file(path: str) -> str:
+    """The text of a file, with its line ends as they are."""
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8")
+
+
+def set_up_logging(options: "LoggingOptions | None") -> None:
+    """Send log lines to where they are wanted. Raises EnvironmentProblem when the log file cannot be opened."""
+    from headwater.server.log_file import LogFile, StderrHandler
+    from headwater.server.log_lines import NatsLogFormatter
+
+    root = logging.getLogger()
+    handler: logging.Handler = StderrHandler()
+    if options is not None and options.file is not None:
+        try:
+            handler = LogFile(options.file, options.size_limit, options.max_files)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write to {options.file}: {error.strerror}", value=options.file) from error
+    with_time, utc = (options.time, options.utc) if options is not None else (True, False)
+    handler.setFormatter(NatsLogFormatter(with_time=with_time, utc=utc))
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    chatty = options is not None and options.debug
+    root.setLevel(logging.DEBUG if chatty else logging.INFO)
+    tracing = options is not None and (options.trace or options.trace_system)
+    logging.getLogger(TRACE_LOGGER).setLevel(TRACE_LEVEL if tracing else logging.WARNING)
+    if options is not None and tracing:
+        from headwater.exchange.tracing import Settings
+
+        Settings.most, Settings.system = options.max_traced, options.trace_system
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.DEBUG if chatty else logging.WARNING)
+
+
+def reopen_log() -> bool:
+    """Open the log file by its name again; False when the log goes to stderr."""
+    from headwater.server.log_file import LogFile
+
+    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, LogFile)]
+    for handler in files:
+        handler.reopen()
+    return bool(files)

@@ -1,0 +1,351 @@
+"""JetStream's API as a client calls it: streams, messages in them, consumers, publishing with acknowledgement.
+
+Each method is one request to `$JS.API.…` (or to the same under a domain) and raises JetStreamError with the server's
+numbers when the server refuses it. What is built on these requests (readers, buckets, stores) takes a `JetStreamApi`;
+`jetstream` puts it all together.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from headwater.client.connection_ops import BytesLike
+from headwater.client.jetstream_types import (
+    AccountInfo,
+    ConsumerConfig,
+    ConsumerInfo,
+    PubAck,
+    StoredMessage,
+    StreamConfig,
+    StreamInfo,
+    decode_answer,
+    encode_request,
+)
+from headwater.client.requester import Requester
+from headwater.errors import EnvironmentProblem, JetStreamError, NoResponders, SubjectError
+from headwater.model.header_names import NatsHeader
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.status import NOT_FOUND
+
+T = TypeVar("T")
+
+NO_CONSUMER = 10014
+NO_MESSAGE = 10037
+NO_STREAM = 10059
+_FORBIDDEN_IN_NAMES = frozenset(" \t\r\n.*>/\\")
+
+
+class _StreamNames(msgspec.Struct, kw_only=True):
+    streams: list[str] | None = None
+    total: int = 0
+
+
+class _Streams(msgspec.Struct, kw_only=True):
+    streams: list[StreamInfo] | None = None
+    total: int = 0
+
+
+class _ConsumerNames(msgspec.Struct, kw_only=True):
+    consumers: list[str] | None = None
+    total: int = 0
+
+
+class _Consumers(msgspec.Struct, kw_only=True):
+    consumers: list[ConsumerInfo] | None = None
+    total: int = 0
+
+
+class _Done(msgspec.Struct, kw_only=True):
+    success: bool = False
+    purged: int = 0
+
+
+class _Stored(msgspec.Struct, kw_only=True):
+    message: StoredMessage
+
+
+class JetStreamApi:
+    """The API of one connection's JetStream; `timeout` seconds for each request, `prefix` of the API's subjects."""
+
+    def __init__(self, client: Requester, timeout: float, prefix: str = "$JS.API") -> None:
+        self._client = client
+        self._timeout = timeout
+        self._prefix = prefix
+
+    async def account_info(self) -> AccountInfo:
+        """What this account uses and may use. Raises EnvironmentProblem when the server has no JetStream for it."""
+        return await self.ask("INFO", None, AccountInfo)
+
+    # ── streams ──
+
+    async def create_stream(self, config: StreamConfig) -> StreamInfo:
+        """Create a stream; one that exists with the same configuration is no error."""
+        return await self.ask(f"STREAM.CREATE.{checked_name(config.name)}", config, StreamInfo)
+
+    async def update_stream(self, config: StreamConfig) -> StreamInfo:
+        """Change a stream's configuration to `config`; the server refuses what cannot be changed."""
+        return await self.ask(f"STREAM.UPDATE.{checked_name(config.name)}", config, StreamInfo)
+
+    async def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
+        """Configuration and state; with a filter `subjects` how many messages each has, with `deleted` the gaps."""
+        body = {**({"subjects_filter": subjects} if subjects else {}), **({"deleted_details": True} if deleted else {})}
+        return await self.ask(f"STREAM.INFO.{checked_name(name)}", body or None, StreamInfo)
+
+    async def delete_stream(self, name: str) -> bool:
+        """Delete a stream with its messages; False when there was none."""
+        try:
+            return (await self.ask(f"STREAM.DELETE.{checked_name(name)}", None, _Done)).success
+        except JetStreamError as error:
+            if error.err_code == NO_STREAM:
+                return False
+            raise
+
+    async def purge_stream(self, name: str, *, subject: str = "", sequence: int = 0, keep: int = 0) -> int:
+        """Delete messages: all, those of `subject`, those before `sequence`, all but the last `keep`; returns how many."""
+        members = {"filter": subject, "seq": sequence, "keep": keep}
+        body = {key: value for key, value in members.items() if value}
+        return (await self.ask(f"STREAM.PURGE.{checked_name(name)}", body or None, _Done)).purged
+
+    async def stream_names(self, subject: str = "") -> list[str]:
+        """The names of all streams, or of those that capture `subject`."""
+        names: list[str] = []
+        while True:
+            page = await self.ask("STREAM.NAMES", _page(len(names), subject), _StreamNames)
+            names += page.streams or []
+            if not page.streams or len(names) >= page.total:
+                return names
+
+    async def streams(self, subject: str = "") -> list[StreamInfo]:
+        """All streams, or those that capture `subject`."""
+        found: list[StreamInfo] = []
+        while True:
+            page = await self.ask("STREAM.LIST", _page(len(found), subject), _Streams)
+            found += page.streams or []
+            if not page.streams or len(found) >= page.total:
+                return found
+
+    async def find_stream(self, subject: str) -> str:
+        """The name of the stream that captures `subject`. Raises JetStreamError when there is none."""
+        names = await self.stream_names(subject)
+        if not names:
+            raise JetStreamError(NOT_FOUND, NO_STREAM, f"no stream captures {subject!r}")
+        return names[0]
+
+    # ── messages in a stream ──
+
+    async def get_message(
+        self, stream: str, sequence: int = 0, *, last_on: str = "", next_on: str = "", direct: bool = False
+    ) -> StoredMessage:
+        """The message `sequence`, the last one on a subject, or the next one on `next_on` from `sequence` on.
+
+        `direct` reads from any replica instead of the leader; the stream must allow it. Raises JetStreamError (404)
+        when there is none.
+        """
+        members: dict[str, object] = {"seq": sequence, "last_by_subj": last_on, "next_by_subj": next_on}
+        body = {key: value for key, value in members.items() if value}
+        if direct:
+            return await self._get_directly(checked_name(stream), body, last_on)
+        return (await self.ask(f"STREAM.MSG.GET.{checked_name(stream)}", body, _Stored)).message
+
+    async def delete_message(self, stream: str, sequence: int, *, erase: bool = True) -> bool:
+        """Delete one message; `erase` overwrites its bytes. Raises JetStreamError when there is none."""
+        body = {"seq": sequence, **({} if erase else {"no_erase": True})}
+        return (await self.ask(f"STREAM.MSG.DELETE.{checked_name(stream)}", body, _Done)).success
+
+    # ── publishing ──
+
+    async def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+        expect_stream: str | None = None,
+        expect_last_sequence: int | None = None,
+        expect_last_subject_sequence: int | None = None,
+        expect_last_msg_id: str | None = None,
+        ttl: str | None = None,
+    ) -> PubAck:
+        """Publish and wait until the stream has the message on disk. `ttl` such as "5s", or "never".
+
+        Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
+        `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
+        """
+        demands = {
+            NatsHeader.MSG_ID: msg_id,
+            NatsHeader.EXPECTED_STREAM: expect_stream,
+            NatsHeader.EXPECTED_LAST_SEQUENCE: expect_last_sequence,
+            NatsHeader.EXPECTED_LAST_SUBJECT_SEQUENCE: expect_last_subject_sequence,
+            NatsHeader.EXPECTED_LAST_MSG_ID: expect_last_msg_id,
+            NatsHeader.TTL: ttl,
+        }
+        wanted = {name: str(value) for name, value in demands.items() if value is not None}
+        if wanted:
+            headers = Headers(headers or {})
+            for name, value in wanted.items():
+                headers[name] = value
+        try:
+            message = await self._client.request(
+                subject, data, headers=headers, timeout=self._timeout, repeat=msg_id is not None
+            )
+        except NoResponders as error:
+            raise NoResponders(
+                f"no stream captures {subject!r}", value=subject, hint="create the stream first"
+            ) from error
+        return decode_answer(message.data, PubAck, f"the publish on {subject!r}")
+
+    # ── consumers ──
+
+    async def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
+        """Create a consumer, or find it as it is: durable with `durable_name`, else it ends when it is not used."""
+        return await self._put_consumer(stream, config, "")
+
+    async def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
+        """Change a consumer's configuration to `config`; the server refuses what cannot be changed."""
+        return await self._put_consumer(stream, config, "update")
+
+    async def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
+        """Configuration and position of a consumer."""
+        return await self.ask(f"CONSUMER.INFO.{checked_name(stream)}.{checked_name(name)}", None, ConsumerInfo)
+
+    async def delete_consumer(self, stream: str, name: str) -> bool:
+        """Delete a consumer; False when there was none."""
+        try:
+            return (await self.ask(f"CONSUMER.DELETE.{checked_name(stream)}.{checked_name(name)}", None, _Done)).success
+        except JetStreamError as error:
+            if error.err_code == NO_CONSUMER:
+                return False
+            raise
+
+    async def consumer_names(self, stream: str) -> list[str]:
+        """The names of a stream's consumers."""
+        names: list[str] = []
+        while True:
+            page = await self.ask(f"CONSUMER.NAMES.{checked_name(stream)}", _page(len(names)), _ConsumerNames)
+            names += page.consumers or []
+            if not page.consumers or len(names) >= page.total:
+                return names
+
+    async def consumers(self, stream: str) -> list[ConsumerInfo]:
+        """All consumers of a stream."""
+        found: list[ConsumerInfo] = []
+        while True:
+            page = await self.ask(f"CONSUMER.LIST.{checked_name(stream)}", _page(len(found)), _Consumers)
+            found += page.consumers or []
+            if not page.consumers or len(found) >= page.total:
+                return found
+
+    async def pause_consumer(self, stream: str, name: str, until: str) -> bool:
+        """Deliver nothing before `until`, an RFC 3339 text; one in the past (or "") resumes. Returns whether it waits."""
+        body = {"pause_until": until} if until else None
+        answer = await self.ask(f"CONSUMER.PAUSE.{checked_name(stream)}.{checked_name(name)}", body, dict[str, object])
+        return bool(answer.get("paused"))
+
+    # ── for the modules beside this one ──
+
+    def forget_consumer(self, stream: str, name: str) -> None:
+        """Delete a consumer without waiting for the answer; the server forgets an idle one by itself anyway."""
+        subject = f"{self._prefix}.CONSUMER.DELETE.{stream}.{name}"
+        self._client.publish(subject, reply=f"{self._client.new_inbox()}.0")
+
+    @property
+    def client(self) -> Requester:
+        """The connection that sends the requests."""
+        return self._client
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for each request."""
+        return self._timeout
+
+    @property
+    def prefix(self) -> str:
+        """What the subjects of the API begin with."""
+        return self._prefix
+
+    async def ask(self, call: str, body: object, kind: type[T]) -> T:
+        """One API request, such as STREAM.INFO.<name>, and its answer as `kind`."""
+        payload = encode_request(body)
+        try:
+            message = await self._client.request(
+                f"{self._prefix}.{call}", payload, timeout=self._timeout, repeat=call.startswith(_READING)
+            )
+        except NoResponders as error:
+            raise EnvironmentProblem(
+                "the server has no JetStream for this account",
+                value=call,
+                hint="start nats-server or `headwater serve` with -js",
+            ) from error
+        return decode_answer(message.data, kind, call)
+
+    async def _put_consumer(self, stream: str, config: ConsumerConfig, action: str) -> ConsumerInfo:
+        body = {"stream_name": stream, "config": config, **({"action": action} if action else {})}
+        name = config.durable_name or config.name
+        suffix = f".{checked_name(name)}" if name else ""
+        return await self.ask(f"CONSUMER.CREATE.{checked_name(stream)}{suffix}", body, ConsumerInfo)
+
+    async def _get_directly(self, stream: str, body: dict[str, object], last_on: str) -> StoredMessage:
+        subject = f"{self._prefix}.DIRECT.GET.{stream}"
+        if last_on:
+            subject, payload = f"{subject}.{last_on}", b""
+        else:
+            payload = msgspec.json.encode(body)
+        try:
+            message = await self._client.request(subject, payload, timeout=self._timeout, repeat=True)
+        except NoResponders as error:
+            raise JetStreamError(503, 0, f"the stream {stream!r} allows no direct reads, or is not there") from error
+        status = None if NatsHeader.SEQUENCE in message.headers else message.status
+        if status is not None:
+            err_code = NO_MESSAGE if status.code == NOT_FOUND else 0
+            raise JetStreamError(status.code, err_code, status.description or "no message found")
+        place, kept = _split_direct(message.headers)
+        return StoredMessage(
+            subject=place.get(NatsHeader.SUBJECT, ""),
+            seq=int(place[NatsHeader.SEQUENCE]),
+            data=message.data,
+            hdrs=bytes(kept) if kept else b"",
+            time=place.get(NatsHeader.TIME_STAMP, ""),
+        )
+
+
+# API calls that change nothing, and may be repeated after a reconnect.
+_READING = (
+    "INFO",
+    "STREAM.INFO.",
+    "STREAM.NAMES",
+    "STREAM.LIST",
+    "STREAM.MSG.GET.",
+    "CONSUMER.INFO.",
+    "CONSUMER.NAMES.",
+    "CONSUMER.LIST.",
+)
+_DIRECT_HEADERS = frozenset(
+    {NatsHeader.STREAM, NatsHeader.SUBJECT, NatsHeader.SEQUENCE, NatsHeader.TIME_STAMP, NatsHeader.NUM_PENDING}
+)
+
+
+def _split_direct(headers: Headers) -> tuple[dict[str, str], Headers]:
+    """Where a message stands, and the headers that it was stored with.
+
+    The server writes behind the message's own, which may have the same names: a republished message has those of its origin.
+    """
+    place: dict[str, str] = {}
+    kept: list[tuple[str, str]] = []
+    for name, value in reversed(headers.multi_items()):
+        if name in _DIRECT_HEADERS and name not in place:
+            place[name] = value
+        else:
+            kept.append((name, value))
+    return place, Headers(kept[::-1])
+
+
+def _page(offset: int, subject: str = "") -> dict[str, object]:
+    return {"offset": offset, **({"subject": subject} if subject else {})}
+
+
+def checked_name(name: str) -> str:
+    """A stream or consumer name as a token of the API subject. Raises SubjectError."""
+    if not name or not _FORBIDDEN_IN_NAMES.isdisjoint(name):
+        raise SubjectError(f"{name!r} is no name of a stream or consumer", value=name, limit="no blank . * > / \\")
+    return name

@@ -1,0 +1,136 @@
+"""A message that a consumer delivered, where it stands, and the ways to settle it.
+
+Where a message stands is in its reply subject (9 tokens; longer ones have domain and account in front):
+
+    $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<timestamp ns>.<pending>
+    $JS.ACK.<domain or _>.<account hash>.<stream>. … .<pending>[.<random>]
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
+from headwater.client.requester import Requester
+from headwater.errors import HeaderError, LocalProtocolError
+from headwater.model.headers import Headers
+from headwater.model.message import Message
+from headwater.model.status import OK, Status
+
+_TOKENS = 9
+_TOKENS_WITH_DOMAIN = (11, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where a delivered message stands; sequences are 1-based, `timestamp_ns` since 1970, `pending` behind it."""
+
+    stream: str
+    consumer: str
+    delivered: int
+    stream_seq: int
+    consumer_seq: int
+    timestamp_ns: int
+    pending: int
+    domain: str = ""
+
+
+def parse_metadata(reply: str) -> Metadata:
+    """Read `$JS.ACK.…`. Raises LocalProtocolError for a message that no consumer has delivered."""
+    tokens = reply.split(".")
+    domain = ""
+    if len(tokens) in _TOKENS_WITH_DOMAIN:
+        domain = "" if tokens[2] == "_" else tokens[2]
+        tokens = [*tokens[:2], *tokens[4:11]]
+    numbers = tokens[4:]
+    if len(tokens) != _TOKENS or tokens[:2] != ["$JS", "ACK"] or not all(map(_is_number, numbers)):
+        raise LocalProtocolError(f"{reply!r} is no acknowledgement subject: no consumer delivered this", value=reply)
+    delivered, stream_seq, consumer_seq, timestamp_ns, pending = map(int, numbers)
+    return Metadata(tokens[2], tokens[3], delivered, stream_seq, consumer_seq, timestamp_ns, pending, domain)
+
+
+def _is_number(token: str) -> bool:
+    return token.isascii() and token.isdecimal() and len(token) <= 20  # uint64
+
+
+class StreamMessage:
+    """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
+
+    __slots__ = ("_client", "_metadata", "message")
+
+    def __init__(self, client: Requester, message: Message) -> None:
+        self._client = client
+        self._metadata: Metadata | None = None
+        self.message = message
+
+    @property
+    def metadata(self) -> Metadata:
+        """Where it stands in the stream and with the consumer; read from the reply subject at first use."""
+        if self._metadata is None:
+            self._metadata = parse_metadata(self.message.reply)
+        return self._metadata
+
+    @property
+    def headers(self) -> Headers:
+        """The headers. Raises HeaderError for a malformed block."""
+        return self.message.headers
+
+    @property
+    def data(self) -> bytes:
+        """The payload."""
+        return self.message.data
+
+    @property
+    def subject(self) -> str:
+        """The subject it was published on."""
+        return self.message.subject
+
+    @property
+    def reply(self) -> str:
+        """The acknowledgement subject."""
+        return self.message.reply
+
+    if TYPE_CHECKING:  # nats-py's names for the same things, installed below
+
+        @property
+        def header(self) -> Headers: ...
+
+        async def ack_sync(self, timeout: float = 1.0) -> None: ...
+
+    async def ack(self, *, confirm: float | None = None) -> None:
+        """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
+        if confirm is None:
+            await self._client.publish(self.message.reply, b"+ACK")
+        else:
+            await self._client.request(self.message.reply, b"+ACK", timeout=confirm)
+
+    async def nak(self, delay: float = 0.0) -> None:
+        """Not done: deliver it again, after `delay` seconds."""
+        body = b"-NAK" if delay <= 0 else b'-NAK {"delay":%d}' % int(delay * 1e9)
+        await self._client.publish(self.message.reply, body)
+
+    async def term(self, reason: str = "") -> None:
+        """Never deliver it again; the `reason` goes into the server's advisory."""
+        await self._client.publish(self.message.reply, f"+TERM {reason}".rstrip().encode())
+
+    async def in_progress(self) -> None:
+        """Still at work: start the ack wait anew."""
+        await self._client.publish(self.message.reply, b"+WPI")
+
+
+def status_of(message: Message, *, pushed: bool = False) -> Status | None:
+    """The status of a message that is one; one with an acknowledgement subject came from the stream, whatever it holds.
+
+    A push consumer's status may have a reply subject too: where a flow control request is answered.
+    """
+    if not message.header_block or message.data or (message.reply and not pushed):
+        return None
+    if message.reply.startswith("$JS.ACK."):
+        return None
+    try:
+        status = message.status
+    except HeaderError:
+        return None
+    return None if status is not None and status.code == OK else status
+
+
+install(StreamMessage, STREAM_MESSAGE, STREAM_MESSAGE_ADVICE)

@@ -1,0 +1,381 @@
+"""What `SyncClient.jetstream` gives, as type checkers see it; at run time each is a `sync.SyncProxy`.
+
+Written by `docs/sync_types.py` from the asyncio classes of the same names, less `Sync`: change those, and run
+`./hw check --fix`.
+"""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO, Protocol, Self
+
+from headwater.client.connection_ops import BytesLike
+from headwater.client.jetstream_types import (
+    AccountInfo,
+    ConsumerConfig,
+    ConsumerInfo,
+    PubAck,
+    StoredMessage,
+    StreamConfig,
+    StreamInfo,
+)
+from headwater.client.key_value import BucketConfig, Entry
+from headwater.client.object_store import CHUNK_SIZE, ObjectInfo, StoreConfig
+from headwater.client.stream_message import Metadata
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.message import Message
+
+
+class SyncStreamMessage(Protocol):
+    """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
+
+    message: Message
+
+    @property
+    def metadata(self) -> Metadata:
+        """Where it stands in the stream and with the consumer; read from the reply subject at first use."""
+
+    @property
+    def headers(self) -> Headers:
+        """The headers. Raises HeaderError for a malformed block."""
+
+    @property
+    def data(self) -> bytes:
+        """The payload."""
+
+    @property
+    def subject(self) -> str:
+        """The subject it was published on."""
+
+    @property
+    def reply(self) -> str:
+        """The acknowledgement subject."""
+
+    def ack(self, *, confirm: float | None = None) -> None:
+        """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
+
+    def nak(self, delay: float = 0.0) -> None:
+        """Not done: deliver it again, after `delay` seconds."""
+
+    def term(self, reason: str = "") -> None:
+        """Never deliver it again; the `reason` goes into the server's advisory."""
+
+    def in_progress(self) -> None:
+        """Still at work: start the ack wait anew."""
+
+
+class SyncConsumption(Protocol):
+    """Messages of one pull consumer, one after the other. Made by `PullConsumer.consume`; use it in `with`."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def stop(self) -> None:
+        """End the iteration, after what has come already."""
+
+    def __iter__(self) -> Iterator[SyncStreamMessage]: ...
+
+
+class SyncPullConsumer(Protocol):
+    """Fetches from one consumer."""
+
+    stream: str
+
+    name: str
+
+    def consume(
+        self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
+    ) -> SyncConsumption:
+        """Read without end: `with` it, and iterate. Asks for `batch` messages, or `max_bytes`, at a time."""
+
+    def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[SyncStreamMessage]:
+        """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
+
+        Raises JetStreamError when the consumer is gone, NoResponders when there is none of that name, RequestTimeout
+        when the server is silent. After a reconnect the rest is requested again, for the time that is left.
+        """
+
+
+class SyncPushConsumer(Protocol):
+    """`info` is what the server said of it at the beginning. One without a durable name is deleted at the end."""
+
+    info: ConsumerInfo | None
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __iter__(self) -> Iterator[SyncStreamMessage]: ...
+
+
+class SyncOrderedConsumer(Protocol):
+    """Iterate over it. `pending` is how many messages the stream held behind the last one when that was delivered."""
+
+    pending: int | None
+
+    resets: int
+
+    def __iter__(self) -> Iterator[SyncStreamMessage]: ...
+
+
+class SyncPublisher(Protocol):
+    """A window of unacknowledged publishes. `timeout`: seconds without any ack after which it gives up."""
+
+    acknowledged: int
+
+    duplicates: int
+
+    last_sequence: int
+
+    @property
+    def outstanding(self) -> int:
+        """Messages sent and not acknowledged."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+    ) -> None:
+        """Send one message; waits while the window is full. Raises the first failure of any message before it."""
+
+    def wait_acknowledged(self) -> None:
+        """Wait until every message so far is acknowledged. Raises the first failure."""
+
+
+class SyncWatch(Protocol):
+    """Iterate over it. `caught_up` turns true with the last entry of what was there at the beginning."""
+
+    caught_up: bool
+
+    def __iter__(self) -> Iterator[Entry]: ...
+
+
+class SyncKeyValue(Protocol):
+    """One bucket. Made by `JetStream.key_value` and `JetStream.create_key_value`."""
+
+    bucket: str
+
+    stream: str
+
+    def status(self) -> StreamInfo:
+        """The stream behind the bucket: `state.messages` are the revisions it holds."""
+
+    def get(self, key: str, revision: int = 0) -> Entry:
+        """The newest revision of `key`, or the one of that number. Raises KeyNotFound, also for a deleted one."""
+
+    def keys(self, *patterns: str) -> list[str]:
+        """The keys that are there, or those that match one of `patterns`."""
+
+    def history(self, key: str = ">") -> list[Entry]:
+        """All revisions of a key (or of those that match) that the bucket still holds, markers too, the oldest first."""
+
+    def watch(
+        self, *patterns: str, history: bool = False, updates_only: bool = False, headers_only: bool = False
+    ) -> SyncWatch:
+        """What is there and what comes, of all keys or those that match: iterate over it.
+
+        Newest revisions first, unless `history`; only what comes with `updates_only`; without values with
+        `headers_only`. Survives reconnects without a gap.
+        """
+
+    def put(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+        """Write a value, whatever is there; returns its revision."""
+
+    def create(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+        """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
+
+    def update(self, key: str, value: bytes | str, last: int, *, ttl: str | None = None) -> int:
+        """Write a value if the newest revision is `last`; returns the new one. Raises KeyExists otherwise."""
+
+    def delete(self, key: str, last: int | None = None) -> None:
+        """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision."""
+
+    def purge(self, key: str, last: int | None = None, *, ttl: str | None = None) -> None:
+        """Delete a key and its history; only a marker stays, for `ttl` if given."""
+
+    def purge_deleted(self) -> int:
+        """Remove the markers of deleted keys, and what is behind them; returns how many messages went."""
+
+
+class SyncObjectStore(Protocol):
+    """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`."""
+
+    bucket: str
+
+    stream: str
+
+    def status(self) -> StreamInfo:
+        """The stream behind the store."""
+
+    def put(
+        self,
+        name: str,
+        data: bytes | BinaryIO,
+        *,
+        description: str = "",
+        metadata: dict[str, str] | None = None,
+        headers: dict[str, list[str]] | None = None,
+        chunk_size: int = CHUNK_SIZE,
+    ) -> ObjectInfo:
+        """Store an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+
+        Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
+        """
+
+    def get(self, name: str) -> bytes:
+        """An object as a whole. Raises ObjectNotFound, and DataLossError for one that is not what was stored."""
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """An object chunk by chunk. Raises as `get`; a wrong digest is known with the last chunk only."""
+
+    def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
+        """What is known of an object; with `deleted` of a deleted one too. Raises ObjectNotFound."""
+
+    def objects(self, *, deleted: bool = False) -> list[ObjectInfo]:
+        """All objects, with `deleted` the deleted ones too."""
+
+    def watch(self, *, updates_only: bool = False) -> Iterator[ObjectInfo]:
+        """What is there and what is stored or deleted from now on."""
+
+    def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
+        """Say something else about an object. Raises ObjectNotFound."""
+
+    def link(self, name: str, target: ObjectInfo) -> ObjectInfo:
+        """Have `name` stand for the object `target`, of this store or another."""
+
+    def delete(self, name: str) -> ObjectInfo:
+        """Delete an object; its document stays as a marker. Raises ObjectNotFound."""
+
+    def seal(self) -> None:
+        """Nothing can be written or deleted any more."""
+
+
+class SyncJetStream(Protocol):
+    """The JetStream of one connection. Made by `Client.jetstream`."""
+
+    def account_info(self) -> AccountInfo:
+        """What this account uses and may use. Raises EnvironmentProblem when the server has no JetStream for it."""
+
+    def create_stream(self, config: StreamConfig) -> StreamInfo:
+        """Create a stream; one that exists with the same configuration is no error."""
+
+    def update_stream(self, config: StreamConfig) -> StreamInfo:
+        """Change a stream's configuration to `config`; the server refuses what cannot be changed."""
+
+    def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
+        """Configuration and state; with a filter `subjects` how many messages each has, with `deleted` the gaps."""
+
+    def delete_stream(self, name: str) -> bool:
+        """Delete a stream with its messages; False when there was none."""
+
+    def purge_stream(self, name: str, *, subject: str = "", sequence: int = 0, keep: int = 0) -> int:
+        """Delete messages: all, those of `subject`, those before `sequence`, all but the last `keep`; returns how many."""
+
+    def stream_names(self, subject: str = "") -> list[str]:
+        """The names of all streams, or of those that capture `subject`."""
+
+    def streams(self, subject: str = "") -> list[StreamInfo]:
+        """All streams, or those that capture `subject`."""
+
+    def find_stream(self, subject: str) -> str:
+        """The name of the stream that captures `subject`. Raises JetStreamError when there is none."""
+
+    def get_message(
+        self, stream: str, sequence: int = 0, *, last_on: str = "", next_on: str = "", direct: bool = False
+    ) -> StoredMessage:
+        """The message `sequence`, the last one on a subject, or the next one on `next_on` from `sequence` on.
+
+        `direct` reads from any replica instead of the leader; the stream must allow it. Raises JetStreamError (404)
+        when there is none.
+        """
+
+    def delete_message(self, stream: str, sequence: int, *, erase: bool = True) -> bool:
+        """Delete one message; `erase` overwrites its bytes. Raises JetStreamError when there is none."""
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+        expect_stream: str | None = None,
+        expect_last_sequence: int | None = None,
+        expect_last_subject_sequence: int | None = None,
+        expect_last_msg_id: str | None = None,
+        ttl: str | None = None,
+    ) -> PubAck:
+        """Publish and wait until the stream has the message on disk. `ttl` such as "5s", or "never".
+
+        Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
+        `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
+        """
+
+    def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
+        """Create a consumer, or find it as it is: durable with `durable_name`, else it ends when it is not used."""
+
+    def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
+        """Change a consumer's configuration to `config`; the server refuses what cannot be changed."""
+
+    def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
+        """Configuration and position of a consumer."""
+
+    def delete_consumer(self, stream: str, name: str) -> bool:
+        """Delete a consumer; False when there was none."""
+
+    def consumer_names(self, stream: str) -> list[str]:
+        """The names of a stream's consumers."""
+
+    def consumers(self, stream: str) -> list[ConsumerInfo]:
+        """All consumers of a stream."""
+
+    def pause_consumer(self, stream: str, name: str, until: str) -> bool:
+        """Deliver nothing before `until`, an RFC 3339 text; one in the past (or "") resumes. Returns whether it waits."""
+
+    def publisher(self, window: int = 1024) -> SyncPublisher:
+        """Publish with up to `window` messages unacknowledged; use it in `with`."""
+
+    def pull_consumer(self, stream: str, name: str) -> SyncPullConsumer:
+        """Read from an existing pull consumer."""
+
+    def push_consumer(self, stream: str, config: ConsumerConfig | None = None) -> SyncPushConsumer:
+        """Have the server push: use it in `with`, and iterate. It is created with `config`."""
+
+    def ordered_consumer(
+        self, stream: str, config: ConsumerConfig | None = None, *, stop_at_end: bool = False
+    ) -> SyncOrderedConsumer:
+        """Every message once, in order, whatever happens to connections and servers: iterate over it.
+
+        `config` sets the start and the subjects. `stop_at_end`: end with the last message that the stream holds now.
+        """
+
+    def create_key_value(self, config: BucketConfig) -> SyncKeyValue:
+        """Create a bucket; one that exists with the same configuration is no error."""
+
+    def create_object_store(self, config: StoreConfig) -> SyncObjectStore:
+        """Create an object store; one that exists with the same configuration is no error."""
+
+    def delete_key_value(self, bucket: str) -> bool:
+        """Delete a bucket with all it holds; False when there was none."""
+
+    def delete_object_store(self, bucket: str) -> bool:
+        """Delete an object store with all it holds; False when there was none."""
+
+    def key_value(self, bucket: str) -> SyncKeyValue:
+        """A bucket that exists. Raises JetStreamError when it does not."""
+
+    def object_store(self, bucket: str) -> SyncObjectStore:
+        """An object store that exists. Raises JetStreamError when it does not."""

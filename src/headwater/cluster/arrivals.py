@@ -1,0 +1,150 @@
+"""What a peer's message reaches here: plain subscriptions, and one member here of each group that its frame names.
+
+A group whose last member here has left when its message arrives (`departed`: not long ago) is served by a member at a peer,
+once. A frame of ours that was passed on goes to that group alone, and ends here when it has no member either, so that
+nothing bounces between brokers whose news of each other is late. What is not passed on is counted.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.cluster.forwarding import Forwarding
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.shown_subject import route_arrival
+    from cython.cimports.headwater.exchange.sublist import Match
+    from cython.cimports.headwater.wire.route_ops import RouteMessage
+else:
+    from headwater.cluster.forwarding import Forwarding
+    from headwater.exchange.router import Router
+    from headwater.exchange.shown_subject import route_arrival
+    from headwater.exchange.sublist import Match
+    from headwater.wire.route_ops import RouteMessage
+
+from collections.abc import Callable
+
+from headwater.cluster.frames import PASSED_ON
+
+
+class Arrivals:
+    """One account's. `departed(queue)`: whether a member of that group has left this broker not long ago. `queue_of(token)`:
+    the group whose member here has, or had, that token in v1.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        forwarding: Forwarding,
+        departed: Callable[[bytes], bool],
+        queue_of: Callable[[bytes], bytes | None],
+    ) -> None:
+        self.router = router
+        self.groups_missed = 0
+        self.passed_on = 0
+        self._forwarding = forwarding
+        self._departed = departed
+        self._queue_of = queue_of
+        # The last Match and list of groups that all have members here, and the match of both; most messages that follow fit.
+        self._match: Match | None = None
+        self._queues: list[bytes] = []
+        self._served: Match | None = None
+
+    def deliver(self, message: RouteMessage) -> cython.int:
+        """A v2 message, or a plain one of v1."""
+        match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
+        queue: bytes
+        if match is self._match and message.queues is self._queues:
+            return self._route(cython.cast(Match, self._served), message)
+        if message.queues or match.groups:
+            takes_all: cython.bint = self._takes_all(match, message)
+            if not takes_all and len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+                return self.deliver_to_queue(message, message.queues[0], True)
+            for queue in message.queues:
+                if queue not in match.queues:
+                    self._pass_on(message, queue)
+            served: Match = match.serving(message.queues, True)
+            if takes_all:
+                self._match, self._queues, self._served = match, message.queues, served
+            match = served
+        return self._route(match, message)
+
+    def deliver_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        """`deliver` for `count` messages with the same line, each `stride` bytes behind the one before."""
+        match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
+        if self._takes_all(match, message):
+            count -= self._route_run(match.serving(message.queues, True), message, stride, count)
+        while count > 0:
+            self.deliver(message)
+            message.advance(stride)
+            count -= 1
+        return 0
+
+    def deliver_to_member(
+        self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
+        """v1: the same for messages to a member of a queue group, which their token names."""
+        token: bytes = message.token
+        queue: bytes | None = self._queue_of(token)
+        passed_on: cython.bint = False
+        if queue is None and token.endswith(PASSED_ON):
+            passed_on = True
+            queue = self._queue_of(token.removesuffix(PASSED_ON))
+        if queue is None:
+            self.groups_missed += count
+            return 0
+        match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
+        if queue in match.queues:
+            count -= self._route_run(match.serving([queue], False), message, stride, count)
+        while count > 0:
+            self.deliver_to_queue(message, queue, passed_on)
+            message.advance(stride)
+            count -= 1
+        return 0
+
+    def _route_run(
+        self,
+        match: Match,
+        message: RouteMessage,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """Hand messages to all of `match` for as long as it holds; returns how many. The others are where `message` is."""
+        done: cython.Py_ssize_t = 0
+        if count > 1 and match.separate and message.reply == message.reply_end:
+            self.router.route_run_here(None, match, message, stride, count)
+            return count
+        while done < count and match.generation == self.router.sublist.generation:
+            self._route(match, message)
+            message.advance(stride)
+            done += 1
+        return done
+
+    def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
+        """Whether every group that the frame names has a member here, and it was not passed on."""
+        queue: bytes
+        if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+            return False
+        for queue in message.queues:
+            if queue not in match.queues:
+                return False
+        return True
+
+    def deliver_to_queue(self, message: RouteMessage, queue: bytes, passed_on: cython.bint) -> cython.int:
+        """A message for one member of `queue`, and no other receiver. Its subject is matched again: a token is only text."""
+        match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
+        if queue in match.queues:
+            return self._route(match.serving([queue], False), message)
+        if not passed_on:
+            return self._pass_on(message, queue)
+        self.groups_missed += 1
+        return 0
+
+    def _pass_on(self, message: RouteMessage, queue: bytes) -> cython.int:
+        """Its member here has left: to one at a peer. Returns how many get it."""
+        if self._departed(queue) and self._forwarding.pass_on(self.router, message, queue):
+            self.passed_on += 1
+            return 1
+        self.groups_missed += 1
+        return 0
+
+    def _route(self, match: Match, message: RouteMessage) -> cython.int:
+        return route_arrival(self.router, None, match, message, True)

@@ -1,0 +1,136 @@
+"""Connections to other brokers: the route port where they are accepted, and the dialling of those that the mesh looks for.
+
+Both kinds become a `Route`, made by `make_route`. TLS on routes comes before any other byte, and each side must show a
+certificate.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.cluster.route import Route
+from headwater.errors import TransportError
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.net.address import bracketed, url_address
+from headwater.net.layer import Layer
+from headwater.net.limits import Limits
+from headwater.net.link import Link, LinkOwner
+from headwater.net.listening import Listener, bind
+from headwater.net.tcp import dial
+from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger("headwater.cluster.service")
+
+DIAL_SECONDS = 1.0
+
+
+class Connections:
+    """`make_route(url)` gives a new connection its owner; `url` is empty for one that was accepted. `dial_failed(url)` is
+    called for an address without an answer. `port`: the route port, once `bind` has bound it.
+    """
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        limits: Limits,
+        make_route: Callable[[str], Route],
+        dial_failed: Callable[[str], None],
+    ) -> None:
+        self.port = options.port
+        self.listener: Listener | None = None
+        self._options = options
+        self._limits = limits
+        self._make_route = make_route
+        self._dial_failed = dial_failed
+        self._loop = asyncio.get_running_loop()
+        self._dial_tls: ssl.SSLContext | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._stopping = False
+
+    def bind(self) -> None:
+        """Bind the route port; `open` accepts there. Raises EnvironmentProblem and ConfigError."""
+        make_link: Callable[[LinkOwner], Link] = Link
+        tls = self._options.tls
+        if tls is not None:
+            from headwater.net.tls import Beginning, ServerTls, client_context, secure_link, server_context
+
+            self._dial_tls = client_context(tls.ca_file, tls.cert_file, tls.key_file)
+            context = server_context(tls.cert_file, tls.key_file, tls.ca_file, verify=True, ciphers=tls.ciphers)
+            make_link = partial(secure_link, ServerTls(context, Beginning.FIRST, timeout=tls.timeout))
+        self.listener = bind(
+            self._options.host,
+            self._options.port,
+            lambda: self._make_route(""),
+            make_link,
+            limits=self._limits,
+            farewell=b"" if tls is not None else encode_error(MAXIMUM_CONNECTIONS),
+        )
+        self.port = self.listener.port
+
+    def open(self) -> None:
+        """Accept from now on. Raises EnvironmentProblem when another process listens there by now."""
+        if self.listener is not None:
+            self.listener.open()
+
+    def withdraw(self) -> None:
+        """Accept no more, and begin to dial no more; connections that stand stay. Safe to call again."""
+        self._stopping = True
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+        for timer in self._timers:
+            timer.cancel()
+
+    async def stop(self) -> None:
+        """End the dials that are under way."""
+        self.withdraw()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def later(self, delay: float, function: Callable[[], object]) -> None:
+        """Call `function` in `delay` seconds, unless the broker leaves the cluster before."""
+        if self._stopping:
+            return
+
+        def run() -> None:
+            self._timers.discard(timer)
+            function()
+
+        timer = self._loop.call_later(delay, run)
+        self._timers.add(timer)
+
+    def dial(self, url: str) -> None:
+        """Connect to the broker at `url`, in a task of its own."""
+        if not self._stopping:
+            task = self._loop.create_task(self._dial(url))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _dial(self, url: str) -> None:
+        route = self._make_route(url)
+        layer: Layer | None = None
+        try:
+            place = url_address(url)
+            if self._dial_tls is not None:
+                from headwater.net.tls import TlsLayer
+
+                layer = TlsLayer(self._dial_tls, server_side=False, server_hostname=place.host)
+            await dial(place.host, place.port or 0, route, DIAL_SECONDS, layer)
+        except (TransportError, ValueError) as error:
+            logger.debug("route_not_reached url=%s error=%s", _without_password(url), error)
+            self._dial_failed(url)
+
+
+def _without_password(url: str) -> str:
+    try:
+        place = url_address(url)
+    except ValueError:
+        return "?"
+    return f"nats-route://{bracketed(place.host)}:{place.port or 0}"

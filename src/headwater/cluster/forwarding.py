@@ -1,0 +1,256 @@
+"""Messages from here across routes: which peers get one, and in which frames.
+
+One `Forwarding` per account. What came over a route never comes here (`arrivals`), so nothing makes a second hop.
+
+    from a client here      every plain subscription here; one frame to each peer with plain interest; per queue group one
+                            member of the whole cluster, each with the same chance
+    to an inbox             the same for a delivery of JetStream, which bears another subject than the one it goes to
+    passed on               a message of a peer for a member that has left here: one member at another peer, once
+
+A v2 frame carries the plain copy and the chosen groups together; in v1 the plain copy and each chosen member of a group
+have frames of their own, and headers cannot travel: they are dropped and counted.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.cluster.frames import Frame, Target
+    from cython.cimports.headwater.cluster.peer_interest import PeerInterest
+    from cython.cimports.headwater.cluster.plans import Choice, Plan
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
+    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
+    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.message_view import MessageView
+else:
+    from headwater.cluster.frames import Frame, Target
+    from headwater.cluster.peer_interest import PeerInterest
+    from headwater.cluster.plans import Choice, Plan
+    from headwater.exchange.router import Router
+    from headwater.exchange.shown_subject import AddressedMessage
+    from headwater.exchange.sublist import Match, Outlet, Subscription
+    from headwater.exchange.xorshift import Xorshift
+    from headwater.wire.message_view import MessageView
+
+
+class Forwarding(PeerInterest):
+    """The routes of one account. `seed` starts the choice among members of queue groups; any integer."""
+
+    def __init__(self, account: bytes, seed: int) -> None:
+        PeerInterest.__init__(self, account)
+        self.headers_dropped = 0
+        self._chance = Xorshift(seed)
+        self._addressed = AddressedMessage()
+        self._inbox = b""  # the last one, and the peers that want it: most messages that follow go there, too
+        self._inbox_match = self.interest.match(b"")
+        self._elsewhere: list[bytes] | None = (
+            None  # of the message under way: groups with members here that peers serve
+        )
+
+    def _goes_out(self, message: MessageView) -> cython.bint:
+        """Whether peers may have what is on this subject."""
+        return self.withheld is None or not self.withheld.has(message.subject_bytes())
+
+    def _plan(self, remote: Match) -> Plan:
+        """Made once for each Match, and kept with it."""
+        plan: Plan = cython.cast(Plan, remote.plan)
+        if plan is None:
+            plan = Plan(remote, self.targets)
+            remote.plan = plan
+        return plan
+
+    def route(self, router: Router, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
+        """Deliveries here, and frames sent, together."""
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        elsewhere: list[bytes] | None = None
+        frames: cython.int = 0
+        if (remote.plain or remote.groups) and self._goes_out(message):
+            frames = self._send(router, match, self._plan(remote), message)
+            elsewhere = self._elsewhere
+            if not match.plain and not match.groups:
+                return frames
+        return frames + router.route_here(publisher, match, True, message, elsewhere, False)
+
+    def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
+        """The same for a message that goes to `inbox` under another subject; peers get it in the form of `shown_subject`."""
+        remote: Match = self._inbox_match
+        if inbox != self._inbox or remote.generation != self.interest.generation:
+            remote = self._inbox_match = self.interest.match(inbox)
+            self._inbox = inbox
+        elsewhere: list[bytes] | None = None
+        frames: cython.int = 0
+        if (remote.plain or remote.groups) and (self.withheld is None or not self.withheld.has(inbox)):
+            frames = self._send(router, match, self._plan(remote), self._addressed.to(inbox, message))
+            elsewhere = self._elsewhere
+            if not match.plain and not match.groups:
+                return frames
+        return frames + router.route_under_here(inbox, match, message, elsewhere, False)
+
+    def route_run(
+        self,
+        router: Router,
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Receivers here, and peers, together; a peer gets all of a run with one copy, where nothing is to be chosen."""
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        receivers: cython.int = 0
+        plan: Plan
+        if (remote.plain or remote.groups) and self._goes_out(message):
+            plan = self._plan(remote)
+            if plan.limited or match.groups:  # each has a choice of its own, or the limit is among them
+                for _ in range(count):
+                    receivers += self.route(router, publisher, match, message)
+                    message.advance(stride)
+                return receivers
+            receivers = self._send_run(router, match, plan, message, stride, count)
+        return receivers + router.route_run_here(publisher, match, message, stride, count)
+
+    def _send_run(
+        self,
+        router: Router,
+        match: Match,
+        plan: Plan,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The frames of a run that has no queue members here and is near no limit; returns their number."""
+        frames: cython.int = 0
+        frame: Frame
+        if plan.settled is None:
+            for _ in range(count):
+                frames += self._send(router, match, plan, message)
+                message.advance(stride)
+            message.advance(-stride * count)
+            return frames
+        for frame in plan.settled:
+            if not frame.target.outlet.closed:
+                self.headers_dropped += frame.write_run(message, stride, count)
+                self._count(router, frame.target, message, count)
+                frames += 1
+        return frames
+
+    def _send(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
+        """The frames for all peers that get the message; returns how many there are, and leaves `_elsewhere`."""
+        frames: cython.int = 0
+        frame: Frame
+        target: Target
+        index: cython.Py_ssize_t
+        self._elsewhere = None
+        if plan.settled is not None and not match.groups:
+            for frame in plan.settled:
+                if not frame.target.outlet.closed:
+                    self.headers_dropped += frame.write(message)
+                    self._count(router, frame.target, message, 1)
+                    frames += 1
+            return frames
+        for index in range(len(plan.firsts)):
+            target = plan.first_targets[index]
+            if target.outlet.closed:
+                continue
+            if target.in_v1:
+                frames += self._send_token(router, target, plan.firsts[index], False, message)
+            else:
+                target.plain = True
+        if plan.choices:
+            frames += self._choose(router, match, plan, message)
+        for target in plan.first_targets:
+            if target.plain:
+                target.plain = False
+                frames += self._send_listed(router, target, message)
+        return frames
+
+    def _choose(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
+        """Per group one member of the cluster. Those that are not here are noted at their peer, and written there if
+        nothing else will be; returns how many frames that were."""
+        frames: cython.int = 0
+        here: cython.Py_ssize_t
+        picked: cython.Py_ssize_t
+        choice: Choice
+        target: Target
+        others: list[Target] | None = None
+        for choice in plan.choices:
+            here = 0
+            if match.groups and choice.queue in match.queues:
+                here = len(match.groups[match.queues.index(choice.queue)])
+            picked = self._chance.below(here + len(choice.entries))
+            if picked < here:
+                continue
+            target = choice.targets[picked - here]
+            if target.outlet.closed:
+                continue
+            if here > 0:
+                self._elsewhere = choice.alone if self._elsewhere is None else [*self._elsewhere, choice.queue]
+            if target.in_v1:
+                frames += self._send_token(router, target, choice.entries[picked - here], False, message)
+            elif target.listed:
+                target.listed += choice.name
+            else:
+                target.listed = choice.listed
+                if not target.plain:
+                    others = [target] if others is None else [*others, target]
+        if others is not None:
+            for target in others:
+                frames += self._send_listed(router, target, message)
+        return frames
+
+    def _send_listed(self, router: Router, target: Target, message: MessageView) -> cython.int:
+        """A v2 frame for plain interest and the groups noted at the peer."""
+        self.headers_dropped += target.write(target.listed, message)
+        target.listed = b""
+        return self._count(router, target, message, 1)
+
+    def _send_token(
+        self,
+        router: Router,
+        target: Target,
+        subscription: Subscription,
+        passed_on: cython.bint,
+        message: MessageView,
+    ) -> cython.int:
+        """A v1 frame; it may be the last that its subscription gets."""
+        self.headers_dropped += target.write_token(subscription, passed_on, message)
+        if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
+            self.end_one(subscription)
+        return self._count(router, target, message, 1)
+
+    def _count(self, router: Router, target: Target, message: MessageView, count: cython.Py_ssize_t) -> cython.int:
+        """`count` messages were written for a peer."""
+        target.outlet.out_messages += count
+        target.outlet.out_bytes += count * (message.end - message.headers)
+        if not target.outlet.dirty:
+            router.mark_dirty(target.outlet)
+        return 1
+
+    # ── passed on ──
+
+    def pass_on(self, router: Router, message: MessageView, queue: bytes) -> cython.bint:
+        """Forward a peer's message for a group without members here to a member elsewhere; False when there is none.
+
+        v2 names the group twice then, v1 ends the token in `:2`; to a real server neither means anything. It hands every v2
+        frame to its plain subscriptions too: where it has any, they have had the message, and it is not passed on.
+        """
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if queue not in remote.queues or not self._goes_out(message):
+            return False
+        plain = {subscription.outlet for subscription in remote.firsts()}
+        members: list[Subscription] = []
+        target: Target
+        for subscription in remote.groups[remote.queues.index(queue)]:
+            target = self.targets[cython.cast(Outlet, subscription.outlet)]
+            if not target.outlet.closed and (target.ours or target.in_v1 or target.outlet not in plain):
+                members.append(subscription)
+        if not members:
+            return False
+        subscription = members[self._chance.below(len(members))]
+        target = self.targets[cython.cast(Outlet, subscription.outlet)]
+        if target.in_v1:
+            self._send_token(router, target, subscription, target.ours, message)
+        else:
+            target.listed = b" | %b %b " % (queue, queue) if target.ours else b" | %b " % queue
+            self._send_listed(router, target, message)
+        return True

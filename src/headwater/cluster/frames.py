@@ -1,0 +1,85 @@
+"""Frames for one peer, in its dialect, written into its output buffer.
+
+    v2   RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes, where there are headers
+         RMSG <account> <subject> | <queue>... <size>␍␊          for one member each of these groups, too
+         RMSG <account> <subject> + <reply> <queue>... <size>␍␊
+    v1   MSG <subject> <token> [reply] <size>␍␊               for plain interest; and for each chosen member of a group
+
+Headers cannot travel in v1, nor to a peer that does not take them: they are left out, and the caller gets to know it. Nor
+does the other subject of a JetStream delivery (`shown_subject`) reach a gnatsd, which would not know it for one.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.peer_frames import PeerFrames
+    from cython.cimports.headwater.exchange.sublist import Outlet, Subscription
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.message_view import MessageView
+else:
+    from headwater.exchange.peer_frames import PeerFrames
+    from headwater.exchange.sublist import Outlet, Subscription
+    from headwater.wire.memory import OutputBuffer
+    from headwater.wire.message_view import MessageView
+
+PASSED_ON: bytes = b":2"  # behind a token of v1: the message has been passed on once
+
+
+class Target(PeerFrames):
+    """A peer as far as frames are concerned. `ours`: it is a Headwater broker."""
+
+    def __init__(self, outlet: Outlet, in_v1: bool, account: bytes, ours: bool) -> None:
+        PeerFrames.__init__(self, outlet, b"RMSG " + account + b" ", b"HMSG " + account + b" ")
+        self.in_v1 = in_v1
+        self.ours = ours
+
+    def write_token(self, subscription: Subscription, passed_on: cython.bint, message: MessageView) -> cython.int:
+        """MSG with the token of one subscription. 1 when headers were left out."""
+        output: OutputBuffer = self.outlet.output
+        buffer: bytearray = message.buffer
+        end: cython.Py_ssize_t = message.end + 2
+        reply_end: cython.Py_ssize_t = message.shown if message.shown != 0 and not self.ours else message.reply_end
+        strip: cython.bint = message.headers != message.payload
+        subscription.delivered += 1
+        output.append_pair(b"MSG ", buffer, message.subject, message.subject_end)
+        output.append(b" " + subscription.sid + PASSED_ON + b" " if passed_on else subscription.after_subject)
+        if not strip and reply_end == message.reply_end:
+            output.append_slice(buffer, message.tail, end)
+            return 0
+        if message.reply != reply_end:
+            output.append_slice(buffer, message.reply, reply_end)
+            output.append(b" ")
+        output.append_pair(b"%d\r\n" % (message.end - message.payload), buffer, message.payload, end)
+        return 1 if strip else 0
+
+
+class Frame:
+    """What a target gets of every message of one kind: in v2 `listed`, in v1 the token of `subscription`."""
+
+    def __init__(self, target: Target, subscription: Subscription | None, listed: bytes) -> None:
+        self.target = target
+        self.subscription = subscription
+        self.listed = listed
+
+    def write(self, message: MessageView) -> cython.int:
+        """1 when headers were left out."""
+        if self.subscription is None:
+            return self.target.write(self.listed, message)
+        return self.target.write_token(self.subscription, False, message)
+
+    def write_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """`count` messages with the same line, each `stride` bytes behind the one before. How many blocks were left out."""
+        target: Target = self.target
+        if self.subscription is None:
+            return target.write_run(self.listed, message, stride, count)
+        left_out: cython.Py_ssize_t = 0
+        if message.headers != message.payload and not target.outlet.headers:
+            for _ in range(count):
+                left_out += self.write(message)
+                message.advance(stride)
+            message.advance(-count * stride)
+            return left_out
+        head: bytes = b"MSG " + message.subject_bytes() + self.subscription.after_subject
+        self.subscription.delivered += count
+        target.outlet.output.append_run(head, message.buffer, message.tail, message.end + 2, stride, count)
+        return 0

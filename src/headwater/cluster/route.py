@@ -1,0 +1,291 @@
+"""One connection to another broker, dialled or accepted: reads its ops and hands them on, and pings it.
+
+Documents go to the mesh, interest to the cluster, messages straight to their account's arrivals: that way is compiled,
+and takes messages with the same line together. Nothing is decided here.
+
+Before the peer is registered its messages are dropped and its interest is kept (real brokers may send it before their
+INFO). A peer that owes a CONNECT and sends anything else first is closed.
+
+A peer is pinged even while it sends: only so is a route found that swallows our output but still talks (gnatsd 1.4.1 does
+not ping, and loses all that it sends meanwhile).
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.cluster.arrivals import Arrivals
+    from cython.cimports.headwater.exchange.client_state import Heartbeat, Traffic
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.sublist import Outlet
+    from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+else:
+    from headwater.cluster.arrivals import Arrivals
+    from headwater.exchange.client_state import Heartbeat, Traffic
+    from headwater.exchange.router import Router
+    from headwater.exchange.sublist import Outlet
+    from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.wire import error_texts, route_ops
+from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from headwater.net.link import Link
+    from headwater.wire.route_lines import RouteConnect, RouteInfo
+
+    class AccountArrivals(Protocol):
+        """Where messages of one account go: `spaces.Space` is one."""
+
+        router: Router
+        arrivals: Arrivals
+
+    class RouteRegister(Protocol):
+        """What a route needs of its cluster: `service.Cluster` has it. For type checkers only."""
+
+        clock: Callable[[], float]
+
+        def route_opened(self, route: "Route") -> None: ...
+        def route_lost(self, route: "Route") -> None: ...
+        def hold_route(self, route: "Route", congested: list[Outlet]) -> None: ...
+        def complain(self, route: "Route", error: HeadwaterError) -> None: ...
+        def on_connect(self, route: "Route", connect: RouteConnect) -> bool: ...
+        def on_info(self, route: "Route", info: RouteInfo) -> None: ...
+        def on_error(self, route: "Route", text: str) -> None: ...
+        def on_interest(self, route: "Route", interest: "Interest") -> None: ...
+        def is_proved(self, route: "Route") -> bool: ...
+        def find_space(self, account: bytes) -> "AccountArrivals | None": ...
+
+
+_VIOLATION_TEXTS = {
+    route_ops.UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
+    route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
+    route_ops.PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
+}
+MAX_EARLY: int = 1 << 16  # ops of interest kept for a peer that is not registered; real ones send a handful
+
+
+class Interest(NamedTuple):
+    """Interest of a peer, or its end. v2: `number` members of `queue`, 0 for the end; v1: a subscription under `token`,
+    or, without a subject, its end after `number` messages (0: now).
+    """
+
+    account: bytes
+    subject: bytes
+    queue: bytes
+    token: bytes
+    number: int
+
+
+class Destination:
+    """Where the last message of a route went: most go there again."""
+
+    def __init__(self) -> None:
+        self.account: bytes | None = None
+        self.router: Router | None = None
+        self.arrivals: Arrivals | None = None
+
+
+class Route(RouteOpHandler):
+    """`dialled` is the URL that led here, empty when the peer dialled us."""
+
+    def __init__(self, cluster: "RouteRegister", number: int, dialled: str = "") -> None:
+        self.cluster = cluster
+        self.number = number
+        self.dialled = dialled
+        self.link: Link | None = None
+        self.outlet: Outlet | None = None
+        self.parser = RouteOpParser(self)
+        self.heartbeat = Heartbeat()
+        self.pongs_due = 0  # with those for older PINGs, which any PONG strikes off `heartbeat.unanswered`
+        self.traffic = Traffic()
+        self.opened = cluster.clock()
+        self.last_read = self.opened
+        self.registered = False
+        self._settled: asyncio.Future[None] | None = None
+        self._early: list[Interest] = []
+        self._last = Destination()
+
+    # the link's owner
+
+    def attach(self, link: "Link") -> None:
+        """The connection stands."""
+        self.link = link
+        self.outlet = Outlet(link, link.output)
+        self.outlet.is_route = True
+        self.cluster.route_opened(self)
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        """Parse what came, and write its deliveries; then wait a moment when a client here is about to be cut off."""
+        self.last_read = self.cluster.clock()
+        router: Router | None = self._last.router
+        if router is None:
+            return self.parser.parse(buffer, 0, filled)
+        router.begin_read()
+        try:
+            used = self.parser.parse(buffer, 0, filled)
+        finally:
+            router.end_read()
+        if router.flusher.congested:
+            self.cluster.hold_route(self, router.flusher.congested)
+        return used
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        self.parser.stopped = True
+        if self.outlet is not None:
+            self.outlet.closed = True
+        self._settle()
+        self.cluster.route_lost(self)
+
+    # what is written
+
+    def send(self, data: bytes) -> None:
+        """Write soon."""
+        if self.link is not None and not self.link.closing:
+            self.link.output.append(data)
+            self.link.flush_soon()
+
+    def ping(self, most: int, now: float) -> bool:
+        """Send a PING; False when `most` of them are unanswered: the route is closed then."""
+        if self.heartbeat.unanswered >= most:
+            self.send(error_texts.encode_error(error_texts.STALE_CONNECTION))
+            self.close()
+            return False
+        self.heartbeat.unanswered += 1
+        self._ping(now)
+        return True
+
+    def _ping(self, now: float) -> None:
+        self.pongs_due += 1
+        self.heartbeat.sent_at = now
+        self.send(PING)
+
+    def settled(self) -> "asyncio.Future[None]":
+        """Send a PING; the result is done once the peer has read all that was sent so far, or is lost."""
+        self._ping(self.cluster.clock())
+        self._settle()
+        self._settled = asyncio.get_running_loop().create_future()
+        return self._settled
+
+    def _settle(self) -> None:
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
+
+    def close(self) -> None:
+        """Close the route behind what was sent."""
+        self.parser.stopped = True
+        if self.link is not None:
+            self.link.resume_reading()  # it may wait for a verdict; the end of a link is read
+            self.link.close()
+
+    def go_on(self) -> None:
+        """The verdict on CONNECT is there: parse on, if the peer was accepted."""
+        if self.parser.suspended and self.link is not None and not self.link.closing:
+            self.parser.stopped = self.parser.suspended = False
+            self.link.resume_reading()
+            self.link.read_on()
+
+    def register(self) -> None:
+        """The peer is part of the cluster: the interest that was kept counts, and more counts at once."""
+        self.registered = True
+        early, self._early = self._early, []
+        for interest in early:
+            self.cluster.on_interest(self, interest)
+
+    # ops
+
+    def on_connect(self, json: bytes) -> cython.int:
+        try:
+            suspends: cython.bint = self.cluster.on_connect(self, decode_route_connect(json))
+            return route_ops.SUSPEND if suspends else 0
+        except RemoteProtocolError as error:
+            self.cluster.complain(self, error)
+        return 0
+
+    def on_info(self, json: bytes) -> cython.int:
+        try:
+            self.cluster.on_info(self, decode_route_info(json))
+        except RemoteProtocolError as error:
+            self.cluster.complain(self, error)
+        return 0
+
+    def on_ping(self) -> cython.int:
+        if self.registered or self.cluster.is_proved(self):
+            self.send(PONG)
+        return 0
+
+    def on_pong(self) -> cython.int:
+        self.heartbeat.answered(self.cluster.clock())
+        self.pongs_due -= 1
+        if self.pongs_due <= 0:
+            self.pongs_due = 0
+            self._settle()
+        return 0
+
+    def on_error(self, text: bytes) -> cython.int:
+        self.cluster.on_error(self, text.decode("utf-8", "replace"))
+        return 0
+
+    def on_subscribe(self, subject: bytes, queue: bytes, token: bytes) -> cython.int:
+        return self._take_interest(Interest(b"", subject, queue, token, 1))
+
+    def on_unsubscribe(self, token: bytes, maximum: cython.Py_ssize_t) -> cython.int:
+        return self._take_interest(Interest(b"", b"", b"", token, maximum))
+
+    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
+        return self._take_interest(Interest(account, subject, queue, b"", weight if queue else 1))
+
+    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
+        return self._take_interest(Interest(account, subject, queue, b"", 0))
+
+    def _take_interest(self, interest: Interest) -> cython.int:
+        if self.registered:
+            self.cluster.on_interest(self, interest)
+        elif self.cluster.is_proved(self):
+            self._early.append(interest)
+            if len(self._early) > MAX_EARLY:
+                self.cluster.complain(self, RemoteProtocolError("too much interest before INFO"))
+        return 0
+
+    def on_message(self, message: RouteMessage) -> cython.int:
+        return self.on_message_run(message, 0, 1)
+
+    def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        if not self.registered:
+            self.cluster.is_proved(self)
+            return 0
+        self.traffic.messages += count
+        self.traffic.bytes += count * (message.end - message.headers)
+        if message.account is not self._last.account and not self._find_account(message.account):
+            return 0
+        arrivals: Arrivals = cython.cast(Arrivals, self._last.arrivals)
+        if message.token and message.token.startswith(b"QRSID:"):
+            arrivals.deliver_to_member(message, stride, count)
+        elif count == 1:
+            arrivals.deliver(message)
+        else:
+            arrivals.deliver_run(message, stride, count)
+        return 0
+
+    def _find_account(self, account: bytes) -> cython.bint:
+        """Whether this broker has `account`; it is the last one then."""
+        space = self.cluster.find_space(account)
+        if space is None:
+            return False
+        self._last.account = account
+        self._last.router = space.router
+        self._last.arrivals = space.arrivals
+        return True
+
+    def on_violation(self, violation: cython.int) -> cython.int:
+        text = _VIOLATION_TEXTS.get(violation)
+        if text is not None:
+            self.send(error_texts.encode_error(text))
+        self.cluster.complain(self, RemoteProtocolError(text or "arguments that cannot be read"))
+        return 1

@@ -1,0 +1,442 @@
+"""The cluster of a broker: carries out what the mesh decides, and composes the parts that do the rest.
+
+    Connections (accept, dial) ─▶ Route ─▶ Mesh (membership) ─▶ actions, carried out here
+    a client subscribes ─▶ Spaces (LocalInterest) ─▶ a line to every peer
+    a client publishes ─▶ Router ─▶ Forwarding ─▶ frames to the peers that have interest
+    a peer's frame ─▶ Route ─▶ Arrivals ─▶ Router ─▶ clients here
+    RouteWatch: PINGs, write deadlines, logins
+
+Interest that comes before a peer is registered is kept: real brokers send it before their INFO has been answered. A new
+peer gets all interest before any message that depends on it, for both go down the same connection in order. When a peer
+is lost its interest and its addresses are gone in the same step.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from headwater.cluster.connections import Connections
+from headwater.cluster.local_interest import News
+from headwater.cluster.mesh import (
+    Action,
+    Close,
+    Dial,
+    Dialect,
+    Lost,
+    Mesh,
+    MeshOptions,
+    Peer,
+    Registered,
+    Repeat,
+    Send,
+    TellClients,
+)
+from headwater.cluster.route import Interest, Route
+from headwater.cluster.route_watch import RouteWatch, peer_of
+from headwater.cluster.spaces import JETSTREAM_API, Space, Spaces
+from headwater.errors import HeadwaterError
+from headwater.exchange.account import Account
+from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.sublist import Outlet
+from headwater.net.limits import Limits
+from headwater.wire.route_lines import RouteConnect, RouteInfo
+from headwater.wire.route_ops import V1, V2
+
+if TYPE_CHECKING:
+    from headwater.exchange.journal import Journal
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SECONDS = (
+    1.0  # for a peer to read what it was sent, before the end; a round trip of the loaded machine is some 10 ms
+)
+
+
+class Cluster:
+    """`info` describes this broker to its peers, client URLs included; `tell_clients` gets the client URLs of the peers,
+    those for plain clients and those for WebSocket. Times in seconds, `max_pending` in bytes.
+    """
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        info: RouteInfo,
+        accounts: Iterable[Account],
+        tell_clients: Callable[[tuple[str, ...], tuple[str, ...]], None],
+        *,
+        ping_interval: float,
+        ping_max: int,
+        write_deadline: float,
+        max_pending: int,
+        limits: Limits,
+        journal: "Journal | None" = None,
+    ) -> None:
+        self.options = options
+        self.mesh: Mesh | None = None
+        self.clock = asyncio.get_running_loop().time
+        self._spaces = Spaces(options, self._announce)
+        self._spaces.declare(info)
+        for account in accounts:
+            self._spaces.add(account)
+        self.connections = Connections(options, limits, self._make_route, self._dial_failed)
+        self.watch = RouteWatch(
+            options,
+            self._login_timed_out,
+            self._spaces.forget_departed,
+            ping_interval=ping_interval,
+            ping_max=ping_max,
+            write_deadline=write_deadline,
+            max_pending=max_pending,
+        )
+        self._info = info
+        self._tell_clients = tell_clients
+        self._journal = journal
+        self._routes: dict[int, Route] = {}
+        self._last_number = 0  # of a route
+        self._unsent: list[Route] = []  # with output that is written at the end of `_do`
+        self._stopping = False  # interest was withdrawn from the peers
+        self._silent: set[int] = set()  # routes whose peers did not answer while we were stopping
+        self._peers_changed = asyncio.Event()
+
+    # starting and stopping
+
+    async def start(self) -> None:
+        """Bind the route port; `open` accepts there and dials. Raises EnvironmentProblem and ConfigError."""
+        options = self.options
+        if is_hashed(options.password):
+            require_bcrypt()
+        elif options.username:
+            is_correct("", "")  # imports the comparison, 7 ms, before the first peer waits for it
+        self.connections.bind()
+        info = self._info
+        info.port = self.port
+        info.host = options.host
+        if options.advertise:
+            info.ip = f"nats-route://{options.advertise}/"
+        self.mesh = Mesh(
+            MeshOptions(
+                info=info,
+                protocol=options.protocol,
+                routes=options.routes,
+                user=options.username,
+                password=options.password,
+                name_is_dynamic=not options.name,
+                connect_retries=options.connect_retries,
+                connect_backoff=options.connect_backoff,
+                advertise=not options.no_advertise,
+                tls_required=options.tls is not None,
+            ),
+            _any_fraction,
+        )
+        self._spaces.join()
+
+    def open(self) -> None:
+        """Accept routes and dial from now on. Raises EnvironmentProblem when another process has taken the port."""
+        if self.mesh is not None:
+            self.connections.open()
+            self.watch.start()
+            self._do(self.mesh.start())
+
+    async def withdraw(self) -> None:
+        """Make no more routes, and have the peers send nothing more: what they sent before has arrived when this returns.
+
+        Messages from here go out as before. A peer that does not answer within SETTLE_SECONDS is not waited for.
+        """
+        if self._stopping:
+            return
+        self._stopping = True
+        self.connections.withdraw()
+        for peer, route in self.routes():
+            self._send_interest(route, peer.dialect, wanted=False)
+        await self._settle()
+
+    async def stop(self) -> None:
+        """End every route, once the peers have read what was sent; safe to call again."""
+        await self.withdraw()
+        await self._settle()
+        self.watch.stop()
+        await self.connections.stop()
+        for route in list(self._routes.values()):
+            route.close()
+
+    async def _settle(self) -> None:
+        """Wait until the peers have read all that was sent to them. A peer that did not answer once is not awaited again."""
+        awaited = {route.settled(): route for _, route in self.routes() if route.number not in self._silent}
+        if not awaited:
+            return
+        _, late = await asyncio.wait(awaited, timeout=SETTLE_SECONDS)
+        for answer in late:
+            route = awaited[answer]
+            self._silent.add(route.number)
+            logger.warning("route_not_drained peer=%s seconds=%g", peer_of(route), SETTLE_SECONDS)
+
+    def leave(self) -> None:
+        """Lame duck: the peers send no more clients here."""
+        if self.mesh is not None:
+            self._do(self.mesh.leave())
+
+    def add_account(self, account: Account) -> None:
+        """A reload has brought an account: announce its interest, and act on what peers announced before it came."""
+        space = self._spaces.add(account)
+        space.router.join(space.forwarding, space)
+        for number, interest in self._spaces.claim(account):
+            self.on_interest(self._routes[number], interest)
+
+    # views, for monitoring and tests
+
+    @property
+    def port(self) -> int:
+        """The route port; the one of the options until it is bound."""
+        return self.connections.port
+
+    def name(self) -> str:
+        """The cluster's name; a broker without one takes the first that a peer has chosen."""
+        return self._info.cluster
+
+    @property
+    def peers(self) -> list[Peer]:
+        """The members of the cluster but this one, in the order they came."""
+        return list(self.mesh.peers.values()) if self.mesh is not None else []
+
+    async def wait_for_peers(self, count: int) -> None:
+        """Return once there are at least so many peers; there may be fewer again by the time the caller looks."""
+        while len(self.peers) < count:
+            self._peers_changed.clear()
+            await self._peers_changed.wait()
+
+    def routes(self) -> list[tuple[Peer, Route]]:
+        """Every peer with its connection."""
+        return [(peer, self._routes[peer.link]) for peer in self.peers if peer.link in self._routes]
+
+    def wants_of(self, route: Route) -> list[bytes]:
+        """The subjects that a peer has interest in, in all accounts."""
+        return self._spaces.wants_of(route.outlet) if route.outlet is not None else []
+
+    def spaces(self) -> list[tuple[str, Space]]:
+        """Every account's part, by its name."""
+        return self._spaces.named()
+
+    def space(self, account: str) -> Space:
+        """One account's part. Raises KeyError."""
+        found = self._spaces.find(account.encode())
+        if found is None:
+            raise KeyError(account)
+        return found
+
+    # routes come and go
+
+    def _make_route(self, url: str) -> Route:
+        self._last_number += 1
+        return Route(self, self._last_number, dialled=url)
+
+    def route_opened(self, route: Route) -> None:
+        """A connection stands; the side that accepted it sends first."""
+        if self.mesh is None or self._stopping or route.link is None:
+            route.close()
+            return
+        self._routes[route.number] = route
+        self.watch.begin(route)
+        host = route.link.host
+        if route.dialled:
+            self._do(self.mesh.dialled(route.number, route.dialled, host))
+        else:
+            self._do(self.mesh.accepted(route.number, host))
+
+    def route_lost(self, route: Route) -> None:
+        """A connection is gone."""
+        self._routes.pop(route.number, None)
+        self.watch.forget(route)
+        self._spaces.forget(route.number)
+        if self.mesh is not None:
+            self._do(self.mesh.lost(route.number))
+        self._drop_interest(route)
+
+    def complain(self, route: Route, error: HeadwaterError) -> None:
+        """The peer broke the protocol: log it, and close the route."""
+        logger.warning("route_failed number=%d peer=%s error=%s", route.number, peer_of(route), error)
+        route.close()
+
+    def _login_timed_out(self, route: Route) -> None:
+        self._do([Close(route.number, "it did not become a route in time")])
+
+    def _dial_failed(self, url: str) -> None:
+        if self.mesh is not None:
+            self._do(self.mesh.dial_failed(url))
+
+    def _dial(self, url: str) -> None:
+        if self.mesh is not None and self.mesh.still_wanted(url):
+            self.connections.dial(url)
+
+    # ops of peers
+
+    def on_connect(self, route: Route, connect: RouteConnect) -> bool:
+        """True when the verdict comes later, and nothing more may be read until then."""
+        if self.mesh is None:
+            return False
+        if not is_hashed(self.options.password) or connect.user != self.options.username or route.link is None:
+            self._do(self.mesh.on_connect(route.number, connect))
+            return False
+        route.link.pause_reading()
+        check = partial(is_correct, self.options.password, connect.password)
+        outcome = asyncio.get_running_loop().run_in_executor(None, check)
+        outcome.add_done_callback(partial(self._password_checked, route, connect))
+        return True
+
+    def _password_checked(self, route: Route, connect: RouteConnect, outcome: "asyncio.Future[bool]") -> None:
+        """A hashed password was compared, which takes a tenth of a second, in another thread."""
+        if self.mesh is None or self._stopping or outcome.cancelled():
+            return
+        known = outcome.exception() is None and outcome.result()
+        self._do(self.mesh.on_connect(route.number, connect, known=known))
+        route.go_on()
+
+    def on_info(self, route: Route, info: RouteInfo) -> None:
+        if self.mesh is not None:
+            self._do(self.mesh.on_info(route.number, info))
+
+    def on_error(self, route: Route, text: str) -> None:
+        if self.mesh is not None:
+            logger.info("route_error number=%d peer=%s text=%s", route.number, peer_of(route), text)
+            self._do(self.mesh.on_error(route.number, text))
+
+    def is_proved(self, route: Route) -> bool:
+        """Whether a peer that is not registered yet may send interest and messages; its route is closed when not."""
+        actions = self.mesh.on_other(route.number) if self.mesh is not None else []
+        self._do(actions)
+        return not actions
+
+    def on_interest(self, route: Route, interest: Interest) -> None:
+        space = self._spaces.find(interest.account)
+        if space is None:
+            if not self._spaces.keep(route.number, interest):
+                logger.warning("unknown_accounts peer=%s account=%r too_many", peer_of(route), interest.account)
+            return
+        peer = self.mesh.peer_of(route.number) if self.mesh is not None else None
+        taken = self._spaces.take(space, _outlet(route), peer, interest)
+        if taken and interest.number and interest.subject == JETSTREAM_API and self._spaces.serves_jetstream:
+            # A peer serves the JetStream API, real ones in the system account: clients would get two answers.
+            logger.warning(
+                "streams_at_two_brokers peer=%s: both answer what clients ask; let one broker of a cluster have streams",
+                peer_of(route),
+            )
+
+    def find_space(self, account: bytes) -> Space | None:
+        """Where messages of an account go; the first account when `account` is empty, None for one that is not here."""
+        return self._spaces.find(account)
+
+    def hold_route(self, route: Route, congested: list[Outlet]) -> None:
+        """Read less of this peer for a moment: receivers of its messages are behind."""
+        if route.link is not None:
+            self.watch.backpressure.hold_route(route.link, congested)
+
+    # interest of clients here
+
+    def _announce(self, space: Space, news: News) -> None:
+        """Send a change of local interest to every peer."""
+        if self.mesh is None or self._stopping:
+            return
+        for peer in self.mesh.peers.values():
+            line = self._spaces.news_line(space, news, peer.dialect)
+            route = self._routes.get(peer.link)
+            if line and route is not None and route.link is not None and not route.link.closing:
+                # Written with the answer to the client, or before: once it has its PONG, the news is on its way.
+                route.link.output.append(line)
+                space.router.mark_dirty(_outlet(route))
+
+    def _send_interest(self, route: Route, dialect: Dialect, *, wanted: bool) -> None:
+        """Send a peer all interest of clients here, or take all of it back."""
+        data = self._spaces.lines(dialect, wanted=wanted)
+        if data:
+            self._send(route, data)
+
+    def _drop_interest(self, route: Route) -> None:
+        if route.outlet is not None:
+            self._spaces.drop_peer(route.outlet)
+
+    # what the mesh decided
+
+    def _do(self, actions: Iterable[Action]) -> None:
+        """Carry out actions. Their output is written in this turn of the loop, at once for each peer: others wait for it."""
+        for action in actions:
+            match action:
+                case Send(link, data):
+                    if link in self._routes:
+                        self._send(self._routes[link], data)
+                case Close(link, reason, hold):
+                    self._close(link, reason, hold)
+                case Dial(url, 0.0):
+                    self._dial(url)
+                case Dial(url, delay):
+                    self.connections.later(delay, partial(self._dial, url))
+                case Registered(peer):
+                    self._registered(peer)
+                case Repeat(peer):
+                    self._send_interest(self._routes[peer.link], peer.dialect, wanted=not self._stopping)
+                case Lost(peer):
+                    self._lost(peer)
+                case TellClients():
+                    if self.mesh is not None:
+                        self._tell_clients(self.mesh.client_urls(), self.mesh.websocket_urls())
+                case _:
+                    assert_never(action)
+        unsent, self._unsent = self._unsent, []
+        for route in unsent:
+            if route.link is not None:
+                route.link.flush()
+
+    def _send(self, route: Route, data: bytes) -> None:
+        """Written at the end of `_do`."""
+        if route.link is not None and not route.link.closing:
+            route.link.output.append(data)
+            self._unsent.append(route)
+
+    def _close(self, link: int, reason: str, hold: float) -> None:
+        route = self._routes.get(link)
+        if route is None:
+            return
+        _log_later("route_closed number=%d peer=%s reason=%s", link, peer_of(route), reason)
+        route.parser.stopped = True
+        self.watch.settled(route)
+        if hold:
+            self.connections.later(hold, route.close)
+        else:
+            route.close()
+
+    def _registered(self, peer: Peer) -> None:
+        route = self._routes[peer.link]
+        route.parser.dialect = V1 if peer.dialect == "v1" else V2
+        _outlet(route).headers = peer.headers
+        route.register()
+        self.watch.settled(route)
+        _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, peer_of(route))
+        self._send_interest(route, peer.dialect, wanted=not self._stopping)
+        self._peers_changed.set()
+
+    def _lost(self, peer: Peer) -> None:
+        """The interest of a lost peer goes in this step, whether or not its connection is gone yet."""
+        _log_later("route_lost id=%s name=%s", peer.server_id, peer.name)
+        if self._journal is not None:
+            self._journal.note("route_lost", name=peer.name, id=peer.server_id, log=False)
+        route = self._routes.get(peer.link)
+        if route is not None:
+            self._drop_interest(route)
+
+
+def _outlet(route: Route) -> Outlet:
+    if route.outlet is None:
+        raise AssertionError("an op came from a route that was never attached")
+    return route.outlet
+
+
+def _log_later(text: str, *values: object) -> None:
+    """Log in the next turn of the loop: a line takes longer to write than all that others wait for."""
+    asyncio.get_running_loop().call_soon(partial(logger.info, text, *values))
+
+
+def _any_fraction() -> float:
+    """Of 1; the `random` module would do it faster, and hold a quarter of a mebibyte for it."""
+    return int.from_bytes(os.urandom(4)) / (1 << 32)

@@ -1,0 +1,159 @@
+"""The accounts of this broker in the cluster: for each its router, the interest of clients here, and that of the peers.
+
+    peer ──interest──▶ Spaces.take ─▶ Forwarding      (an account that is not here yet: kept in Unclaimed)
+    client here subscribes ─▶ Space.subscribed ─▶ announce(space, news)
+
+`cluster.permissions` act here: what is not exported is not taken, what is not imported is not announced.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from headwater.cluster.arrivals import Arrivals
+from headwater.cluster.forwarding import Forwarding
+from headwater.cluster.local_interest import LocalInterest, News
+from headwater.cluster.route_permissions import Filter
+from headwater.cluster.unclaimed import Unclaimed
+from headwater.exchange.account import Account
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Outlet, Subscription
+from headwater.wire.route_lines import RouteInfo
+
+if TYPE_CHECKING:
+    from headwater.cluster.mesh import Peer
+    from headwater.cluster.route import Interest
+
+JETSTREAM_API = b"$JS.API.>"
+
+
+class Space:
+    """One account in the cluster: its router here, the interest of clients here, and that of the peers."""
+
+    def __init__(
+        self, name: bytes, router: Router, announce: Callable[["Space", News], None], imports: Filter, exports: Filter
+    ) -> None:
+        self.router = router
+        self.wanted = LocalInterest(name, imports.lets)
+        self.forwarding = Forwarding(name, int.from_bytes(os.urandom(4)))
+        self.forwarding.withheld = exports.denied
+        self.arrivals = Arrivals(router, self.forwarding, self.wanted.has_departed, self.wanted.queue_of)
+        self._announce = announce
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """The router has a new subscription."""
+        self._announce(self, self.wanted.add(subscription))
+
+    def unsubscribed(self, subscription: Subscription) -> None:
+        """A subscription has ended."""
+        self._announce(self, self.wanted.remove(subscription))
+
+
+class Spaces:
+    """All accounts, by name. `announce` sends news of local interest to the peers."""
+
+    def __init__(self, options: ClusterOptions, announce: Callable[[Space, News], None]) -> None:
+        self._imports, self._exports = Filter(options.imports), Filter(options.exports)
+        self._announce = announce
+        self._spaces: dict[bytes, Space] = {}
+        self._unclaimed = Unclaimed()
+
+    def add(self, account: Account) -> Space:
+        """Make the space of an account; its router joins later (`join`)."""
+        name = account.name.encode()
+        space = self._spaces[name] = Space(name, account.router, self._announce, self._imports, self._exports)
+        return space
+
+    def join(self) -> None:
+        """From now on the routers forward to the peers, and report their interest."""
+        for space in self:
+            space.router.join(space.forwarding, space)
+
+    def declare(self, info: RouteInfo) -> None:
+        """Enter the permissions into INFO."""
+        info.imports, info.exports = self._imports.announced(), self._exports.announced()
+
+    def __iter__(self) -> Iterator[Space]:
+        return iter(self._spaces.values())
+
+    def named(self) -> list[tuple[str, Space]]:
+        """Every space with its account's name."""
+        return [(name.decode(), space) for name, space in self._spaces.items()]
+
+    def find(self, account: bytes) -> Space | None:
+        """The space of an account, the first when `account` is empty (dialect v1); None for an account that is not here."""
+        return self._spaces.get(account) if account else self.first()
+
+    def first(self) -> Space:
+        """That of the only account which dialect v1 knows."""
+        return next(iter(self._spaces.values()))
+
+    # interest of peers
+
+    def keep(self, route: int, interest: "Interest") -> bool:
+        """Keep interest in an account that is not here: a reload may bring it. False when the peer has too much of it."""
+        return self._unclaimed.note(route, interest)
+
+    def take(self, space: Space, outlet: Outlet, peer: "Peer | None", interest: "Interest") -> bool:
+        """Note interest of a peer; False for a subject that is not exported, and for a peer that is gone."""
+        subject, number = interest.subject, interest.number
+        if subject and not self._exports.lets(subject):
+            return False
+        if not space.forwarding.has_peer(outlet):
+            if peer is None or outlet.closed:
+                return False
+            space.forwarding.add_peer(outlet, peer.dialect == "v1", peer.ours)
+        if not interest.token:
+            space.forwarding.want(outlet, subject, interest.queue, number)
+        elif subject:
+            space.forwarding.want_one(outlet, subject, interest.queue, interest.token)
+        else:
+            space.forwarding.limit_one(outlet, interest.token, number)
+        if subject and number and space.router.awaited:
+            space.router.awaited.heard(subject)
+        return True
+
+    def claim(self, account: Account) -> list[tuple[int, "Interest"]]:
+        """The interest in an account that came before the account, by route; it is kept no longer."""
+        return self._unclaimed.claim(account.name.encode())
+
+    def forget(self, route: int) -> None:
+        """The route is gone."""
+        self._unclaimed.forget(route)
+
+    def drop_peer(self, outlet: Outlet) -> None:
+        """Forget all interest of a peer."""
+        for space in self:
+            space.forwarding.drop_peer(outlet)
+
+    def wants_of(self, outlet: Outlet) -> list[bytes]:
+        """The subjects that a peer has interest in, in all accounts."""
+        return [subject for space in self for subject in space.forwarding.wants_of(outlet)]
+
+    # interest of clients here
+
+    def lines(self, dialect: str, *, wanted: bool) -> bytes:
+        """The ops that announce all interest of clients here, or (`wanted` False) that take it back."""
+        if dialect == "v2":
+            return b"".join(
+                line for space in self for line in (space.wanted.all_v2() if wanted else space.wanted.none_v2())
+            )
+        local = self.first().wanted
+        return b"".join(local.all_v1() if wanted else local.none_v1())
+
+    def news_line(self, space: Space, news: News, dialect: str) -> bytes:
+        """The op for one change; empty where the dialect does not know the account."""
+        if dialect == "v2":
+            return news.v2
+        return news.v1 if space is self.first() else b""
+
+    @property
+    def serves_jetstream(self) -> bool:
+        """Whether this broker answers the JetStream API in some account."""
+        return any(space.wanted.wants(JETSTREAM_API) for space in self)
+
+    def forget_departed(self) -> None:
+        """Forget queue group members that have left long ago."""
+        for space in self:
+            space.wanted.forget_departed()

@@ -1,0 +1,158 @@
+"""Who may come in and what they may do: users, permissions, accounts, imports and exports, operators. Plain values.
+
+Every option is checked here, so that a broker which starts can work. Secrets are never part of a `repr` or an error.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from headwater.errors import ConfigError
+from headwater.model.record import Record
+
+GLOBAL_ACCOUNT = "$G"  # where clients are when no account is configured for them
+SYSTEM_ACCOUNT = "$SYS"
+
+
+class SubjectRules(Record):
+    """Subjects, with wildcards, that may be used (None: all) less those that may not.
+
+    For subscriptions an entry may end in a queue group, "orders.* workers": it then holds for that group only, and the
+    group may have wildcards too.
+    """
+
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+
+
+class ResponseRules(Record):
+    """A client may answer on the reply subject of what it was sent: so often, and for so long (0 or less: no limit)."""
+
+    max_messages: int = 1
+    expires: float = 120.0
+
+
+class Permissions(Record):
+    """What a user may do; None leaves that direction free. With `responses` set, `publish` None means nothing else."""
+
+    publish: SubjectRules | None = None
+    subscribe: SubjectRules | None = None
+    responses: ResponseRules | None = None
+
+
+class UserOptions(Record, secret=("password",)):
+    """One user, known by `username` and `password` (plain, or bcrypt: "$2a$..." and so on), or by `nkey` ("U...")."""
+
+    username: str = ""
+    password: str = ""
+    nkey: str = ""
+    permissions: Permissions | None = None  # None: the default_permissions that surround the user
+    connection_types: frozenset[str] | None = None  # of "STANDARD", "WEBSOCKET"; None: any
+
+    def __post_init__(self) -> None:
+        if not self.username and not self.nkey:
+            raise ConfigError("a user has neither a username nor an nkey")
+        if self.username and self.nkey:
+            raise ConfigError(f"user {self.username!r} has an nkey too: it must be one or the other")
+
+
+class AuthorizationOptions(Record, secret=("password", "token")):
+    """Logins to the global account: none is needed (the default), one user, one token, or `users`."""
+
+    username: str = ""
+    password: str = ""
+    token: str = ""
+    users: tuple[UserOptions, ...] = ()
+    default_permissions: Permissions | None = None
+
+    def __post_init__(self) -> None:
+        if sum((bool(self.username), bool(self.token), bool(self.users))) > 1:
+            raise ConfigError("authorization has more than one of: user, token, users")
+        if self.password and not self.username:
+            raise ConfigError("authorization has a password and no user")
+
+    @property
+    def required(self) -> bool:
+        """Whether a client has to show anything."""
+        return bool(self.username or self.token or self.users)
+
+
+class ExportOptions(Record):
+    """What an account lets others import: a `stream` of messages, or a `service` to send requests to.
+
+    `accounts`: who may; None: every account.
+    """
+
+    subject: str
+    kind: Literal["stream", "service"]
+    accounts: tuple[str, ...] | None = None
+    response: Literal["singleton", "stream", "chunked"] = "singleton"
+    response_threshold: float = 0.0  # seconds that a reply may take; 0: two minutes
+    account_token_position: int = 0  # the token (from 1) of an imported subject that is the importer's name; 0: none is
+
+
+class ImportOptions(Record):
+    """What an account takes from another. `to`: the subject it has here, where `$2` is the second `*` there; `prefix`: put
+    before it (streams). `share`: the service is shown the client that sent the request.
+    """
+
+    account: str
+    subject: str
+    kind: Literal["stream", "service"]
+    to: str = ""
+    prefix: str = ""
+    share: bool = False
+
+
+class MappingOptions(Record):
+    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; what is left of
+    100 stays as it is. `cluster`: a destination for servers of that cluster only; where it has any, others do not count.
+    """
+
+    source: str
+    destinations: tuple[tuple[str, int, str], ...]  # destination, weight, cluster
+
+
+class JetStreamLimits(Record):
+    """What an account may store; -1: no limit."""
+
+    max_memory: int = -1
+    max_file: int = -1
+    max_streams: int = -1
+    max_consumers: int = -1
+    max_ack_pending: int = -1
+    memory_max_stream_bytes: int = -1
+    store_max_stream_bytes: int = -1
+    max_bytes_required: bool = False
+
+
+class AccountOptions(Record):
+    """A subject space of its own. `jetstream`: None means no streams for it."""
+
+    name: str
+    users: tuple[UserOptions, ...] = ()
+    default_permissions: Permissions | None = None
+    exports: tuple[ExportOptions, ...] = ()
+    imports: tuple[ImportOptions, ...] = ()
+    mappings: tuple[MappingOptions, ...] = ()
+    jetstream: JetStreamLimits | None = None
+    max_connections: int = -1  # -1: no limit
+    max_subscriptions: int = -1
+    max_payload: int = -1
+    max_leafnodes: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name == GLOBAL_ACCOUNT:
+            raise ConfigError(f"an account may not be called {self.name!r}", value=self.name)
+
+
+class OperatorOptions(Record, secret=("resolver",)):
+    """Operator mode: users show a JWT that an account signed, whose own JWT an operator signed.
+
+    `resolver`: account public key to account JWT. `system_account`: its public key.
+    """
+
+    operators: tuple[str, ...]  # operator JWTs
+    resolver: Mapping[str, str] = MappingProxyType({})
+    system_account: str = ""
+    trusted_keys: tuple[str, ...] = ()

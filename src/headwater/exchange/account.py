@@ -1,0 +1,52 @@
+"""One account: a subject space with a router of its own, its limits, and the reply subjects lent to other accounts."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headwater.exchange.access_options import AccountOptions
+from headwater.exchange.router import Router
+
+if TYPE_CHECKING:
+    from headwater.exchange.mappings import Mappings
+    from headwater.exchange.replies import Replies
+
+
+class Account:
+    """One subject space, its limits, and the number of its clients."""
+
+    def __init__(self, name: str, router: Router, options: AccountOptions | None, system: bool) -> None:
+        self.name = name
+        self.router = router
+        self.options = options
+        self.is_system = system
+        self.connections = 0
+        self.leafnodes = 0
+        self.mappings: Mappings | None = None  # None: no subject is mapped
+        self.server_name = ""
+        self.cluster_name: Callable[[], str] = str  # it may change: a cluster without a name takes that of a peer
+        self._replies: Replies | None = None
+
+    @property
+    def replies(self) -> "Replies":
+        """The reply subjects of requests from and to other accounts."""
+        if self._replies is None:
+            from headwater.exchange.replies import Replies  # imported here: most accounts share nothing
+
+            self._replies = Replies(self.router, time.monotonic)
+        return self._replies
+
+    @property
+    def full(self) -> bool:
+        """Whether the account takes no more clients."""
+        return self.options is not None and 0 <= self.options.max_connections <= self.connections
+
+    @property
+    def directory(self) -> str:
+        """The name of its folder; no account's name leads to that of another, or out of the store."""
+        from urllib.parse import quote  # imported here: a start without accounts needs none of it
+
+        return "account-" + quote(self.name, safe="")
+
+    def __repr__(self) -> str:
+        return f"<Account {self.name} connections={self.connections}>"

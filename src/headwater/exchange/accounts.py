@@ -1,0 +1,135 @@
+"""Accounts: isolated subject spaces. Each has a router of its own, so that nothing can cross by accident.
+
+What crosses on purpose (imports) is made in imports.py, and only where the options ask for it.
+
+$G      everybody, when no accounts are configured
+$SYS    the system account: its users may ask about the server
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions, MappingOptions
+from headwater.exchange.account import Account
+from headwater.exchange.router import Router
+
+if TYPE_CHECKING:
+    from headwater.exchange.imports import ServiceImport, StreamImports
+
+
+logger = logging.getLogger(__name__)
+
+
+class Accounts:
+    """All of them, by name. `schedule` is the routers' (see Router). Imports that do not hold are
+    logged and left out (BrokerOptions refuses those of a configuration).
+    """
+
+    def __init__(
+        self,
+        options: Iterable[AccountOptions],
+        system_account: str,
+        schedule: Callable[[Callable[[], None]], object],
+        max_pending: int,
+    ) -> None:
+        self._accounts: dict[str, Account] = {}
+        self._system_account = system_account
+        self._schedule = schedule
+        self._max_pending = max_pending
+        self._streams: list[StreamImports] = []
+        self._services: list[ServiceImport] = []
+        self._asks_jetstream = False
+        listed = {account.name: account for account in options}
+        for name in dict.fromkeys((GLOBAL_ACCOUNT, system_account, *listed)):
+            self._add(name, listed.get(name))
+        if any(account.imports for account in listed.values()):
+            self._import(listed.values())
+
+    def reload(self, options: Iterable[AccountOptions]) -> list[Account]:
+        """Go on with other options of the same accounts and with new ones, which are returned; none can go away."""
+        listed = {account.name: account for account in options}
+        added = [self._add(name, found) for name, found in listed.items() if name not in self._accounts]
+        for account in self:
+            account.options = listed.get(account.name)
+            account.router.imports = None
+        for service in self._services:
+            service.close()
+        for streams in self._streams:
+            streams.close()
+        self._services.clear()
+        self._streams.clear()
+        if any(account.imports for account in listed.values()):
+            self._import(listed.values())
+        if self._asks_jetstream:
+            self.ask_jetstream()
+        return added
+
+    def ask_jetstream(self) -> None:
+        """Have every account ask the JetStream API of other brokers in the cluster: this one has no streams."""
+        from headwater.exchange.jetstream_import import JetStreamImport, needs_import
+
+        self._asks_jetstream = True
+        system = self._accounts[self._system_account]
+        self._services += [JetStreamImport(each, system) for each in self if needs_import(each, system)]
+
+    def map_subjects(
+        self, own: Iterable[MappingOptions], cluster: str = "", domains: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Publish under other subjects, as the accounts' mappings say; `own`: those of the global account. `domains`: by
+        account, the JetStream domain that gets what its clients send to `$JS.API`."""
+        for account in self:
+            options = account.options.mappings if account.options is not None else ()
+            wanted = (*own, *options) if account.name == GLOBAL_ACCOUNT else options
+            if account.name in domains:
+                there = f"$JS.{domains[account.name]}.API.>"
+                wanted = (*wanted, MappingOptions(source="$JS.API.>", destinations=((there, 100, ""),)))
+            account.mappings = None
+            if wanted:
+                import random
+
+                from headwater.exchange.mappings import Mappings
+
+                account.mappings = Mappings(wanted, random.randrange, cluster)
+
+    def _add(self, name: str, options: AccountOptions | None) -> Account:
+        # Which member of a queue group gets a message need not be unpredictable, only even.
+        router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
+        account = self._accounts[name] = Account(name, router, options, name == self._system_account)
+        return account
+
+    def _import(self, options: Iterable[AccountOptions]) -> None:
+        from headwater.exchange.import_rules import check_imports
+        from headwater.exchange.imports import ServiceImport, StreamImports
+
+        checked, problems = check_imports(options)
+        for problem in problems:  # in the JWT of an account: the others are none of its business
+            logger.warning("import_refused account=%s reason=%s", problem.account, problem.reason)
+        for name, imports in checked.items():
+            account = self._accounts[name]
+            streams = StreamImports(account.router)
+            for one in imports:
+                exporter = self._accounts[one.options.account]
+                if one.options.kind == "stream":
+                    streams.add(one.rename, exporter.router)
+                else:
+                    self._services.append(ServiceImport(account, exporter, one))
+            if any(one.options.kind == "stream" for one in imports):
+                account.router.imports = streams
+                self._streams.append(streams)
+                for subscription in account.router.sublist.all():
+                    if subscription not in account.router.between:
+                        streams.subscribed(subscription)
+
+    def __getitem__(self, name: str) -> Account:
+        return self._accounts[name]
+
+    def __iter__(self) -> Iterator[Account]:
+        return iter(self._accounts.values())
+
+    @property
+    def slow_consumers(self) -> int:
+        """Clients that were cut off because they were too far behind."""
+        return sum(account.router.flusher.slow_consumers for account in self)

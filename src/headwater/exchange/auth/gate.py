@@ -1,0 +1,218 @@
+"""The decision on every login: credentials in, an identity or a refusal out. Deny by default. Pure: the time is an argument.
+
+    BrokerOptions ──▶ Gate ──decide(Credentials, now)──▶ Identity | Refusal | PasswordCheck
+
+All listeners share one gate; a WebSocket listener with users of its own has a gate of its own. In operator mode
+`operator.Trust` decides.
+"""
+
+from typing import NamedTuple
+
+from headwater.exchange.access_options import (
+    GLOBAL_ACCOUNT,
+    AccountOptions,
+    AuthorizationOptions,
+    Permissions,
+    UserOptions,
+)
+from headwater.exchange.auth.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
+from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
+from headwater.exchange.auth.permissions import Rules
+from headwater.exchange.auth.signatures import decode_base64, is_signed, require_nacl
+from headwater.exchange.options import BrokerOptions
+from headwater.model.nkey import NkeyKind, decode_nkey
+
+
+class User(NamedTuple):
+    """A user of the configuration, and the identity that its clients get."""
+
+    options: UserOptions
+    identity: Identity
+
+
+class Gate:
+    """For one kind of listener. Raises EnvironmentProblem when a package is missing that its users need."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self._users: dict[str, User] = {}
+        self._nkeys: dict[str, User] = {}
+        self._options = options
+        self._map_certificates = options.tls is not None and options.tls.verify_and_map
+        self.username = options.authorization.username
+        self._password = options.authorization.password
+        self._token = options.authorization.token
+        self.no_auth_user = options.no_auth_user
+        self._simple = Identity(
+            user=self.username, rules=_rules(options.authorization.default_permissions) if self.username else None
+        )
+        self._add(options.authorization.users, GLOBAL_ACCOUNT, options.authorization.default_permissions)
+        for account in options.accounts:
+            defaults = account.default_permissions or options.authorization.default_permissions
+            self._add(account.users, account.name, defaults)
+        if any(
+            map(is_hashed, (self._password, self._token, *(user.options.password for user in self._users.values())))
+        ):
+            require_bcrypt()
+        if self._nkeys:
+            require_nacl()
+        # As in nats-server: where only the system account has users, the global account needs no login.
+        known = [*self._users.values(), *self._nkeys.values()]
+        self._open_beside_system = (
+            bool(known)
+            and not self.no_auth_user
+            and all(user.identity.account == options.system_account for user in known)
+            and {account.name for account in options.accounts} <= {options.system_account}
+        )
+        self._trust = None
+        if options.operator is not None:
+            from headwater.exchange.auth.operator import Trust
+
+            require_nacl()
+            self._trust = Trust(options.operator)
+
+    @property
+    def required(self) -> bool:
+        """Whether clients have to authenticate."""
+        return bool(self._users or self._nkeys or self.username or self._token or self._trust)
+
+    @property
+    def announced(self) -> bool:
+        """Whether INFO demands it: not where there is a default user."""
+        return self.required and not self.no_auth_user
+
+    @property
+    def asks_for_signature(self) -> bool:
+        """Whether INFO has to carry a nonce."""
+        return bool(self._nkeys or self._trust)
+
+    @property
+    def more_accounts(self) -> list[AccountOptions]:
+        """Accounts that only operator mode knows."""
+        return self._trust.options() if self._trust is not None else []
+
+    @property
+    def system_account(self) -> str:
+        """The name of the account whose users may query the server."""
+        return (self._trust.system_account if self._trust is not None else "") or self._options.system_account
+
+    def for_websocket(self) -> "Gate":
+        """The gate of the WebSocket listener: this one, unless its options name users of its own."""
+        websocket = self._options.websocket
+        if websocket is None:
+            return self
+        own = Gate(self._options.replace(websocket=None, tls=websocket.tls))
+        if websocket.username or websocket.token or websocket.no_auth_user:
+            own.username = websocket.username
+            own._password = websocket.password
+            own._token = websocket.token
+            own._simple = Identity(user=websocket.username)
+            own.no_auth_user = websocket.no_auth_user
+        return own
+
+    def for_leafnodes(self) -> "Gate":
+        """The gate of the listener for leaf nodes: this one, unless its options name users of its own."""
+        leafs = self._options.leafnodes
+        if leafs is None:
+            return self
+        options = self._options.replace(leafnodes=None, websocket=None, tls=leafs.tls)
+        if leafs.users:
+            by_account: dict[str, list[UserOptions]] = {}
+            for each in leafs.users:
+                by_account.setdefault(each.account, []).append(each.user)
+            own = tuple(by_account.pop(GLOBAL_ACCOUNT, ()))
+            options = options.replace(
+                authorization=AuthorizationOptions(users=own),
+                accounts=tuple(AccountOptions(name=name, users=tuple(users)) for name, users in by_account.items()),
+                no_auth_user="",
+                mappings=(),
+                default_js_domain={},
+            )
+        return Gate(options)
+
+    def unasked(self, connection_type: str) -> Identity | None:
+        """The identity of a client before its CONNECT; None where it has to send credentials first."""
+        if not self.required:
+            return Identity()
+        if self._open_beside_system:
+            return Identity()
+        user = self._users.get(self.no_auth_user) if self.no_auth_user else None
+        return user.identity if user is not None and _may_come_by(user.options, connection_type) else None
+
+    def decide(self, shown: Credentials, now: float) -> Verdict:
+        """Who `shown` belongs to; `now` in seconds since 1970."""
+        if not self.required:
+            return Identity()
+        if self._trust is not None:
+            return self._trust.decide(shown, now)
+        if shown.empty and not self._map_certificates:
+            if self._open_beside_system:
+                return Identity()
+            if self.no_auth_user:
+                return self._default_user(shown)
+        if shown.nkey and self._nkeys:
+            return self._by_nkey(shown)
+        if self._map_certificates and self._users:
+            return self._by_certificate(shown)
+        if shown.user and self._users:
+            return self._by_name(shown)
+        if self._token:
+            return self._compare(self._token, shown.token, self._simple)
+        if self.username:
+            if shown.user != self.username:
+                return Refusal("another user")
+            return self._compare(self._password, shown.password, self._simple)
+        return Refusal("nothing that could be checked was shown")
+
+    # ── the ways to prove it ──
+
+    def _default_user(self, shown: Credentials) -> Verdict:
+        user = self._users.get(self.no_auth_user) or self._nkeys.get(self.no_auth_user)
+        if user is None or not _may_come_by(user.options, shown.connection_type):
+            return Refusal("the default user may not connect this way")
+        return user.identity
+
+    def _by_nkey(self, shown: Credentials) -> Verdict:
+        user = self._nkeys.get(shown.nkey)
+        if user is None or not _may_come_by(user.options, shown.connection_type):
+            return Refusal("an unknown nkey, or not by this way")
+        key = decode_nkey(shown.nkey, NkeyKind.USER)
+        signature = decode_base64(shown.signature)
+        if key is None or not signature or not is_signed(key, shown.nonce.encode(), signature):
+            return Refusal("the nonce is not signed with this nkey")
+        return user.identity
+
+    def _by_certificate(self, shown: Credentials) -> Verdict:
+        for name in shown.certificate_names:
+            user = self._users.get(name)
+            if user is not None and _may_come_by(user.options, shown.connection_type):
+                return user.identity
+        return Refusal("no name in the certificate is that of a user")
+
+    def _by_name(self, shown: Credentials) -> Verdict:
+        user = self._users.get(shown.user)
+        if user is None or not _may_come_by(user.options, shown.connection_type):
+            return Refusal("an unknown user, or not by this way")
+        return self._compare(user.options.password, shown.password, user.identity)
+
+    def _compare(self, stored: str, shown: str, identity: Identity) -> Verdict:
+        def decide() -> Identity | Refusal:
+            return identity if is_correct(stored, shown) else Refusal("a wrong password or token")
+
+        return PasswordCheck(decide) if is_hashed(stored) else decide()
+
+    def _add(self, users: tuple[UserOptions, ...], account: str, defaults: Permissions | None) -> None:
+        for user in users:
+            rules = _rules(user.permissions or defaults)
+            known = User(user, Identity(account=account, user=user.username or user.nkey, rules=rules))
+            if user.nkey:
+                self._nkeys[user.nkey] = known
+            else:
+                self._users[user.username] = known
+
+
+def _rules(permissions: Permissions | None) -> Rules | None:
+    return None if permissions is None else Rules(permissions)
+
+
+def _may_come_by(user: UserOptions, connection_type: str) -> bool:
+    return user.connection_types is None or connection_type in user.connection_types

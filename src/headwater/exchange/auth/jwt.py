@@ -1,0 +1,229 @@
+"""JWTs as NATS writes them: signed by an nkey, read without trusting a byte before the signature is checked.
+
+    base64url({"typ":"JWT","alg":"ed25519-nkey"}) . base64url({claims}) . base64url(64-byte signature)
+
+    claims: iss (who signed), sub (whom it is about), iat, exp, nbf (seconds since 1970), nats: {type, version, …}
+
+The signature is over the first two parts with the dot between them (version 2), or over the claims alone (version 1).
+Claims are decoded into structs: what has the wrong type is refused, unknown fields are ignored.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from headwater.errors import RemoteProtocolError
+from headwater.exchange.auth.signatures import decode_base64, is_signed
+from headwater.model.nkey import NkeyKind, decode_nkey
+
+MAX_JWT_BYTES = 1 << 20
+
+_ALGORITHMS = {"ed25519-nkey": 2, "ed25519": 1}
+
+
+class Header(msgspec.Struct):
+    typ: str
+    alg: str
+
+
+class SubjectClaims(msgspec.Struct):
+    """`allow` empty: all."""
+
+    allow: list[str] = []
+    deny: list[str] = []
+
+
+class ResponseClaims(msgspec.Struct):
+    """`ttl` in nanoseconds."""
+
+    max: int = 0
+    ttl: int = 0
+
+
+class TimeRange(msgspec.Struct):
+    """Times of the day, "15:04:05"; it may span midnight."""
+
+    start: str = ""
+    end: str = ""
+
+
+class UserLimits(msgspec.Struct, kw_only=True):
+    """What a user may do; a scoped signing key carries the same as its template. -1: no limit."""
+
+    pub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
+    sub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
+    resp: ResponseClaims | None = None
+    subs: int = -1
+    data: int = -1
+    payload: int = -1
+    src: list[str] | str | None = None  # networks that the user may come from
+    times: list[TimeRange] | None = None
+    times_location: str = ""
+    bearer_token: bool = False
+    allowed_connection_types: list[str] | None = None
+
+
+class UserBody(UserLimits, kw_only=True):
+    type: str = ""
+    version: int = 1
+    issuer_account: str = ""
+
+
+class Scope(msgspec.Struct, kw_only=True):
+    """A signing key whose users get exactly the permissions of `template`."""
+
+    kind: str = ""
+    key: str = ""
+    role: str = ""
+    template: UserLimits = msgspec.field(default_factory=UserLimits)
+
+
+class AccountLimits(msgspec.Struct, kw_only=True):
+    subs: int = -1
+    payload: int = -1
+    conn: int = -1
+    disallow_bearer: bool = False
+    mem_storage: int = 0
+    disk_storage: int = 0
+    streams: int = -1
+    consumer: int = -1
+    max_ack_pending: int = -1
+    mem_max_stream_bytes: int = -1
+    disk_max_stream_bytes: int = -1
+    max_bytes_required: bool = False
+
+
+class DefaultPermissions(msgspec.Struct, kw_only=True):
+    pub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
+    sub: SubjectClaims = msgspec.field(default_factory=SubjectClaims)
+    resp: ResponseClaims | None = None
+
+
+class ExportClaims(msgspec.Struct, kw_only=True):
+    """What an account lets others import; with `token_req` only those who show a token, and those we refuse."""
+
+    subject: str = ""
+    type: str = ""
+    token_req: bool = False
+    response_type: str = ""
+    response_threshold: int = 0  # ns
+    account_token_position: int = 0
+
+
+class ImportClaims(msgspec.Struct, kw_only=True):
+    """What it imports; `to` is what older tokens have for `local_subject`, and a prefix for streams."""
+
+    subject: str = ""
+    account: str = ""
+    type: str = ""
+    to: str = ""
+    local_subject: str = ""
+    share: bool = False
+
+
+class MappingClaims(msgspec.Struct, kw_only=True):
+    """`weight` in percent; 0 stands for 100."""
+
+    subject: str = ""
+    weight: int = 0
+    cluster: str = ""
+
+
+class AccountBody(msgspec.Struct, kw_only=True):
+    type: str = ""
+    version: int = 1
+    limits: AccountLimits = msgspec.field(default_factory=AccountLimits)
+    signing_keys: list[str | Scope] = []
+    revocations: dict[str, int] = {}
+    default_permissions: DefaultPermissions = msgspec.field(default_factory=DefaultPermissions)
+    exports: list[ExportClaims] | None = None
+    imports: list[ImportClaims] | None = None
+    mappings: dict[str, list[MappingClaims]] | None = None
+
+
+class OperatorBody(msgspec.Struct, kw_only=True):
+    type: str = ""
+    version: int = 1
+    signing_keys: list[str] = []
+    system_account: str = ""
+
+
+Body = TypeVar("Body", UserBody, AccountBody, OperatorBody)
+
+
+class _Claims(msgspec.Struct, kw_only=True):
+    iss: str
+    sub: str
+    name: str = ""
+    iat: int = 0
+    exp: int = 0
+    nbf: int = 0
+    nats: msgspec.Raw = msgspec.Raw(b"{}")
+    type: str = ""  # version 1 has it here
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """The claims of a token that `issuer` has signed. Whether to trust `issuer` is the caller's to ask."""
+
+    issuer: str
+    subject: str
+    name: str
+    issued: int
+    expires: int  # 0: never
+    not_before: int
+
+
+def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyKind, ...]) -> tuple[Token, Body]:
+    """Read a token about a key of kind `subject`, signed by a key of one of the kinds `issuers`.
+
+    Raises RemoteProtocolError, which quotes nothing of it, when it is malformed or its signature is wrong.
+    """
+    parts = token.strip().split(".")
+    if len(token) > MAX_JWT_BYTES or len(parts) != 3:
+        raise RemoteProtocolError("this is no JWT")
+    header, claims, signature = (decode_base64(part) for part in parts)
+    if not header or not claims or not signature:
+        raise RemoteProtocolError("a part of the JWT is no base64")
+    try:
+        form = msgspec.json.decode(header, type=Header)
+        found = msgspec.json.decode(claims, type=_Claims)
+        content = msgspec.json.decode(found.nats, type=body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise RemoteProtocolError("the JWT's claims cannot be read") from None
+    version = _ALGORITHMS.get(form.alg.lower())
+    if form.typ.upper() != "JWT" or version is None:
+        raise RemoteProtocolError("the JWT is of a kind that NATS does not know")
+    keys = (decode_nkey(found.iss, kind) for kind in issuers)
+    key = next((key for key in keys if key is not None), None)
+    if key is None or decode_nkey(found.sub, subject) is None:
+        raise RemoteProtocolError("the JWT's keys are not those of its kind")
+    signed = f"{parts[0]}.{parts[1]}" if version == 2 else parts[1]
+    if not is_signed(key, signed.encode("ascii"), signature):
+        raise RemoteProtocolError("the JWT's signature is wrong")
+    wanted = {UserBody: "user", AccountBody: "account", OperatorBody: "operator"}[body]
+    if (content.type or found.type) != wanted:
+        raise RemoteProtocolError(f"the JWT is not that of {'an' if wanted[0] in 'ao' else 'a'} {wanted}")
+    about = Token(
+        issuer=found.iss,
+        subject=found.sub,
+        name=found.name,
+        issued=found.iat,
+        expires=found.exp,
+        not_before=found.nbf,
+    )
+    return about, content
+
+
+def decode_user(token: str) -> tuple[Token, UserBody]:
+    """A user's token; an account or one of its signing keys signed it. Raises RemoteProtocolError."""
+    return decode(token, UserBody, NkeyKind.USER, (NkeyKind.ACCOUNT,))
+
+
+def decode_account(token: str) -> tuple[Token, AccountBody]:
+    """An account's token; an operator or one of its signing keys signed it. Raises RemoteProtocolError."""
+    return decode(token, AccountBody, NkeyKind.ACCOUNT, (NkeyKind.OPERATOR, NkeyKind.ACCOUNT))
+
+
+def decode_operator(token: str) -> tuple[Token, OperatorBody]:
+    """An operator's token, signed by itself. Raises RemoteProtocolError."""
+    return decode(token, OperatorBody, NkeyKind.OPERATOR, (NkeyKind.OPERATOR,))

@@ -1,0 +1,130 @@
+"""What a user may do, decided subject by subject.
+
+    publish     the subject must match an allowed pattern and no denied one; else, where responses are allowed, it must
+                be the reply subject of a message that was delivered to this client
+    subscribe   every subject that the subscription can get must be allowed. One that is wider than a denial is taken,
+                and what is denied is left out when messages are delivered
+    queue       an entry "subject queue" holds for that queue group only; the group may have wildcards
+
+`Rules` are shared by all connections of a user; each has a `guard.Guard` of its own, which remembers what they said, and
+reply subjects. nats-server is laxer in two points: an allowed `a.*` lets a client subscribe to `a.>` there, and an
+empty list of what is allowed means everything.
+"""
+
+from collections.abc import Iterable
+
+from headwater.exchange.access_options import Permissions, SubjectRules
+from headwater.model.subject import matches, patterns_overlap
+
+
+class SubjectSet:
+    """A set of patterns that subjects are looked up in; literal ones are found without a look at the others."""
+
+    def __init__(self, patterns: Iterable[bytes]) -> None:
+        self.patterns = tuple(patterns)
+        self._exact = frozenset(self.patterns)
+
+    def __bool__(self) -> bool:
+        return bool(self.patterns)
+
+    def has(self, subject: bytes) -> bool:
+        """Whether a message on the literal `subject` is meant."""
+        return subject in self._exact or any(matches(pattern, subject) for pattern in self.patterns)
+
+    def covers(self, pattern: bytes) -> bool:
+        """Whether one of ours means everything that `pattern` does."""
+        return pattern in self._exact or any(_is_within(pattern, ours) for ours in self.patterns)
+
+    def touches(self, pattern: bytes) -> bool:
+        """Whether some subject is meant both by one of ours and by `pattern`."""
+        return any(patterns_overlap(ours, pattern) for ours in self.patterns)
+
+
+class SubscribeRules:
+    """Patterns for all subscriptions, and such for one queue group (or those that its wildcards mean)."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        plain: list[bytes] = []
+        self._queued: list[tuple[bytes, bytes]] = []
+        for entry in entries:
+            subject, _, queue = entry.strip().partition(" ")
+            if queue.strip():
+                self._queued.append((subject.encode(), queue.strip().encode()))
+            else:
+                plain.append(subject.encode())
+        self.plain = SubjectSet(plain)
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self._queued)
+
+    def queues_for(self, subject: bytes) -> list[bytes]:
+        """The queue groups that entries name for all of `subject`."""
+        return [queue for pattern, queue in self._queued if _is_within(subject, pattern)]
+
+    def touches(self, subject: bytes, queue: bytes) -> bool:
+        """Whether an entry matches some of the messages that a subscription gets."""
+        return self.plain.touches(subject) or any(
+            matches(group, queue) and patterns_overlap(pattern, subject) for pattern, group in self._queued if queue
+        )
+
+    def has(self, subject: bytes, queue: bytes) -> bool:
+        """Whether an entry matches a message on the literal `subject`, delivered through `queue` (may be empty)."""
+        return self.plain.has(subject) or any(
+            matches(group, queue) and matches(pattern, subject) for pattern, group in self._queued if queue
+        )
+
+
+class Rules:
+    """A user's permissions, compiled for lookups."""
+
+    def __init__(self, permissions: Permissions) -> None:
+        publish = permissions.publish
+        if publish is None and permissions.responses is not None:
+            publish = SubjectRules(allow=())
+        subscribe = permissions.subscribe or SubjectRules()
+        self.source = permissions
+        self.publish_allow = None if publish is None or publish.allow is None else SubjectSet(_encoded(publish.allow))
+        self.publish_deny = SubjectSet(_encoded(publish.deny if publish is not None else ()))
+        self.subscribe_allow = None if subscribe.allow is None else SubscribeRules(subscribe.allow)
+        self.subscribe_deny = SubscribeRules(subscribe.deny)
+        self.responses = permissions.responses
+
+    def may_publish(self, subject: bytes) -> bool:
+        """By the lists alone."""
+        if self.publish_allow is not None and not self.publish_allow.has(subject):
+            return False
+        return not self.publish_deny.has(subject)
+
+    def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
+        """Whether a subscription may be made; `queue` is empty without a queue group."""
+        allow, deny = self.subscribe_allow, self.subscribe_deny
+        if allow is not None:
+            groups = allow.queues_for(subject) if queue else []
+            if groups:
+                if not any(matches(group, queue) for group in groups):
+                    return False
+            elif not allow.plain.covers(subject):
+                return False
+        if deny.plain.covers(subject):
+            return False
+        return not (queue and any(matches(group, queue) for group in deny.queues_for(subject)))
+
+
+def _is_within(pattern: bytes, wider: bytes) -> bool:
+    """Whether `wider` matches every subject that `pattern` matches."""
+    inner, outer = pattern.split(b"."), wider.split(b".")
+    for position, token in enumerate(outer):
+        last = position == len(outer) - 1
+        if token == b">" and last:
+            return len(inner) > position
+        if position >= len(inner):
+            return False
+        if inner[position] == b">" and position == len(inner) - 1:
+            return False  # more than `wider` has tokens for
+        if token != b"*" and token != inner[position]:
+            return False
+    return len(inner) == len(outer)
+
+
+def _encoded(subjects: Iterable[str]) -> list[bytes]:
+    return [subject.encode("utf-8", "surrogateescape") for subject in subjects]

@@ -1,0 +1,170 @@
+"""Receivers that take less than their publishers send: how long the publishers wait, and since when a receiver is stuck.
+
+A publisher is held back by not reading from its socket, so that TCP slows it down. That happens after a read whose
+messages went to a receiver that is far behind, and it is bounded, so that no client is slowed for long by another:
+
+    a client of ours   above `flusher.STALL_AT`, or a quarter of what may wait for it: 5 ms a read, and above half of it
+                       until less waits, a quarter of a second at most; only while it takes bytes
+    a peer             above `flusher.ROUTE_STALL_AT`: until little waits for it, a quarter of a second at most while it
+                       takes bytes. While it takes none, 10 ms a read; with many publishers waiting for it, and more than
+                       a fair part of its limit waiting, so much longer that together they stay within the limit
+
+A peer's own messages are held back only for a client here that would be cut off soon (`hold_route`): many depend on a route.
+nats-server holds its clients for 2 to 5 ms, 10 ms a read at most, and its routes never.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from headwater.exchange.flusher import STALL_AT, STALL_SHARE
+from headwater.exchange.sublist import Outlet
+from headwater.net.link import Link
+
+STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
+ROUTE_STALL_SECONDS = 0.01  # and for 10 ms in all for one read
+GRACE_SECONDS = (
+    0.1  # a client that took bytes less than this ago still counts as one that reads: it may be a busy process
+)
+LONGEST_HOLD = 0.25  # for a peer that takes bytes, but slowly
+
+
+class Progress:
+    """When receivers last took bytes, as of the last look at them."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Link, tuple[int, float]] = {}  # bytes taken, and since when no more
+
+    def moved(self, link: Link, now: float) -> bool:
+        """Whether it has taken bytes since the last call; True at the first."""
+        before = self._seen.get(link)
+        if before is not None and link.sent <= before[0]:
+            return False
+        self._seen[link] = (link.sent, now)
+        return True
+
+    def moved_lately(self, link: Link, now: float) -> bool:
+        """Whether it has taken bytes within GRACE_SECONDS."""
+        return self.moved(link, now) or now - self._seen[link][1] < GRACE_SECONDS
+
+    def stuck_seconds(self, link: Link, now: float) -> float:
+        """The seconds for which bytes have waited while it took none; 0 when none wait."""
+        if link.pending == 0:
+            self._seen.pop(link, None)
+            return 0.0
+        return 0.0 if self.moved(link, now) else now - self._seen[link][1]
+
+    def end_stuck(self, link: Link | None, now: float, deadline: float) -> bool:
+        """Whether bytes have waited longer than `deadline` seconds while the link took none; it is aborted then."""
+        if link is None or self.stuck_seconds(link, now) <= deadline:
+            return False
+        link.abort()
+        return True
+
+    def forget(self, link: Link) -> None:
+        self._seen.pop(link, None)
+
+
+class Backpressure:
+    """`clock` is monotonic, in seconds. `max_pending`: the bytes waiting for a receiver at which it is cut off."""
+
+    def __init__(self, clock: Callable[[], float], max_pending: int) -> None:
+        self.progress = Progress()
+        self._clock = clock
+        self._max_pending = max_pending
+        self._stall_at = min(STALL_AT, max_pending // STALL_SHARE)
+        self._loop = asyncio.get_running_loop()
+        self._held: dict[Link, int] = {}  # how many publishers wait for a peer
+
+    def hold_publisher(self, publisher: Link, congested: list[Outlet]) -> None:
+        """Read nothing from a client for a moment, because receivers of what it has just published are behind."""
+        for outlet in congested:
+            link = cast(Link, outlet.link)
+            if outlet.closed or link is publisher:
+                continue
+            if outlet.is_route:
+                if _Hold(self, publisher, link).begins():
+                    return
+            elif link.pending > self._stall_at and self.progress.moved_lately(link, self._clock()):
+                publisher.pause_reading()
+                self._loop.call_later(STALL_SECONDS, self._look_again, publisher, link, self._clock())
+                return
+
+    def hold_route(self, route: Link, congested: list[Outlet]) -> None:
+        """The same for a peer: only where a client here that still reads would soon be cut off."""
+        for outlet in congested:
+            link = cast(Link, outlet.link)
+            if outlet.closed or outlet.is_route or link.pending <= self._max_pending // 2:
+                continue
+            if self.progress.moved(link, self._clock()):
+                self._pause(route)
+                return
+
+    def _look_again(self, publisher: Link, receiver: Link, since: float) -> None:
+        """Read from the publisher again, unless a receiver that still reads would be cut off."""
+        now = self._clock()
+        if (
+            receiver.pending > self._max_pending // 2
+            and not receiver.closing
+            and now - since < LONGEST_HOLD
+            and self.progress.moved_lately(receiver, now)
+        ):
+            self._loop.call_later(STALL_SECONDS, self._look_again, publisher, receiver, since)
+        else:
+            publisher.resume_reading()
+
+    def _pause(self, link: Link) -> None:
+        link.pause_reading()
+        self._loop.call_later(STALL_SECONDS, link.resume_reading)
+
+    def patience(self, link: Link) -> float:
+        """Seconds that a publisher waits for a peer that takes nothing."""
+        return ROUTE_STALL_SECONDS * max(1.0, self._held.get(link, 1) * link.pending / self._max_pending)
+
+
+class _Hold:
+    """One publisher that waits for one peer."""
+
+    def __init__(self, owner: Backpressure, publisher: Link, peer: Link) -> None:
+        self._owner = owner
+        self._publisher = publisher
+        self._peer = peer
+        self._sent = peer.sent
+        self._since = owner._clock()
+        self._moved = self._since
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begins(self) -> bool:
+        """Hold it, unless there is nothing to wait for any more."""
+        drained = self._peer.draining()
+        if drained is None:
+            return False
+        held = self._owner._held
+        held[self._peer] = held.get(self._peer, 0) + 1
+        self._publisher.pause_reading()
+        self._timer = self._owner._loop.call_later(ROUTE_STALL_SECONDS, self._look)
+        drained.add_done_callback(self._end)
+        return True
+
+    def _look(self) -> None:
+        now = self._owner._clock()
+        if self._peer.sent > self._sent:
+            self._sent, self._moved = self._peer.sent, now
+        longest = now - self._since >= LONGEST_HOLD and self._moved == now
+        if longest or self._peer.closing or now - self._moved >= self._owner.patience(self._peer):
+            self._end(None)
+        else:
+            self._timer = self._owner._loop.call_later(ROUTE_STALL_SECONDS, self._look)
+
+    def _end(self, drained: "asyncio.Future[None] | None") -> None:
+        if drained is not None and not drained.cancelled():
+            drained.exception()  # the loss of a peer is reported elsewhere
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        held = self._owner._held
+        held[self._peer] -= 1
+        if held[self._peer] == 0:
+            del held[self._peer]
+        self._publisher.resume_reading()

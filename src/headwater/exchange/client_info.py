@@ -1,0 +1,72 @@
+"""A client's identity, as nats-server's events and the header Nats-Request-Info show it: never its credentials."""
+
+import json
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.exchange.account import Account
+from headwater.exchange.client_state import Heartbeat, Login, Membership, Terms
+from headwater.model.timestamps import format_time
+
+if TYPE_CHECKING:
+    from headwater.exchange.sublist import Outlet
+    from headwater.net.link import Link
+
+Document = dict[str, object]
+
+
+class Client(Protocol):
+    """What is shown of a client; a session has it. `since`: ns since 1970."""
+
+    client_id: int
+    link: "Link | None"
+    since: int
+    login: Login
+    membership: Membership
+    terms: Terms
+    heartbeat: Heartbeat
+
+
+def client_info(session: Client, *, account: str = "", server: str = "", cluster: str = "") -> Document:
+    """A client. `account`: the one to show, its own when empty. Fields without a value are left out."""
+    host = session.link.host if session.link is not None else ""
+    document: Document = {
+        "start": format_time(session.since),
+        "host": host,
+        "id": session.client_id,
+        "acc": account or session.membership.identity.account,
+        "user": session.login.refused_user or session.membership.identity.user,
+        "name": session.terms.name,
+        "lang": session.terms.lang,
+        "ver": session.terms.version,
+        "rtt": round_trip_ns(session),
+        "server": server,
+        "cluster": cluster,
+    }
+    found = {name: value for name, value in document.items() if value}
+    return {
+        **found,
+        "kind": "Client",
+        "client_type": "nats" if session.login.connection_type == "STANDARD" else "websocket",
+    }
+
+
+def round_trip_ns(session: Client) -> int:
+    """How long the last PING took, in ns; 0 before the first."""
+    return int(session.heartbeat.round_trip * 1e9)
+
+
+def request_info(account: Account, publisher: "Outlet | None", share: bool) -> bytes:
+    """The JSON of Nats-Request-Info: the client of `account` that sent a request to a service of another account.
+
+    `share`: all of the client, and its server and cluster; otherwise its account and round trip.
+    """
+    server, cluster = (account.server_name, account.cluster_name()) if share else ("", "")
+    session = publisher.link.owner if publisher is not None else None  # type: ignore[attr-defined]
+    if session is None or not hasattr(session, "heartbeat"):  # the broker itself, or a peer
+        known = {"server": server, "cluster": cluster} if cluster else {}  # by which nats-servers place a stream
+        document: Document = {"acc": account.name, **known}
+    elif server:
+        document = client_info(session, account=account.name, server=server, cluster=cluster)
+    else:
+        document = {"acc": account.name, **({"rtt": rtt} if (rtt := round_trip_ns(session)) else {})}
+    return json.dumps(document, separators=(",", ":")).encode()

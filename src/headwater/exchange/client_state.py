@@ -1,0 +1,131 @@
+"""The parts of a session: a small object for each kind of knowledge about a client.
+
+    Login ──accepted──▶ Membership    CONNECT ──▶ Terms    reads, ops, messages ──▶ Traffic    PING, PONG ──▶ Heartbeat
+
+They hold state and decide nothing that depends on another part; `session.Session` composes them. All are compiled, because a
+publish reads `Terms` and `Membership` and counts in `Traffic`.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.router import Router
+else:
+    from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.router import Router
+
+from typing import TYPE_CHECKING
+
+from headwater.exchange.account import Account
+from headwater.exchange.auth.identity import STANDARD, Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.exchange.auth.gate import Gate
+    from headwater.exchange.mappings import Mappings
+    from headwater.exchange.options import BrokerOptions
+    from headwater.wire.handshake import ConnectOptions
+
+
+class Login:
+    """How a client proves its identity. `gate` belongs to the listener that it came through, `nonce` is what it may sign."""
+
+    def __init__(self, gate: "Gate", connection_type: str = STANDARD) -> None:
+        self.gate = gate
+        self.connection_type = connection_type
+        self.nonce = ""
+        self.pending: ConnectOptions | None = None  # a CONNECT whose password is being compared in another thread
+        self.refused_user = ""  # the name in a CONNECT that was refused
+        self.accepted = False  # a CONNECT was accepted
+
+
+class Membership:
+    """The client's account and its rights there. Before the login `account` is None, and `router` the global account's."""
+
+    def __init__(self, router: Router, max_subscriptions: int) -> None:
+        self.router = router
+        self.account: Account | None = None
+        self.identity = Identity()
+        self.guard: Guard | None = None  # None: every subject is allowed
+        self.mappings: Mappings | None = None
+        self.max_subscriptions = max_subscriptions
+
+    def enter(
+        self, account: Account, identity: Identity, options: "BrokerOptions", clock: "Callable[[], float]"
+    ) -> None:
+        """Become a client of `account` with the rights of `identity`. The account has room: the caller checks that."""
+        account.connections += 1
+        self.account = account
+        self.router = account.router
+        self.mappings = account.mappings
+        self.identity = identity
+        self.guard = Guard(identity.rules, clock) if identity.rules is not None else None
+        self.max_subscriptions = strictest(
+            options.max_subscriptions or -1,
+            identity.max_subscriptions,
+            account.options.max_subscriptions if account.options else -1,
+        )
+
+    def leave(self) -> None:
+        """Give the account its connection back; safe to call again."""
+        if self.account is not None:
+            self.account.connections -= 1
+            self.account = None
+
+
+class Terms:
+    """What CONNECT has settled, and until then what nats-server assumes of a client that skips it."""
+
+    def __init__(self) -> None:
+        self.verbose = True
+        self.pedantic = True
+        self.no_responders = False
+        self.protocol = 0
+        self.name = ""
+        self.lang = ""
+        self.version = ""
+
+    def settle(self, options: "ConnectOptions") -> None:
+        """Take over an accepted CONNECT."""
+        self.verbose = options.verbose
+        self.pedantic = options.pedantic
+        self.no_responders = options.no_responders
+        self.protocol = options.protocol
+
+
+class Traffic:
+    """Counters of what a client has sent. `ops`: subscribes, unsubscribes and pings."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.ops = 0
+        self.messages = 0
+        self.bytes = 0  # of header blocks and payloads
+
+
+class Heartbeat:
+    """PINGs to the client. `unanswered` since its last byte; `round_trip` in seconds, 0 before the first PONG."""
+
+    def __init__(self) -> None:
+        self.unanswered = 0
+        self.sent_at = 0.0  # by the monotonic clock; 0 while no PONG is due
+        self.round_trip = 0.0
+
+    def sent(self, now: float) -> None:
+        """A PING goes out."""
+        self.unanswered += 1
+        self.sent_at = now
+
+    def answered(self, now: float) -> None:
+        """A PONG came. A clock that stood still between the two counts as one nanosecond: 0 means "not measured"."""
+        self.unanswered = 0
+        if self.sent_at:
+            self.round_trip = max(now - self.sent_at, 1e-9)
+            self.sent_at = 0.0
+
+
+def strictest(*limits: int) -> int:
+    """The smallest of limits of which -1 means none; 0 when there is none at all."""
+    return min((limit for limit in limits if limit >= 0), default=0)

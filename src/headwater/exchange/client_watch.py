@@ -1,0 +1,106 @@
+"""The timers of clients: PINGs, write deadlines, logins that take too long, credentials that expire.
+
+One timer serves all clients: a sweep, at most SWEEP_SECONDS after the last one, sends the PINGs that are due and ends
+clients that take no bytes for `write_deadline`. A client that still has to authenticate has a timer of its own, and so has
+one whose credentials expire.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from headwater.exchange.backpressure import Backpressure
+from headwater.exchange.options import BrokerOptions
+from headwater.exchange.session import Session
+
+SWEEP_SECONDS = 1.0
+WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never sent to the client, which reads nothing
+FIRST_PING_SECONDS = 2.0  # after CONNECT, as in nats-server; the first PING measures the round trip, for monitoring
+
+Note = Callable[..., None]
+"""`note(session, kind, **fields)`: record in the journal what has happened to a client."""
+
+
+class ClientWatch:
+    """`clients` lists those to watch over; `clock` is monotonic, in seconds."""
+
+    def __init__(
+        self, options: BrokerOptions, clients: Callable[[], Iterable[Session]], clock: Callable[[], float], note: Note
+    ) -> None:
+        self.options = options
+        self.stale = 0  # clients that left too many PINGs unanswered
+        self.slow_consumers = 0  # clients that took no bytes for too long; the routers count the others
+        self.backpressure = Backpressure(clock, options.max_pending)
+        self._clients = clients
+        self._clock = clock
+        self._note = note
+        self._loop = asyncio.get_running_loop()
+        self._next_ping: dict[int, float] = {}
+        self._ops_at_ping: dict[int, int] = {}  # a client's messages and ops when its PING was last considered
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def begin(self, session: Session) -> None:
+        """Watch over a new client. It expects nothing but INFO before its login: the first PING counts from CONNECT."""
+        self._next_ping[session.client_id] = self._clock() + self.options.ping_interval
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(self._pace(), self._sweep)
+
+    def logged_in(self, session: Session) -> None:
+        """A CONNECT was accepted: the time to authenticate ends, and the first PING is due soon."""
+        self.cancel_timer(session)
+        if not session.login.accepted:
+            self._next_ping[session.client_id] = self._clock() + min(FIRST_PING_SECONDS, self.options.ping_interval)
+
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        self._next_ping.pop(session.client_id, None)
+        self._ops_at_ping.pop(session.client_id, None)
+        self.cancel_timer(session)
+        if session.link is not None:
+            self.backpressure.progress.forget(session.link)
+
+    def set_timer(self, session: Session, seconds: float, function: Callable[[Session], None]) -> None:
+        """Call `function(session)` in `seconds`, instead of what was set before."""
+        self.cancel_timer(session)
+        self._timers[session.client_id] = self._loop.call_later(seconds, function, session)
+
+    def cancel_timer(self, session: Session) -> None:
+        """Undo `set_timer`; safe to call again."""
+        timer = self._timers.pop(session.client_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def stop(self) -> None:
+        """End the sweep."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    def _pace(self) -> float:
+        return min(SWEEP_SECONDS, self.options.ping_interval, self.options.write_deadline / 2)
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        sessions = list(self._clients())
+        self._sweeper = self._loop.call_later(self._pace(), self._sweep) if sessions else None
+        for session in sessions:
+            if session.link is None:
+                continue
+            if now >= self._next_ping[session.client_id]:
+                self._next_ping[session.client_id] = now + self.options.ping_interval
+                self._consider_ping(session)
+            if self.backpressure.progress.end_stuck(session.link, now, self.options.write_deadline):
+                self._note(session, "slow_consumer", reason=f"took nothing for {self.options.write_deadline:g} s")
+                self.slow_consumers += 1
+                session.end_reason = WRITE_DEADLINE
+
+    def _consider_ping(self, session: Session) -> None:
+        """A client that sends ops needs no PING, once its round trip is known. A PONG is no op of its own accord."""
+        ops = session.traffic.messages + session.traffic.ops
+        active = ops != self._ops_at_ping.get(session.client_id, 0)
+        self._ops_at_ping[session.client_id] = ops
+        if session.membership.account is None or (active and session.heartbeat.round_trip > 0):
+            return
+        if not session.ping(self.options.ping_max, self._clock()):
+            self.stale += 1
+            self._note(session, "stale_connection", pings=self.options.ping_max)

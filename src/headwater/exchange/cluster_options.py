@@ -1,0 +1,40 @@
+"""How a broker finds and trusts the others of its cluster. Plain values; nothing here connects to anything."""
+
+from typing import Literal
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import SubjectRules
+from headwater.exchange.listener_options import TlsOptions
+from headwater.model.record import Record
+
+
+class ClusterOptions(Record, secret=("routes", "password")):
+    """nats-server's `cluster` block. `port` 0 takes any free one. `routes` are URLs, and may hold passwords.
+
+    `exports` and `imports` are the subjects that go to other brokers and come from them.
+    """
+
+    name: str = ""
+    protocol: Literal["v1", "v2", "auto"] = "v2"  # v1: the mission's cluster protocol; auto: as the peer speaks
+    host: str = "0.0.0.0"
+    port: int = 0
+    routes: tuple[str, ...] = ()
+    username: str = ""
+    password: str = ""
+    auth_timeout: float | None = None
+    advertise: str = ""
+    no_advertise: bool = False
+    connect_retries: int = 0
+    connect_backoff: bool = False
+    ping_interval: float = 0.0  # 0: the broker's
+    ping_max: int = 0
+    write_deadline: float = 0.0
+    tls: TlsOptions | None = None
+    exports: SubjectRules | None = None
+    imports: SubjectRules | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError(f"{self.port} is no port", value=self.port, limit="0 to 65535")
+        if self.password and not self.username:
+            raise ConfigError("cluster has a password and no user")

@@ -1,0 +1,20 @@
+cimport cython
+from headwater.exchange.sublist cimport Outlet
+
+
+@cython.final
+cdef class Flusher:
+    cdef readonly Py_ssize_t max_pending
+    cdef readonly Py_ssize_t stall_at
+    cdef readonly Py_ssize_t route_stall_at
+    cdef readonly Py_ssize_t slow_consumers
+    cdef readonly list congested
+    cdef object _schedule
+    cdef list _dirty
+    cdef bint _scheduled
+    cdef bint _reading
+
+    cpdef int mark(self, Outlet outlet) except? -1
+    cpdef int begin_read(self) except? -1
+    cpdef int end_read(self) except? -1
+    cdef int _flush_dirty(self) except? -1

@@ -1,0 +1,98 @@
+"""The writes of one router: outlets with new output are collected, and written together.
+
+    deliver ─▶ mark(outlet) ─▶ dirty list ─┬─ while a client's input is parsed: at its end (`end_read`)
+                                           └─ otherwise: once per loop iteration (`schedule`)
+
+After each write the bytes that still wait are compared with two limits: above the lower one the outlet is `congested`,
+and the caller holds its publishers back; above the upper one it is a slow consumer, and is cut off.
+"""
+
+import logging
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.sublist import Outlet
+else:
+    from headwater.exchange.sublist import Outlet
+
+from collections.abc import Callable
+
+logger = logging.getLogger("headwater.exchange.router")
+
+STALL_AT: int = 8 << 20  # bytes waiting for one client above which its publishers are held back
+STALL_SHARE: int = 4  # of what may wait, where that is less: a few publishers' reads of 64 KiB must fit in the rest
+ROUTE_STALL_AT: int = 1 << 20  # the same for a peer: many depend on it, and what waits in caches costs less
+MAX_PENDING: int = 64 << 20  # bytes; above this a client is a slow consumer and is cut off (nats-server's default)
+
+
+class Flusher:
+    """`schedule(function)` runs the function once, later in this loop iteration. `max_pending`: bytes that may wait for one
+    client."""
+
+    def __init__(self, schedule: Callable[[Callable[[], None]], object], max_pending: int) -> None:
+        self.max_pending = max_pending
+        self.stall_at = min(STALL_AT, max_pending // STALL_SHARE)
+        self.route_stall_at = min(ROUTE_STALL_AT, max_pending // STALL_SHARE)
+        self.slow_consumers = 0
+        self.congested: list[Outlet] = []  # outlets that got something in the last read, and are behind with taking it
+        self._schedule = schedule
+        self._dirty: list[Outlet] = []
+        self._scheduled = False
+        self._reading = False
+
+    def mark(self, outlet: Outlet) -> cython.int:
+        """`outlet` has output: have it written in this loop iteration."""
+        if outlet.dirty:
+            return 0
+        outlet.dirty = True
+        self._dirty.append(outlet)
+        if not self._scheduled and not self._reading:
+            self._scheduled = True
+            self._schedule(self.flush)
+        return 0
+
+    def begin_read(self) -> cython.int:
+        """A client's input is about to be parsed: `end_read` writes what comes of it, and fills `congested`."""
+        self._reading = True
+        if self.congested:
+            self.congested = []
+        return 0
+
+    def end_read(self) -> cython.int:
+        """Write what the input that was just parsed has led to, without a detour through the loop."""
+        self._reading = False
+        if self._dirty:
+            self._flush_dirty()
+        return 0
+
+    def flush(self) -> None:
+        """Write what waits, and cut off slow consumers."""
+        self._scheduled = False
+        self._flush_dirty()
+
+    def _flush_dirty(self) -> cython.int:
+        dirty: list[Outlet] = self._dirty
+        self._dirty = []
+        outlet: Outlet
+        waiting: cython.Py_ssize_t
+        for outlet in dirty:
+            outlet.dirty = False
+            if outlet.closed:
+                continue
+            if outlet.endpoint is not None:
+                waiting = outlet.endpoint.push()
+            else:
+                outlet.link.flush()
+                waiting = outlet.link.pending
+            if waiting > self.route_stall_at and (outlet.is_route or waiting > self.stall_at):
+                self._fell_behind(outlet, waiting)
+        return 0
+
+    def _fell_behind(self, outlet: Outlet, waiting: int) -> None:
+        self.congested.append(outlet)
+        if waiting > self.max_pending:
+            self.slow_consumers += 1
+            logger.warning("slow_consumer pending=%d limit=%d", waiting, self.max_pending)
+            outlet.closed = True
+            outlet.link.abort()

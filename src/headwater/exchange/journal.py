@@ -1,0 +1,90 @@
+"""What an operator must see: the last MOST_EVENTS of it, how often each kind came, and a line of the log for each.
+
+    a session, a listener, a reload ── note(kind, …) ─▶ ring (/eventz), counts (/varz, /metrics), log
+
+An event that says the same as the last one of its kind is counted there (`times`) instead of taking a place in the ring, and
+a kind has LINES_PER_SECOND lines of the log at most: who tries a thousand passwords can neither fill the disk nor push
+out what came before. The next line says how many were left out.
+
+No event holds a secret: of who could not log in it says the name that was shown, never what went with it.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+logger = logging.getLogger("headwater.events")
+
+MOST_EVENTS = 500
+LINES_PER_SECOND = 10
+LONGEST_TEXT = 256  # characters of one field; a subject may have thousands
+
+KINDS = {
+    "login_failed": logging.ERROR,
+    "login_timeout": logging.ERROR,
+    "publish_refused": logging.ERROR,
+    "subscription_refused": logging.ERROR,
+    "request_refused": logging.ERROR,
+    "write_refused": logging.ERROR,
+    "slow_consumer": logging.WARNING,
+    "stale_connection": logging.WARNING,
+    "connection_turned_away": logging.WARNING,
+    "route_lost": logging.WARNING,
+    "leafnode_lost": logging.WARNING,
+    "leafnode_not_joined": logging.ERROR,
+    "leafnode_refused": logging.ERROR,
+    "damage_found": logging.ERROR,
+    "reload": logging.INFO,
+    "reload_failed": logging.ERROR,
+}
+"""Kinds of events, and the level at which the log has them."""
+
+Event = dict[str, object]
+
+
+class Journal:
+    """Of one broker. `wall_clock_ns`: since 1970; `clock`: monotonic, in seconds."""
+
+    def __init__(self, wall_clock_ns: Callable[[], int], clock: Callable[[], float]) -> None:
+        self.counts = dict.fromkeys(KINDS, 0)
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)  # the oldest first
+        self._wall_clock_ns = wall_clock_ns
+        self._clock = clock
+        self._last: dict[str, tuple[dict[str, object], Event]] = {}  # of each kind: what it said, and where it is
+        self._lines: dict[str, tuple[float, int, int]] = {}  # of each kind: second, lines in it, lines left out
+
+    def note(self, kind: str, *, log: bool = True, **fields: object) -> None:
+        """Something of this kind has happened; `log` False: the caller has logged it already."""
+        self.counts[kind] += 1
+        said = {name: _shortened(value) for name, value in fields.items()}
+        now = self._wall_clock_ns()
+        before = self._last.get(kind)
+        if before is not None and before[0] == said:
+            before[1]["times"] = int(str(before[1].get("times", 1))) + 1
+            before[1]["last_ns"] = now
+        else:
+            event: Event = {"kind": kind, "time_ns": now, **said}
+            self.events.append(event)
+            self._last[kind] = (said, event)
+        if log:
+            self._write(kind, said)
+
+    def _write(self, kind: str, said: dict[str, object]) -> None:
+        second = float(int(self._clock()))
+        since, lines, left_out = self._lines.get(kind, (second, 0, 0))
+        if since != second:
+            since, lines = second, 0
+        if lines >= LINES_PER_SECOND:
+            self._lines[kind] = (since, lines, left_out + 1)
+            return
+        self._lines[kind] = (since, lines + 1, 0)
+        words = [f"{name}={value!r}" for name, value in said.items() if value != ""]
+        if left_out:
+            words.append(f"left_out={left_out}")
+        logger.log(KINDS[kind], "%s %s", kind, " ".join(words))
+
+
+def _shortened(value: object) -> object:
+    if isinstance(value, bytes):
+        value = value[:LONGEST_TEXT].decode("utf-8", "replace")
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value

@@ -1,0 +1,155 @@
+"""Leaf nodes: those that a broker accepts as their hub, and the hubs that it dials itself. Plain values.
+
+    LeafOptions ─┬─ host, port, tls, users    how spokes reach us, and what they must show; port None: no listener
+                 └─ remotes                   the hubs that we are a spoke of, each with one account of ours
+
+A connection joins one account here to one account there.
+"""
+
+from typing import TYPE_CHECKING
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, UserOptions
+from headwater.exchange.listener_options import TlsOptions
+from headwater.model.record import Record
+from headwater.net.address import url_address
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFAULT_PORT = 7422
+WEBSOCKET_SCHEMES = ("ws", "wss")
+SCHEMES = ("nats", "nats-leaf", "tls", *WEBSOCKET_SCHEMES)
+
+
+class RemoteTlsOptions(Record):
+    """How we speak TLS to a hub. `insecure`: its certificate is not checked. `handshake_first`: TLS before its INFO."""
+
+    ca_file: "Path | None" = None  # None: the system's CAs
+    cert_file: "Path | None" = None
+    key_file: "Path | None" = None
+    insecure: bool = False
+    handshake_first: bool = False
+    timeout: float = 2.0
+
+    def __post_init__(self) -> None:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ConfigError("tls of a leaf node remote needs both a cert_file and a key_file, or neither")
+
+
+class RemoteOptions(Record, secret=("urls", "nkey")):
+    """A hub. `urls` may hold a user and a password. `account`: ours. `nkey`: a seed; `credentials`: a .creds file.
+
+    `deny_imports` are subjects that we do not take from there, `deny_exports` those that we do not send. `hub`: the other
+    side is the spoke, though we dial. `isolate`: it gets no interest of other leaf nodes; `request_isolation`: we ask it
+    not to tell us.
+    """
+
+    urls: tuple[str, ...]
+    account: str = GLOBAL_ACCOUNT
+    credentials: "str | Path" = ""
+    nkey: str = ""
+    tls: RemoteTlsOptions | None = None
+    hub: bool = False
+    deny_imports: tuple[str, ...] = ()
+    deny_exports: tuple[str, ...] = ()
+    no_randomize: bool = False
+    isolate: bool = False
+    request_isolation: bool = False
+    ignore_discovered_servers: bool = False
+    first_info_timeout: float = 1.0
+    dial_timeout: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.urls:
+            raise ConfigError("a leaf node remote has no url", hint="tls://hub.example.com:7422")
+        schemes = {_scheme(url) for url in self.urls}
+        if 0 < len(schemes & set(WEBSOCKET_SCHEMES)) < len(schemes) and schemes - set(WEBSOCKET_SCHEMES):
+            raise ConfigError("leafnode remote: cannot mix websocket and non-websocket urls")
+        if self.credentials and self.nkey:
+            raise ConfigError("a leaf node remote has both credentials and an nkey: it must be one or the other")
+        for name in ("first_info_timeout", "dial_timeout"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} of a leaf node remote must be above 0", value=getattr(self, name), limit=0)
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The URLs without users and passwords."""
+        return tuple(shown_url(url) for url in self.urls)
+
+
+class LeafUser(Record):
+    """Who a spoke may be, and the account of ours that it is joined to."""
+
+    user: UserOptions
+    account: str = GLOBAL_ACCOUNT
+
+
+class LeafOptions(Record):
+    """nats-server's `leafnodes` block. `port` None: no listener; 0: any free one.
+
+    `users` replace the broker's own for spokes. `account`: where spokes are joined that need not show anything.
+    """
+
+    host: str = "0.0.0.0"
+    port: int | None = None
+    advertise: str = ""
+    no_advertise: bool = False
+    users: tuple[LeafUser, ...] = ()
+    account: str = ""
+    auth_timeout: float = 2.0
+    tls: TlsOptions | None = None
+    min_version: str = ""
+    reconnect_interval: float = 1.0
+    isolate: bool = False
+    write_deadline: float = 0.0  # 0: the broker's
+    remotes: tuple[RemoteOptions, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.port is not None and not 0 <= self.port <= 65_535:
+            raise ConfigError(f"{self.port} is no port", value=self.port, limit="0 to 65535")
+        if self.reconnect_interval <= 0:
+            raise ConfigError("reconnect_interval must be above 0", value=self.reconnect_interval, limit=0)
+        seen: set[tuple[str, tuple[str, ...], object]] = set()
+        for remote in self.remotes:
+            key = (remote.account, tuple(sorted(remote.where)), (str(remote.credentials), remote.nkey, remote.hub))
+            if key in seen:
+                raise ConfigError(
+                    "duplicate remote: two leaf node remotes join the same account to the same urls",
+                    value=remote.where,
+                    hint="they would take turns to close each other",
+                )
+            seen.add(key)
+
+    def accounts(self) -> set[str]:
+        """The accounts that are named here."""
+        named = {self.account} if self.account else set()
+        return named | {user.account for user in self.users} | {remote.account for remote in self.remotes}
+
+
+def _scheme(url: str) -> str:
+    """Of a URL of a hub. Raises ConfigError, which does not quote it: it may hold a password."""
+    scheme, found, _ = url.partition("://")
+    scheme = scheme.lower() if found else "nats-leaf"
+    try:
+        place = url_address(url)
+    except ValueError as error:
+        raise ConfigError(f"a leaf node url cannot be read: {error}", hint="tls://hub.example.com:7422") from None
+    if scheme not in SCHEMES or not place.host or place.port == 0:
+        raise ConfigError(
+            "a leaf node url has no host, or a scheme that is not " + ", ".join(SCHEMES),
+            hint="tls://hub.example.com:7422",
+        )
+    return scheme
+
+
+def scheme_of(url: str) -> str:
+    """In lower case; `nats-leaf` where the URL has none."""
+    return _scheme(url)
+
+
+def shown_url(url: str) -> str:
+    """A URL without user and password."""
+    scheme, found, rest = url.partition("://")
+    place = (rest if found else url).rpartition("@")[2]
+    return f"{scheme}://{place}" if found else place

@@ -1,0 +1,80 @@
+"""How clients reach a broker: TLS and WebSocket. Plain values; times in seconds. Secrets are never part of a `repr`."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from headwater.errors import ConfigError
+from headwater.model.record import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TlsOptions(Record):
+    """Certificates, and whether clients need one. Versions below TLS 1.2 are refused.
+
+    `verify`: clients need a certificate that `ca_file` vouches for; `verify_and_map`: and it names the user.
+    `handshake_first`: True: TLS before any byte of NATS; seconds: INFO goes out when no TLS came within them.
+    `pinned_certs`: SHA-256 of the public keys that are taken, in lower-case hexadecimal; empty: any.
+    """
+
+    cert_file: "Path"
+    key_file: "Path"
+    ca_file: "Path | None" = None
+    verify: bool = False
+    verify_and_map: bool = False
+    handshake_first: bool | float = False
+    timeout: float = 2.0
+    allow_non_tls: bool = False
+    ciphers: tuple[str, ...] = ()  # OpenSSL's names, for TLS 1.2; empty: Python's choice
+    min_version: Literal["1.2", "1.3"] = "1.2"
+    pinned_certs: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.timeout <= 0:
+            raise ConfigError("tls timeout must be above 0", value=self.timeout, limit=0)
+        if self.verify_and_map and not self.verify:
+            object.__setattr__(self, "verify", True)
+
+
+HANDSHAKE_FIRST_AUTO = 0.05  # seconds; nats-server's `handshake_first: auto`
+
+
+class WebSocketOptions(Record, secret=("password", "token")):
+    """The WebSocket listener. Either `tls` or an explicit `no_tls`, as in nats-server.
+
+    `username`, `token`, `no_auth_user` replace those of the broker for clients that come this way.
+    """
+
+    host: str = ""  # empty: the broker's
+    port: int = 0  # 0: any free one
+    tls: TlsOptions | None = None
+    no_tls: bool = False
+    compression: bool = False
+    handshake_timeout: float = 2.0
+    same_origin: bool = False
+    allowed_origins: tuple[str, ...] = ()
+    advertise: str = ""
+    no_auth_user: str = ""
+    username: str = ""
+    password: str = ""
+    token: str = ""
+    jwt_cookie: str = ""
+    user_cookie: str = ""
+    pass_cookie: str = ""
+    token_cookie: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def __post_init__(self) -> None:
+        if self.tls is None and not self.no_tls:
+            raise ConfigError(
+                "websocket has no tls", hint="give it a tls block, or say no_tls: true where something else encrypts"
+            )
+        check_port(self.port)
+
+
+def check_port(port: int) -> None:
+    """Raises ConfigError for a number that is no port."""
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"{port} is no port", value=port, limit="0 to 65535", hint="0 takes any free one")

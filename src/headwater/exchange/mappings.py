@@ -1,0 +1,65 @@
+"""Subject mappings of an account: what clients publish on one subject goes to another, by weight. Pure.
+
+The first mapping whose source fits decides, in the order of the configuration; what a mapping makes is not mapped again.
+`choose(n)` gives a number from 0 to n - 1.
+"""
+
+from collections.abc import Callable, Iterable
+
+from headwater.exchange.access_options import MappingOptions
+from headwater.model.subject import matches
+from headwater.model.subject_transform import SubjectTransform
+
+
+class Mapping:
+    """One source and its destinations. Raises ValueError, in nats-server's words, for what cannot work."""
+
+    def __init__(self, options: MappingOptions, cluster: str) -> None:
+        self.source = options.source.encode("utf-8", "surrogateescape")
+        self._choices = self._weigh(options, cluster)
+
+    def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
+        """Where a message that fits goes; None: it stays."""
+        draw = choose(100) if self._choices and self._choices[0][0] < 100 else 0
+        for limit, transform in self._choices:
+            if draw < limit:
+                return transform.apply(subject, choose)
+        return None
+
+    def _weigh(self, options: MappingOptions, cluster: str) -> list[tuple[int, SubjectTransform]]:
+        """Every destination has to be sound, those for other clusters too."""
+        made: dict[str, list[tuple[int, SubjectTransform]]] = {}
+        seen: set[tuple[str, str]] = set()
+        for destination, weight, where in options.destinations:
+            if not 0 <= weight <= 100:
+                raise ValueError("individual weights need to be <= 100")
+            if (destination, where) in seen:
+                raise ValueError(f'duplicate entry for "{destination}"')
+            seen.add((destination, where))
+            choices = made.setdefault(where, [])
+            total = (choices[-1][0] if choices else 0) + weight
+            if total > 100:
+                raise ValueError("total weight needs to be <= 100")
+            choices.append((total, SubjectTransform(options.source, destination)))
+        return made.get(cluster) or made.get("", [])
+
+
+class Mappings:
+    """All of an account's. Raises ValueError as `Mapping` does."""
+
+    def __init__(self, options: Iterable[MappingOptions], choose: Callable[[int], int], cluster: str = "") -> None:
+        self._mappings = [Mapping(one, cluster) for one in options]
+        self._choose = choose
+
+    @property
+    def sources(self) -> list[bytes]:
+        """The subjects that are mapped."""
+        return [mapping.source for mapping in self._mappings]
+
+    def apply(self, subject: bytes) -> bytes | None:
+        """The subject that a message on `subject` gets; None when it keeps its own."""
+        for mapping in self._mappings:
+            if matches(mapping.source, subject):
+                mapped = mapping.apply(subject, self._choose)
+                return None if mapped == subject else mapped
+        return None

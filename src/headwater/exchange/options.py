@@ -1,0 +1,182 @@
+"""The options of a broker, with nats-server's defaults. Plain values; sizes in bytes, times in seconds.
+
+    BrokerOptions ─┬─ authorization: one user, one token, or users, of the global account $G
+                   ├─ accounts: isolated subject spaces, each with users of its own
+                   ├─ operators and resolver: who users are is signed in JWTs, nothing is listed here
+                   ├─ tls, websocket: how clients reach us
+                   ├─ cluster, leafnodes: other brokers
+                   └─ limits and times
+
+Every option is checked here, so that a broker which starts can work. Secrets are never part of a `repr` or an error.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import (
+    GLOBAL_ACCOUNT,
+    SYSTEM_ACCOUNT,
+    AccountOptions,
+    AuthorizationOptions,
+    JetStreamLimits,
+    MappingOptions,
+    OperatorOptions,
+)
+from headwater.exchange.listener_options import TlsOptions, WebSocketOptions, check_port
+from headwater.model.record import Record
+from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
+from headwater.net.limits import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headwater.exchange.cluster_options import ClusterOptions
+    from headwater.exchange.leaf_options import LeafOptions
+
+SyncPolicy = Literal["always", "interval", "never"]
+
+
+class BrokerOptions(Record):
+    """Raises ConfigError for values that cannot work."""
+
+    host: str = "127.0.0.1"
+    port: int = 0  # 0: any free one
+    reuse_port: bool = False  # other processes listen there too (SO_REUSEPORT), and share the clients
+    server_name: str = ""  # empty: the server id
+    client_advertise: str = ""  # host:port in connect_urls instead of our own
+    no_advertise: bool = False
+
+    authorization: AuthorizationOptions = AuthorizationOptions()
+    accounts: tuple[AccountOptions, ...] = ()
+    mappings: tuple[MappingOptions, ...] = ()  # of the global account
+    system_account: str = SYSTEM_ACCOUNT
+    no_auth_user: str = ""  # who a client is that shows nothing
+    operator: OperatorOptions | None = None
+    auth_timeout: float | None = None  # None: 2 s; with TLS its timeout and one more
+    tls: TlsOptions | None = None
+    websocket: WebSocketOptions | None = None
+    cluster: "ClusterOptions | None" = None
+    leafnodes: "LeafOptions | None" = None
+
+    max_payload: int = 1 << 20
+    max_control_line: int = 4096
+    max_connections: int = 65_536
+    connection_limits: Mapping[str, Limits] = DEFAULT_CONNECTION_LIMITS  # by listener
+    max_subscriptions: int = 0  # per connection; 0: no limit
+    max_subscription_tokens: int = 0  # 0: no limit
+    max_pending: int = 64 << 20
+    write_deadline: float = 10.0
+    ping_interval: float = 120.0
+    ping_max: int = 2
+    no_header_support: bool = False
+    lame_duck_duration: float = 120.0
+    lame_duck_grace_period: float = 10.0
+
+    jetstream: bool = False
+    store_dir: "str | Path" = "headwater-data"
+    sync: SyncPolicy = "always"
+    jetstream_domain: str = ""
+    default_js_domain: Mapping[str, str] = MappingProxyType({})  # of accounts without streams, by name
+    scoped_acks: bool = False  # ack subjects name the domain and the account
+    jetstream_limits: JetStreamLimits = JetStreamLimits()
+    default_max_consumers: int = 1000  # of a stream, where neither it nor its account says; below 0: no limit
+
+    def __post_init__(self) -> None:
+        for name in ("max_payload", "max_control_line", "max_connections", "max_pending", "ping_max"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1", value=getattr(self, name), limit=1)
+        for name in ("write_deadline", "ping_interval"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be above 0", value=getattr(self, name), limit=0)
+        check_port(self.port)
+        if self.max_payload > self.max_pending:
+            raise ConfigError(
+                "max_payload is larger than max_pending: such a message would cut off whoever receives it",
+                value=self.max_payload,
+                limit=self.max_pending,
+            )
+        if self.sync not in ("always", "interval", "never"):
+            policies = "always, interval or never"
+            raise ConfigError(f"sync is {self.sync!r}", value=self.sync, limit=policies, hint=f"it is {policies}")
+        _check_domain(self.jetstream_domain)
+        self._check_users()
+        self._check_subjects()
+        if self.leafnodes is not None:
+            self._check_leafnodes(self.leafnodes)
+        for account, domain in self.default_js_domain.items():
+            if self._stores(account):
+                raise ConfigError(
+                    f'default_js_domain contains account name "{account}", with enabled JetStream', value=account
+                )
+            _check_domain(domain)
+
+    def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
+        if self.cluster is not None:
+            raise ConfigError(
+                "leafnodes do not go with a cluster of Headwater brokers",
+                hint="one broker, or a cluster of nats-servers, can be a hub",
+            )
+        if self.operator is not None:
+            if leafnodes.users:
+                raise ConfigError("operator mode does not allow specifying users in leafnodes configuration")
+            return  # accounts are the operator's, and are looked for at the start
+        known = {account.name for account in self.accounts} | {GLOBAL_ACCOUNT, self.system_account}
+        for name in sorted(leafnodes.accounts() - known):
+            raise ConfigError(f'cannot find local account "{name}" specified in leafnodes', value=name)
+
+    def _stores(self, name: str) -> bool:
+        """Whether an account has streams here."""
+        if not self.jetstream:
+            return False
+        own = next((account for account in self.accounts if account.name == name), None)
+        return own.jetstream is not None if own is not None else name == GLOBAL_ACCOUNT and not self.accounts
+
+    @property
+    def seconds_to_authenticate(self) -> float:
+        """How long a client may take until its CONNECT is accepted."""
+        if self.auth_timeout is not None:
+            return self.auth_timeout
+        return self.tls.timeout + 1.0 if self.tls is not None else 2.0
+
+    def _check_subjects(self) -> None:
+        """Imports and mappings; their modules are loaded where there are any."""
+        if any(account.imports for account in self.accounts):
+            from headwater.exchange.import_rules import check_imports
+
+            for problem in check_imports(self.accounts)[1]:
+                raise ConfigError(problem.reason, value=problem.account)
+        mappings = [*self.mappings, *(one for account in self.accounts for one in account.mappings)]
+        if mappings:
+            from headwater.exchange.mappings import Mapping
+
+            for mapping in mappings:
+                try:
+                    Mapping(mapping, "")
+                except ValueError as error:
+                    raise ConfigError(f'Error adding mapping for "{mapping.source}": {error}') from None
+
+    def _check_users(self) -> None:
+        names: set[str] = {account.name for account in self.accounts}
+        if len(names) != len(self.accounts):
+            raise ConfigError("two accounts have the same name", value=[account.name for account in self.accounts])
+        users = [*self.authorization.users, *(user for account in self.accounts for user in account.users)]
+        known: set[str] = set()
+        for user in users:
+            name = user.username or user.nkey
+            if name in known:
+                raise ConfigError(f"the user {name!r} is defined twice", value=name)
+            known.add(name)
+        if self.operator is not None and (users or self.authorization.required):
+            raise ConfigError("with an operator, users are in JWTs: there can be none in the configuration")
+        if self.no_auth_user and self.operator is not None:
+            raise ConfigError("no_auth_user does not go with an operator", value=self.no_auth_user)
+        for name in filter(None, (self.no_auth_user, self.websocket.no_auth_user if self.websocket else "")):
+            if name not in known:
+                raise ConfigError(f"no_auth_user {name!r} is no user of the configuration", value=name)
+
+
+def _check_domain(domain: str) -> None:
+    if set(".*> \t") & set(domain):
+        raise ConfigError("invalid domain name: may not contain ., * or >", value=domain, hint="one token of a subject")

@@ -1,0 +1,119 @@
+cimport cython
+from headwater.exchange.flusher cimport Flusher
+from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
+from headwater.exchange.xorshift cimport Xorshift
+from headwater.wire.message_view cimport MessageView
+
+
+cdef class Router
+
+
+cdef class PeerForwarding:
+    cpdef bint has_interest(self, bytes subject) except? -1
+    cpdef Py_ssize_t pending(self, bytes subject) except? -1
+    cpdef int route(
+        self,
+        Router router,
+        Outlet publisher,
+        Match match,
+        MessageView message,
+    ) except? -1
+    cpdef int route_under(
+        self,
+        Router router,
+        bytes inbox,
+        Match match,
+        MessageView message,
+    ) except? -1
+    cpdef int route_run(
+        self,
+        Router router,
+        Outlet publisher,
+        Match match,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+
+
+@cython.final
+cdef class Router:
+    cdef readonly Sublist sublist
+    cdef readonly Flusher flusher
+    cdef Xorshift _chance
+    cdef readonly PeerForwarding forwarding
+    cdef object _observer
+    cdef readonly set between
+    cdef set _unannounced
+    cdef set _for_leafs
+    cdef bint _has_leafs
+    cdef public object imports
+    cdef public Outlet publisher
+    cdef public bytes inbox
+    cdef public bint over_route
+    cdef readonly object awaited
+
+    cpdef int route(
+        self,
+        Outlet publisher,
+        Match match,
+        MessageView message,
+    ) except? -1
+    cpdef int route_here(
+        self,
+        Outlet publisher,
+        Match match,
+        bint own_subject,
+        MessageView message,
+        list[bytes] elsewhere,
+        bint over_route,
+    ) except? -1
+    cpdef int route_under(
+        self,
+        bytes inbox,
+        Match match,
+        MessageView message,
+    ) except? -1
+    cpdef int route_under_here(
+        self,
+        bytes inbox,
+        Match match,
+        MessageView message,
+        list[bytes] elsewhere,
+        bint over_route,
+    ) except? -1
+    cdef bint _deliver_to(
+        self,
+        Subscription subscription,
+        Outlet publisher,
+        bint own_subject,
+        MessageView message,
+    ) except? -1
+    cpdef int route_run(
+        self,
+        Outlet publisher,
+        Match match,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+    cpdef int route_run_here(
+        self,
+        Outlet publisher,
+        Match match,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+    cdef bint _deliver_run(
+        self,
+        Subscription subscription,
+        Outlet outlet,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+    cpdef int begin_read(self) except? -1
+    cpdef int end_read(self) except? -1
+    cpdef mark_dirty(self, Outlet outlet)
+    cpdef unsubscribe(self, Subscription subscription)

@@ -1,0 +1,491 @@
+"""The router: one message in, its deliveries into output buffers out.
+
+Every message passes through `route`. A delivery is `MSG <subject> <sid> ` and one copy of the message's tail (see
+`wire.client_ops`), appended to the subscriber's output buffer; nothing is written here, that is the `flusher`'s job.
+
+The receivers: every plain subscription, and one member of each queue group, chosen at random (xorshift, seeded by the
+caller) among those that may have it. A client with echo off gets none of its own messages. A subscriber without header
+support gets MSG with the header block stripped.
+
+The broker's own subscriptions (streams, the JetStream API) are callbacks. They run inside the publisher's read: they
+must not block, may publish, and an exception in one is logged and counts as delivered.
+
+Refused here: any decision about what a client may do (session), about storage (jetstream), about sockets (net).
+"""
+
+import logging
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.flusher import Flusher
+    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
+    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView, composed
+else:
+    from headwater.exchange.flusher import Flusher
+    from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
+    from headwater.exchange.xorshift import Xorshift
+    from headwater.wire.memory import OutputBuffer, slice_bytes
+    from headwater.wire.message_view import MessageView, composed
+
+from collections.abc import Callable
+from typing import Protocol
+
+from headwater.exchange.awaited import Awaited
+from headwater.exchange.flusher import MAX_PENDING
+from headwater.exchange.sublist import Callback
+
+logger = logging.getLogger(__name__)
+
+
+class RouterObserver(Protocol):
+    """An observer of interest: the cluster, and imports from other accounts."""
+
+    def subscribed(self, subscription: Subscription) -> None: ...
+    def unsubscribed(self, subscription: Subscription) -> None: ...
+
+
+class PeerForwarding:
+    """The other brokers of a cluster; `cluster.forwarding.Forwarding` implements it."""
+
+    def has_interest(self, subject: bytes) -> bool:
+        """Whether some peer has interest in `subject`."""
+        return False
+
+    def pending(self, subject: bytes) -> int:
+        """The most bytes that wait for any peer with interest in `subject`."""
+        return 0
+
+    def route(
+        self,
+        router: "Router",
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+    ) -> cython.int:
+        """`Router.route`, here and at the peers."""
+        raise NotImplementedError
+
+    def route_under(
+        self,
+        router: "Router",
+        inbox: bytes,
+        match: Match,
+        message: MessageView,
+    ) -> cython.int:
+        """`Router.route_under`, here and at the peers."""
+        raise NotImplementedError
+
+    def route_run(
+        self,
+        router: "Router",
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`Router.route_run`, here and at the peers."""
+        raise NotImplementedError
+
+
+class Router:
+    """Interest and delivery for one subject space.
+
+    `schedule` and `max_pending` are the flusher's. `seed` starts the choice among queue members; any integer.
+    """
+
+    def __init__(
+        self, schedule: Callable[[Callable[[], None]], object], seed: int, max_pending: int = MAX_PENDING
+    ) -> None:
+        self.sublist = Sublist()
+        self.flusher = Flusher(schedule, max_pending)
+        self._chance = Xorshift(seed)
+        self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and none of its cost
+        self._observer: RouterObserver | None = None
+        self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
+        self._unannounced: set[Subscription] = set()  # those of them that other brokers have themselves
+        self._for_leafs: set[Subscription] = set()  # those of these that leaf nodes, without such accounts, hear of
+        self._has_leafs = False
+        self.imports: RouterObserver | None = None  # streams imported from other accounts
+        self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
+        self.inbox = b""  # the subject that a message under another one is delivered to (`route_under`)
+        self.awaited = Awaited()
+        self.over_route = False  # whether the message that a callback is being called with came from another broker
+
+    # ── interest ──
+
+    def join(self, forwarding: PeerForwarding, observer: RouterObserver, *, leafs: bool = False) -> None:
+        """Have peers from now on, those of a cluster or leaf nodes. The observer is called for all interest, that which
+        is here already included."""
+        self.forwarding = forwarding
+        self._observer = observer
+        self._has_leafs = leafs
+        for subscription in self.sublist.all():
+            if subscription not in self._unannounced or (leafs and subscription in self._for_leafs):
+                observer.subscribed(subscription)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Add interest; the subject was checked by the caller."""
+        self.sublist.insert(subscription)
+        if self._observer is not None:
+            self._observer.subscribed(subscription)
+        if self.imports is not None:
+            self.imports.subscribed(subscription)
+        if self.awaited:
+            self.awaited.heard(subscription.subject)
+
+    def subscribe_internal(self, subject: bytes, callback: Callback, queue: bytes = b"") -> Subscription:
+        """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent.
+
+        A callback returns False when the message reached no receiver.
+        """
+        subscription = Subscription(subject, queue, b"", None, callback)
+        self.subscribe(subscription)
+        return subscription
+
+    def subscribe_between(
+        self, subject: bytes, callback: Callback, queue: bytes = b"", *, announce: bool, to_leafs: bool = False
+    ) -> Subscription:
+        """The same for a subscription that leads to another account, and imports nothing. `announce`: to all peers;
+        `to_leafs`: at least to leaf nodes."""
+        subscription = Subscription(subject, queue, b"", None, callback)
+        self.sublist.insert(subscription)
+        self.between.add(subscription)
+        if not announce:
+            self._unannounced.add(subscription)
+            if to_leafs:
+                self._for_leafs.add(subscription)
+        if self._observer is not None and (announce or (to_leafs and self._has_leafs)):
+            self._observer.subscribed(subscription)
+        if self.awaited:
+            self.awaited.heard(subject)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; safe to call again."""
+        subscription.closed = True
+        self.sublist.remove(subscription)
+        outlet: Outlet | None = subscription.outlet
+        if outlet is not None:
+            outlet.subscriptions.pop(subscription.sid, None)
+        if self._observer is not None:
+            self._observer.unsubscribed(subscription)
+        if self.imports is not None:
+            self.imports.unsubscribed(subscription)
+        self.between.discard(subscription)
+        self._unannounced.discard(subscription)
+        self._for_leafs.discard(subscription)
+
+    def has_interest(self, subject: bytes) -> bool:
+        """Whether a message on `subject` would reach a subscriber now, in the whole cluster."""
+        if self.sublist.has_interest(subject):
+            return True
+        return self.forwarding is not None and self.forwarding.has_interest(subject)
+
+    def pending(self, subject: bytes) -> int:
+        """The most bytes that wait for any client subscribed to `subject`, or for a peer of one; 0 when there is none."""
+        match: Match = self.sublist.match(subject)
+        most = self.forwarding.pending(subject) if self.forwarding is not None else 0
+        members: list[Subscription]
+        for members in [match.plain, *match.groups]:
+            for subscription in members:
+                if subscription.outlet is not None:
+                    most = max(most, subscription.outlet.link.pending)
+        return most
+
+    # ── messages from inside the broker ──
+
+    def publish(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
+        """Publish from inside the broker; returns the number of deliveries."""
+        return self.deliver(subject, subject, reply, header_block, payload)
+
+    def deliver_to(
+        self, subscription: Subscription, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> bool:
+        """Deliver a message to this subscription of a client, whatever its subject; False when it may not have it."""
+        return self._deliver_to(subscription, None, False, composed(subject, reply, header_block, payload))
+
+    def deliver(self, inbox: bytes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
+        """Deliver a message to the subscribers of `inbox`, under another `subject`, as JetStream does for pulls."""
+        message: MessageView = composed(subject, reply, header_block, payload)
+        if inbox is subject:
+            return self.route(None, self.sublist.find(message.buffer, 0, message.subject_end), message)
+        return self.route_under(inbox, self.sublist.match(inbox), message)
+
+    # ── one message ──
+
+    def route(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+    ) -> cython.int:
+        """Deliver one message; returns the number of deliveries."""
+        if self.forwarding is not None:
+            return self.forwarding.route(self, publisher, match, message)
+        return self.route_here(publisher, match, True, message, None, False)
+
+    def route_here(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        own_subject: cython.bint,
+        message: MessageView,
+        elsewhere: list[bytes] | None,
+        over_route: cython.bint,
+    ) -> cython.int:
+        """`route` to the clients of this broker only, less the queue groups that are served `elsewhere`.
+
+        `own_subject`: the subject in the buffer, which the MSG line bears, is the one that `match` was made for.
+        `over_route`: the message came from another broker.
+        """
+        deliveries: cython.int = 0
+        subscription: Subscription
+        called: list[Subscription] | None = None  # made only when a stream or the API is among the subscribers
+        members: list[Subscription]
+        for subscription in match.plain:
+            if subscription.callback is not None:
+                if called is None:
+                    called = []
+                called.append(subscription)
+                deliveries += 1
+            elif self._deliver_to(
+                subscription,
+                publisher,
+                own_subject,
+                message,
+            ):
+                deliveries += 1
+        if not match.groups and called is None:
+            return deliveries
+        position: cython.Py_ssize_t
+        _tried: cython.Py_ssize_t
+        index: cython.Py_ssize_t
+        for index in range(len(match.groups)):
+            if elsewhere is not None and match.queues[index] in elsewhere:
+                continue
+            members = match.groups[index]
+            position = self._chance.below(len(members))
+            for _tried in range(len(members)):
+                subscription = members[position]
+                if subscription.callback is not None:
+                    if called is None:
+                        called = []
+                    called.append(subscription)
+                    deliveries += 1
+                    break
+                if self._deliver_to(
+                    subscription,
+                    publisher,
+                    own_subject,
+                    message,
+                ):
+                    deliveries += 1
+                    break
+                position += 1
+                if position == len(members):
+                    position = 0
+        if called is not None:
+            deliveries -= self._call(
+                publisher,
+                over_route,
+                called,
+                message.subject_bytes(),
+                message.reply_bytes(),
+                slice_bytes(message.buffer, message.headers, message.payload),
+                slice_bytes(message.buffer, message.payload, message.end),
+            )
+        return deliveries
+
+    def route_under(
+        self,
+        inbox: bytes,
+        match: Match,
+        message: MessageView,
+    ) -> cython.int:
+        """`route` for a message of the broker's own that bears another subject than `inbox`, which `match` was made for.
+
+        JetStream delivers so: to a pull request's reply or a deliver subject, under the subject that the message was stored
+        with.
+        """
+        if self.forwarding is not None:
+            return self.forwarding.route_under(self, inbox, match, message)
+        return self.route_under_here(inbox, match, message, None, False)
+
+    def route_under_here(
+        self,
+        inbox: bytes,
+        match: Match,
+        message: MessageView,
+        elsewhere: list[bytes] | None,
+        over_route: cython.bint,
+    ) -> cython.int:
+        """`route_under` to the clients of this broker only, less the queue groups that are served `elsewhere`."""
+        before: bytes = self.inbox
+        self.inbox = inbox
+        deliveries: cython.int = self.route_here(None, match, False, message, elsewhere, over_route)
+        self.inbox = before
+        return deliveries
+
+    def _deliver_to(
+        self,
+        subscription: Subscription,
+        publisher: Outlet | None,
+        own_subject: cython.bint,
+        message: MessageView,
+    ) -> cython.bint:
+        """One delivery to a client; False when it may not have the message."""
+        outlet: Outlet | None = subscription.outlet
+        if outlet is None or subscription.closed or (outlet is publisher and not outlet.echo):
+            return False
+        if outlet.guard is not None and not outlet.guard.lets_through(message, subscription.queue):
+            return False
+        output: OutputBuffer = outlet.output
+        buffer: bytearray = message.buffer
+        tail: cython.Py_ssize_t = message.tail
+        end: cython.Py_ssize_t = message.end
+        bare: cython.bint = message.headers == message.payload
+        strip: cython.bint = not bare and not outlet.headers
+        if own_subject and subscription.msg and not strip:
+            output.append_pair(subscription.msg if bare else subscription.hmsg, buffer, tail, end + 2)
+        elif not strip and not cython.compiled:  # one call for two: a tenth of what a message costs
+            verb = b"MSG " if bare else b"HMSG "
+            subject = buffer[message.subject : message.subject_end]
+            output.append(b"".join((verb, subject, subscription.after_subject, buffer[tail : end + 2])))
+        elif not strip:
+            output.append_pair(b"MSG " if bare else b"HMSG ", buffer, message.subject, message.subject_end)
+            output.append_pair(subscription.after_subject, buffer, tail, end + 2)
+        else:
+            output.append_pair(b"MSG ", buffer, message.subject, message.subject_end)
+            output.append(subscription.after_subject)
+            if message.reply != message.reply_end:
+                output.append_slice(buffer, message.reply, message.reply_end)
+                output.append(b" ")
+            output.append_pair(b"%d\r\n" % (end - message.payload), buffer, message.payload, end + 2)
+        outlet.out_messages += 1
+        outlet.out_bytes += end - message.headers
+        if not outlet.dirty:
+            self.flusher.mark(outlet)
+        subscription.delivered += 1
+        if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
+            self.unsubscribe(subscription)
+        return True
+
+    def route_run(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`route` for `count` messages on one subject, each `stride` bytes behind the one before; `match.separate` holds.
+
+        One receiver gets all of them before the next gets any. Returns how many receivers got messages.
+        """
+        if self.forwarding is not None:
+            return self.forwarding.route_run(
+                self,
+                publisher,
+                match,
+                message,
+                stride,
+                count,
+            )
+        return self.route_run_here(publisher, match, message, stride, count)
+
+    def route_run_here(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """`route_run` to the clients of this broker only. Leaves `message` where it was."""
+        receivers: cython.int = 0
+        subscription: Subscription
+        outlet: Outlet
+        bare: cython.bint = message.headers == message.payload
+        for subscription in match.plain:
+            outlet = cython.cast(Outlet, subscription.outlet)  # `separate`: there is one
+            if subscription.closed or (outlet is publisher and not outlet.echo):
+                continue
+            if outlet.guard is not None and not outlet.guard.lets_through(message, subscription.queue):
+                continue
+            receivers += 1
+            if subscription.maximum == 0 and (bare or outlet.headers):
+                self._deliver_run(subscription, outlet, message, stride, count)
+                continue
+            for _ in range(count):
+                self._deliver_to(subscription, publisher, True, message)
+                message.advance(stride)
+            message.advance(-stride * count)
+        return receivers
+
+    def _deliver_run(
+        self,
+        subscription: Subscription,
+        outlet: Outlet,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.bint:
+        """All messages of a run to one client that takes them as they are."""
+        bare: cython.bint = message.headers == message.payload
+        head: bytes = subscription.msg if bare else subscription.hmsg
+        output: OutputBuffer = outlet.output
+        if not head:
+            head = (b"MSG " if bare else b"HMSG ") + message.subject_bytes() + subscription.after_subject
+        output.append_run(head, message.buffer, message.tail, message.end + 2, stride, count)
+        outlet.out_messages += count
+        outlet.out_bytes += count * (message.end - message.headers)
+        subscription.delivered += count
+        if not outlet.dirty:
+            self.flusher.mark(outlet)
+        return True
+
+    def _call(
+        self,
+        publisher: Outlet | None,
+        over_route: bool,
+        called: list[Subscription],
+        subject: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> int:
+        """Returns how many of them reached no receiver."""
+        missed = 0
+        for subscription in called:
+            if subscription.closed or subscription.callback is None:
+                continue
+            self.publisher, self.over_route = publisher, over_route  # anew for each: one may have published itself
+            try:
+                if subscription.callback(subject, reply, header_block, payload) is False:
+                    missed += 1
+            except Exception:
+                logger.exception("internal_subscription_failed subject=%r", subscription.subject)
+        self.publisher, self.over_route = None, False
+        return missed
+
+    # ── output ──
+
+    def mark_dirty(self, outlet: Outlet) -> None:
+        """`outlet` has output: have it written in this loop iteration."""
+        self.flusher.mark(outlet)
+
+    def begin_read(self) -> cython.int:
+        """A client's input is about to be parsed; `end_read` follows."""
+        return self.flusher.begin_read()
+
+    def end_read(self) -> cython.int:
+        """Write what that input has led to; `flusher.congested` then has the receivers that are behind."""
+        return self.flusher.end_read()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self.flusher.flush()

@@ -1,0 +1,26 @@
+cimport cython
+from headwater.exchange.client_state cimport Heartbeat, Login, Membership, Terms, Traffic
+from headwater.exchange.sublist cimport Outlet
+from headwater.wire.client_ops cimport ClientOpHandler, ClientOpParser
+from headwater.wire.message_view cimport MessageView
+
+
+@cython.final
+cdef class Session(ClientOpHandler):
+    cdef public object sessions
+    cdef public object link
+    cdef public object tracer
+    cdef public Outlet outlet
+    cdef public ClientOpParser parser
+    cdef public Py_ssize_t client_id
+    cdef public long long since
+    cdef public Login login
+    cdef public Membership membership
+    cdef public Terms terms
+    cdef public Traffic traffic
+    cdef public Heartbeat heartbeat
+    cdef public bint introduced
+    cdef public str end_reason
+    cdef bint _subject_checked
+
+    cdef bint _may_publish(self, MessageView message) except? -1

@@ -1,0 +1,450 @@
+"""One client as the broker sees it: the meaning of its ops, and the answers to them.
+
+    Link ──receive──▶ ClientOpParser ──on_publish, on_subscribe, …──▶ Session ──route──▶ Router
+                                                                         └─ +OK, -ERR, PONG, INFO ─▶ output
+
+The session holds the rules of one conversation (verbose, pedantic, echo, limits). `auth` decides the client's identity and
+rights, the router the receivers of a message, the link the moment of a write. Nothing here awaits: a slow verdict (a bcrypt
+password) suspends the parser until it comes. What is known of the client is in the parts of `client_state`.
+
+The hot path is `on_publish` and, for messages that follow each other with the same control line, `on_publish_run`:
+neither makes a Python object for a message.
+
+Source: client protocol document; exact texts and consequences as nats-server 2.15 has them.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
+    from cython.cimports.headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+    from cython.cimports.headwater.wire.memory import slice_bytes
+    from cython.cimports.headwater.wire.message_view import MessageView, renamed
+else:
+    from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.client_state import Heartbeat, Login, Membership, Terms, Traffic
+    from headwater.exchange.router import Router
+    from headwater.exchange.sublist import Match, Outlet, Subscription
+    from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+    from headwater.wire.memory import slice_bytes
+    from headwater.wire.message_view import MessageView, renamed
+
+import json as json_documents
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.errors import RemoteProtocolError
+from headwater.exchange.auth.gate import Gate
+from headwater.exchange.auth.identity import STANDARD, Identity, PasswordCheck, Refusal, Verdict
+from headwater.exchange.client_state import strictest
+from headwater.model.subject import is_literal, is_valid_subject
+from headwater.wire import error_texts
+from headwater.wire.client_ops import (
+    CONTROL_LINE_TOO_LONG,
+    NOT_CONNECTED,
+    PAYLOAD_TOO_LARGE,
+    SUSPEND,
+    UNKNOWN_OPERATION,
+)
+from headwater.wire.handshake import PROTOCOL_DYNAMIC, ConnectOptions, decode_connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.exchange.accounts import Accounts
+    from headwater.exchange.options import BrokerOptions
+    from headwater.exchange.tracing import Tracer
+    from headwater.net.link import Link
+
+    class SessionRegister(Protocol):
+        """What a session needs of the broker; `sessions.Sessions` implements it. For type checkers only."""
+
+        options: BrokerOptions
+        accounts: Accounts
+        clock: Callable[[], float]
+
+        def admit(self, session: "Session") -> bool: ...
+        def trace(self, session: "Session") -> Tracer | None: ...
+        def start_authentication(self, session: "Session", *, seconds_before: float = 0.0) -> None: ...
+        def judge(self, session: "Session", options: ConnectOptions) -> Verdict: ...
+        def check_password(self, session: "Session", check: PasswordCheck) -> None: ...
+        def admitted(self, session: "Session") -> None: ...
+        def greeting(self, session: "Session") -> bytes: ...
+        def introduction(self, session: "Session") -> bytes: ...
+        def hold_back(self, publisher: "Session", congested: list[Outlet]) -> None: ...
+        def forget(self, session: "Session") -> None: ...
+        def note(self, session: "Session", kind: str, *, log: bool = True, **fields: object) -> None: ...
+        def note_refused_login(self, session: "Session", reason: str) -> None: ...
+
+
+logger = logging.getLogger(__name__)
+
+_VIOLATION_TEXTS = {
+    UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
+    CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
+    PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
+    NOT_CONNECTED: error_texts.AUTHORIZATION,
+}
+SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"  # never sent to the client, which would have to read it
+_RESERVED_QUEUE: bytes = b"_sys_"
+_OK: bytes = b"+OK\r\n"
+_SUSPEND: int = SUSPEND
+# What only the server itself may publish to, or name as a reply.
+_RESERVED_SUBJECTS: tuple[bytes, ...] = (b"_GR_.", b"$NRG.")
+_RESERVED_REPLIES: tuple[bytes, ...] = (b"_R_.", b"_GR_.", b"$JS.ACK.")
+
+
+class Session(ClientOpHandler):
+    """A client connection. `sessions` is the broker's register of them, and its view of the rest of the broker."""
+
+    def __init__(
+        self, sessions: "SessionRegister", router: Router, gate: Gate, connection_type: str = STANDARD
+    ) -> None:
+        self.sessions = sessions
+        self.client_id = 0
+        self.since = 0  # ns since 1970
+        self.link: Link | None = None
+        self.tracer: Tracer | None = None  # None: ops are not logged
+        self.parser = ClientOpParser(self, sessions.options.max_control_line, sessions.options.max_payload)
+        self.parser.headers = False
+        self.login = Login(gate, connection_type)
+        self.membership = Membership(router, sessions.options.max_subscriptions)
+        self.terms = Terms()
+        self.traffic = Traffic()
+        self.heartbeat = Heartbeat()
+        self.introduced = False  # the client has had its first PONG
+        self.end_reason = ""  # why we ended the connection; empty when the client closed it
+        self._subject_checked = False  # of the op whose payload is coming
+
+    # ── the link's owner ──
+
+    def attach(self, link: "Link") -> None:
+        """Greet the client, or close the connection when there are too many."""
+        self.link = link
+        self.tracer = self.sessions.trace(self)
+        self.outlet = Outlet(link if self.tracer is None else self.tracer, link.output)
+        if not self.sessions.admit(self):
+            self.outlet.output.append(self.sessions.greeting(self))
+            self._end(error_texts.MAXIMUM_CONNECTIONS)
+            return
+        unasked = self.login.gate.unasked(self.login.connection_type)
+        if unasked is None:
+            self.parser.awaiting_connect = True
+        elif not self._enter(unasked):
+            return
+        self.outlet.output.append(self.sessions.greeting(self))
+        link.flush()  # not soon: the client can do nothing before
+
+    def secured(self) -> None:
+        """The TLS handshake is done: the time to authenticate begins."""
+        self.sessions.start_authentication(self)
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        """Parse what came; afterwards hold this client back when the receivers of its messages are too far behind."""
+        self.heartbeat.unanswered = 0
+        self.traffic.reads += 1
+        router: Router = self.membership.router
+        router.begin_read()
+        try:
+            used = self.parser.parse(buffer, 0, filled)
+            if self.tracer is not None:
+                self.tracer.heard(slice_bytes(buffer, 0, used))
+        finally:
+            router.end_read()
+        if router.flusher.congested:
+            self.sessions.hold_back(self, router.flusher.congested)
+        return used
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone: its interest goes with it."""
+        self.parser.stopped = True
+        if self.outlet.closed and not self.end_reason:  # by the router, which has logged it
+            self.end_reason = SLOW_CONSUMER
+            self.sessions.note(self, "slow_consumer", reason="too much waits for it", log=False)
+        self.outlet.closed = True
+        self.sessions.forget(self)  # first: what observers record of the client includes its subscriptions
+        self._drop_subscriptions()
+        self.membership.leave()
+
+    # ── publishing ──
+
+    def on_publish(self, message: MessageView) -> cython.int:
+        membership: Membership = self.membership
+        terms: Terms = self.terms
+        if membership.mappings is not None:
+            mapped = membership.mappings.apply(message.subject_bytes())
+            if mapped is not None:
+                message = renamed(mapped, message)
+        router: Router = membership.router
+        match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        traffic: Traffic = self.traffic
+        traffic.messages += 1
+        traffic.bytes += message.end - message.headers
+        if terms.pedantic:
+            self.on_early_publish(message.subject_bytes())
+            self._subject_checked = False
+        first: cython.int = message.buffer[message.subject]
+        if membership.guard is not None or first == 95 or first == 36 or message.reply != message.reply_end:  # _ $
+            if not self._may_publish(message):
+                return 0
+        if terms.verbose:
+            self._say(_OK)
+        deliveries: cython.int = router.route(self.outlet, match, message)
+        if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
+            self._no_responders(message.subject_bytes(), message.reply_bytes())
+        return 0
+
+    def on_publish_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        membership: Membership = self.membership
+        router: Router = membership.router
+        match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        first: cython.int = message.buffer[message.subject]
+        if (
+            self.terms.verbose
+            or self.terms.pedantic
+            or membership.mappings is not None
+            or (membership.guard is not None and not membership.guard.always_publishes(message))
+            or message.reply != message.reply_end
+            or first == 95
+            or first == 36
+            or not match.separate
+        ):
+            # Each message has an answer or a choice of its own.
+            return ClientOpHandler.on_publish_run(self, message, stride, count)
+        self.traffic.messages += count
+        self.traffic.bytes += count * (message.end - message.headers)
+        router.route_run(self.outlet, match, message, stride, count)
+        return 0
+
+    def on_early_publish(self, subject: bytes) -> cython.int:
+        if self.terms.pedantic and not self._subject_checked:
+            self._subject_checked = True
+            if not (is_valid_subject(subject) and is_literal(subject)):
+                self._error(error_texts.INVALID_PUBLISH_SUBJECT)
+        return 0
+
+    def _may_publish(self, message: MessageView) -> cython.bint:
+        """Whether this client may publish this message; -ERR when not. The order of the checks is nats-server's."""
+        name: bytes
+        buffer: bytearray = message.buffer
+        second: cython.int = buffer[message.subject + 1]
+        allowed: cython.bint = self.membership.guard is None or self.membership.guard.may_publish(message)
+        if not allowed or second == 71 or second == 78:  # G, N: most are _INBOX, which need no slice
+            name = message.subject_bytes()
+            if not allowed or name.startswith(_RESERVED_SUBJECTS):
+                self.sessions.note(self, "publish_refused", subject=name)
+                self._error(error_texts.publish_permission(_text(name)))
+                return False
+        second = buffer[message.reply + 1]
+        if message.reply != message.reply_end and (second == 82 or second == 71 or second == 74):  # R, G, J
+            name = message.reply_bytes()
+            if name.startswith(_RESERVED_REPLIES):
+                self.sessions.note(self, "publish_refused", subject=message.subject_bytes(), reply=name)
+                self._error(error_texts.reply_permission(_text(name)))
+                return False
+        return True
+
+    def _no_responders(self, subject: bytes, reply: bytes) -> None:
+        """Status 503 for a request without a receiver, on the requester's own subscription to the reply subject."""
+        match: Match = self.membership.router.sublist.match(reply)
+        block = b"NATS/1.0 503\r\nNats-Subject: " + subject + b"\r\n\r\n"
+        for subscription in match.plain:  # a queue subscription does not count, as in nats-server
+            if subscription.outlet is self.outlet:
+                size = len(block)
+                self._say(b"HMSG %b %b %d %d\r\n%b\r\n" % (reply, subscription.sid, size, size, block))
+                return
+
+    # ── interest ──
+
+    def on_subscribe(self, subject: bytes, queue: bytes, sid: bytes) -> cython.int:
+        self.traffic.ops += 1
+        # The order of the checks is nats-server's: a sid in use is left as it is, whatever the subject.
+        guard: Guard | None = self.membership.guard
+        if queue == _RESERVED_QUEUE or (guard is not None and not guard.may_subscribe(subject, queue)):
+            self.sessions.note(self, "subscription_refused", subject=subject, queue=queue)
+            self._error(error_texts.subscribe_permission(_text(subject), _text(queue)))
+            return 0
+        most_tokens = self.sessions.options.max_subscription_tokens
+        if most_tokens and subject.count(b".") >= most_tokens:
+            self._error(error_texts.too_many_tokens(_text(subject)))
+            return 0
+        most: cython.Py_ssize_t = self.membership.max_subscriptions
+        if most and len(self.outlet.subscriptions) >= most:
+            self._error(error_texts.MAXIMUM_SUBSCRIPTIONS)
+            return 0
+        if sid not in self.outlet.subscriptions:
+            if not is_valid_subject(subject):
+                self._error(error_texts.INVALID_SUBJECT)
+                return 0
+            subscription = Subscription(subject, queue, sid, self.outlet, None)
+            self.outlet.subscriptions[sid] = subscription
+            self.membership.router.subscribe(subscription)
+        self._acknowledge()
+        return 0
+
+    def on_unsubscribe(self, sid: bytes, maximum: cython.Py_ssize_t) -> cython.int:
+        self.traffic.ops += 1
+        found: Subscription | None = self.outlet.subscriptions.get(sid)
+        if found is not None:
+            found.maximum = maximum
+            if maximum == 0 or found.delivered >= maximum:
+                self.membership.router.unsubscribe(found)
+        self._acknowledge()
+        return 0
+
+    def _drop_subscriptions(self) -> None:
+        for subscription in list(self.outlet.subscriptions.values()):
+            self.membership.router.unsubscribe(subscription)
+
+    # ── the conversation ──
+
+    def on_connect(self, json: bytes) -> cython.int:
+        try:
+            options = decode_connect(json)
+        except RemoteProtocolError as error:
+            logger.info("connect_refused client=%d reason=%s", self.client_id, error)
+            return self._end("")
+        return self._apply_verdict(options, self.sessions.judge(self, options))
+
+    def _apply_verdict(self, options: ConnectOptions, verdict: Verdict) -> cython.int:
+        """Act on the gate's verdict on a CONNECT, which comes at once or later."""
+        if isinstance(verdict, PasswordCheck):
+            self.login.pending = options
+            self.sessions.check_password(self, verdict)
+            return _SUSPEND
+        self.terms.lang, self.terms.version = options.lang, options.version
+        if isinstance(verdict, Refusal) or options.account or options.new_account:
+            reason = verdict.reason if isinstance(verdict, Refusal) else "CONNECT names an account"
+            self.login.refused_user = options.user or ""
+            self.sessions.note_refused_login(self, reason)
+            return self._end(error_texts.AUTHORIZATION)
+        self._drop_subscriptions()
+        if not self._enter(verdict):
+            return 1
+        self.terms.name = options.name
+        self.sessions.admitted(self)
+        self.login.accepted = True
+        if options.protocol not in (0, PROTOCOL_DYNAMIC):
+            return self._end(error_texts.INVALID_CLIENT_PROTOCOL)
+        headers = options.headers and not self.sessions.options.no_header_support
+        if options.no_responders and not headers:
+            return self._end(error_texts.NO_RESPONDERS_NEEDS_HEADERS)
+        self.terms.settle(options)
+        self.parser.headers = self.outlet.headers = headers
+        self.outlet.echo = options.echo
+        self.parser.awaiting_connect = False
+        self._acknowledge()
+        return 0
+
+    def late_verdict(self, verdict: "Identity | Refusal") -> None:
+        """Act on the verdict that the parser was suspended for, then parse what has come since."""
+        options, self.login.pending = self.login.pending, None
+        if options is None or self.end_reason or self.outlet.closed or self.link is None:
+            return
+        self.parser.stopped = self.parser.suspended = False
+        self.link.resume_reading()
+        if self._apply_verdict(options, verdict) == 0:
+            self.link.read_on()
+
+    # ── the account ──
+
+    def _enter(self, identity: Identity) -> cython.bint:
+        """Make the client one of its account. False when the account has no room: the connection is closed then."""
+        membership: Membership = self.membership
+        membership.leave()
+        account = self.sessions.accounts[identity.account]
+        if account.full:
+            self._end(error_texts.MAXIMUM_ACCOUNT_CONNECTIONS)
+            return False
+        options, limits = self.sessions.options, account.options
+        membership.enter(account, identity, options, self.sessions.clock)
+        guard: Guard | None = membership.guard
+        self.outlet.guard = guard if guard is not None and guard.watches_deliveries else None
+        self.parser.max_payload = strictest(
+            options.max_payload, identity.max_payload, limits.max_payload if limits else -1
+        )
+        return True
+
+    # ── INFO, PING, PONG ──
+
+    def on_info(self, json: bytes) -> cython.int:
+        try:
+            json_documents.loads(json)
+        except (ValueError, RecursionError):
+            return self._end("")
+        return 0
+
+    def on_ping(self) -> cython.int:
+        self.traffic.ops += 1
+        self._say(b"PONG\r\n")
+        if not self.introduced and self.terms.protocol >= PROTOCOL_DYNAMIC:
+            # Once per connection, behind the first PONG: newer clients read their account from this INFO.
+            self._say(self.sessions.introduction(self))
+        self.introduced = True
+        return 0
+
+    def on_pong(self) -> cython.int:
+        self.heartbeat.answered(self.sessions.clock())
+        return 0
+
+    def on_error(self) -> cython.int:
+        return self._end("")
+
+    def on_violation(self, violation: cython.int) -> cython.int:
+        return self._end(_VIOLATION_TEXTS.get(violation, ""))
+
+    def ping(self, ping_max: int, now: float) -> bool:
+        """For the timer: send a PING. False when `ping_max` of them are unanswered: the connection is closed then."""
+        if self.heartbeat.unanswered >= ping_max:
+            self._end(error_texts.STALE_CONNECTION)
+            return False
+        self.heartbeat.sent(now)
+        self._say(b"PING\r\n")
+        return True
+
+    @property
+    def wants_news(self) -> bool:
+        """Whether INFO may be sent to this client at any time. Not before its first PONG, which its INFO follows: nats-py
+        that reads anything else in answer to its PING never considers itself connected."""
+        return bool(self.terms.protocol >= PROTOCOL_DYNAMIC and self.introduced and not self.outlet.closed)
+
+    def send(self, op: bytes) -> None:
+        """Send an op that answers none of the client's."""
+        self._say(op)
+
+    def expire(self, text: str) -> None:
+        """For timers: the client took too long to authenticate, or its credentials have expired."""
+        self._end(text)
+
+    # ── answers ──
+
+    def _acknowledge(self) -> None:
+        if self.terms.verbose:
+            self._say(_OK)
+
+    def _error(self, text: str) -> None:
+        self._say(error_texts.encode_error(text))
+
+    def _say(self, op: bytes) -> None:
+        self.outlet.output.append(op)
+        self.membership.router.mark_dirty(self.outlet)
+
+    def _end(self, text: str) -> cython.int:
+        """Send `text` as -ERR (nothing when it is empty) and close; the parser stops."""
+        self.parser.stopped = True
+        self.end_reason = text or error_texts.UNKNOWN_OPERATION
+        if self.link is not None:
+            if text:
+                self.outlet.output.append(error_texts.encode_error(text))
+            if self.tracer is not None:
+                self.tracer.look()
+            logger.info("client_closed client=%d peer=%s reason=%s", self.client_id, self.link.peer, text or "protocol")
+            self.link.close()
+        return 1
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -1,0 +1,298 @@
+"""The register of connected clients: it admits them, lets them authenticate, and closes them.
+
+    listener ─▶ make ─▶ Session ─▶ admit ─▶ Greetings (INFO) ─▶ judge (Gate) ─▶ admitted ─▶ … ─▶ forget
+                                     └─ ClientWatch: PINGs, deadlines, expiry
+
+Observers (monitoring, the system account) are called at each of these steps.
+"""
+
+import base64
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, cast
+
+from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.accounts import Accounts
+from headwater.exchange.auth.gate import Gate
+from headwater.exchange.auth.identity import WEBSOCKET, PasswordCheck, Verdict, shown_in
+from headwater.exchange.auth.password_checks import PasswordChecks
+from headwater.exchange.client_watch import ClientWatch
+from headwater.exchange.greetings import Greetings
+from headwater.exchange.journal import Journal
+from headwater.exchange.options import BrokerOptions
+from headwater.exchange.session import Session
+from headwater.exchange.sublist import Outlet
+from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.net.layer import Layer
+from headwater.net.link import Link
+from headwater.wire import error_texts
+from headwater.wire.handshake import ConnectOptions, ServerInfo
+
+if TYPE_CHECKING:
+    from headwater.exchange.tracing import Tracer
+
+_trace_log = logging.getLogger(TRACE_LOGGER)
+_NONCE_BYTES = 11  # 15 characters
+
+
+class Observer(Protocol):
+    """An observer of clients (monitoring, events); called in the loop, and must not block."""
+
+    def arrived(self, session: Session) -> None:
+        """A client is connected."""
+
+    def introduced(self, session: Session, options: ConnectOptions) -> None:
+        """It has sent CONNECT; whether it is accepted is not decided yet."""
+
+    def admitted(self, session: Session) -> None:
+        """Its CONNECT was accepted."""
+
+    def left(self, session: Session) -> None:
+        """It is gone; its counters are final."""
+
+
+class Sessions:
+    """All clients of one broker. `clock` is monotonic, in seconds; `wall_clock` is that of the calendar."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        accounts: Accounts,
+        gate: Gate,
+        info: ServerInfo,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+        journal: Journal | None = None,
+    ) -> None:
+        self.options = options
+        self.accounts = accounts
+        self.clock = clock
+        self.journal = Journal(time.time_ns, clock) if journal is None else journal
+        self.total = 0  # connections since the start
+        self.observers: list[Observer] = []
+        self.greetings = Greetings(options, info)
+        self.watch = ClientWatch(options, self.all, clock, self.note)
+        self._wall_clock = wall_clock
+        self._gate = gate
+        self._websocket_gate = gate.for_websocket()
+        self._sessions: dict[int, Session] = {}
+        self._password_checks = PasswordChecks()
+
+    # ── coming and going ──
+
+    def make(self) -> Session:
+        """A session for a connection that is about to be made."""
+        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._gate)
+
+    def make_websocket(self) -> Session:
+        """The same for the WebSocket listener."""
+        return Session(self, self.accounts[GLOBAL_ACCOUNT].router, self._websocket_gate, WEBSOCKET)
+
+    def admit(self, session: Session) -> bool:
+        """Register a new client; False when the broker is full or closing."""
+        self.total += 1
+        session.client_id = self.total
+        if len(self._sessions) >= self.options.max_connections:
+            return False
+        self._sessions[session.client_id] = session
+        if session.login.gate.asks_for_signature:
+            session.login.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
+        self.start_authentication(session, seconds_before=self.options.tls.timeout if self.options.tls else 0.0)
+        self.watch.begin(session)
+        session.since = time.time_ns()
+        for observer in self.observers:
+            observer.arrived(session)
+        return True
+
+    def trace(self, session: Session) -> "Tracer | None":
+        """The logger of a new client's ops, where they are logged."""
+        if session.link is None or not _trace_log.isEnabledFor(TRACE_LEVEL):
+            return None
+        from headwater.exchange.tracing import Tracer
+
+        return Tracer(session, session.link)
+
+    def forget(self, session: Session) -> None:
+        """A client is gone."""
+        if self._sessions.pop(session.client_id, None) is not None:
+            for observer in self.observers:
+                observer.left(session)
+        self.watch.forget(session)
+
+    # ── what an operator must see ──
+
+    def note(self, session: Session, kind: str, *, log: bool = True, **fields: object) -> None:
+        """Record in the journal what has happened to a client; `kind` is one of `journal.KINDS`."""
+        peer = session.link.peer if session.link is not None else ""
+        account = session.membership.account
+        self.journal.note(
+            kind,
+            log=log,
+            account=account.name if account is not None else "",
+            user=session.membership.identity.user,
+            client=session.client_id,
+            address=peer,
+            **fields,
+        )
+
+    def note_refused_login(self, session: Session, reason: str) -> None:
+        """Record a failed login: of the credentials only the user's name."""
+        peer = session.link.peer if session.link is not None else ""
+        user, client = session.login.refused_user, session.client_id
+        self.journal.note("login_failed", user=user, client=client, address=peer, reason=reason)
+
+    # ── authentication ──
+
+    def start_authentication(self, session: Session, *, seconds_before: float = 0.0) -> None:
+        """Start the time to authenticate, where that is required; `seconds_before` is added for a TLS handshake."""
+        if session.login.gate.required:
+            seconds = seconds_before + self.options.seconds_to_authenticate
+            self.watch.set_timer(session, seconds, self._authentication_timed_out)
+
+    def judge(self, session: Session, options: ConnectOptions) -> Verdict:
+        """The gate's verdict on the credentials in a CONNECT."""
+        for observer in self.observers:
+            observer.introduced(session, options)
+        login, layer = session.login, session.link.layer if session.link is not None else None
+        shown = shown_in(
+            self._with_cookies(options, layer) if login.connection_type == WEBSOCKET else options,
+            nonce=login.nonce,
+            certificate_names=_certificate_names(layer),
+            connection_type=login.connection_type,
+            address=session.link.host if session.link is not None else "",
+        )
+        return login.gate.decide(shown, self._wall_clock())
+
+    def _with_cookies(self, options: ConnectOptions, layer: Layer | None) -> ConnectOptions:
+        """A browser's credentials may come as cookies: they stand in for what its CONNECT leaves out."""
+        from headwater.net.websocket import websocket_of
+
+        websocket, names = websocket_of(layer), self.options.websocket
+        if websocket is None or names is None:
+            return options
+        cookies = websocket.cookies
+        sources = {
+            "jwt": names.jwt_cookie,
+            "user": names.user_cookie,
+            "password": names.pass_cookie,
+            "auth_token": names.token_cookie,
+        }
+        found = {
+            field: cookies[cookie]
+            for field, cookie in sources.items()
+            if cookie in cookies and not getattr(options, field)
+        }
+        return options.replace(**found)
+
+    def check_password(self, session: Session, check: PasswordCheck) -> None:
+        """Decide a slow verdict in another thread; the session takes no input until it has it."""
+        if session.link is not None:
+            session.link.pause_reading()
+        self._password_checks.start(check, session.client_id, session.late_verdict)
+
+    def admitted(self, session: Session) -> None:
+        """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""
+        self.watch.logged_in(session)
+        for observer in self.observers:
+            observer.admitted(session)
+        identity = session.membership.identity
+        ends = [
+            (moment, text)
+            for moment, text in (
+                (identity.expires, error_texts.USER_EXPIRED),
+                (identity.account_expires, error_texts.ACCOUNT_EXPIRED),
+            )
+            if moment is not None
+        ]
+        if ends:
+            moment, text = min(ends)
+            self.watch.set_timer(session, max(0.0, moment - self._wall_clock()), lambda expired: expired.expire(text))
+
+    def _authentication_timed_out(self, session: Session) -> None:
+        if session.membership.account is None or session.traffic.reads == 0:
+            self.note(session, "login_timeout", seconds=self.options.seconds_to_authenticate)
+            session.expire(error_texts.AUTHENTICATION_TIMEOUT)
+
+    def reload(self, options: BrokerOptions) -> int:
+        """Go on under other options; returns the number of clients that had to leave, because their user has changed.
+
+        Limits hold for clients that connect from now on, times for all. The accounts must be the same but for their users.
+        Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
+        """
+        from headwater.exchange.reauthorization import Reauthorization
+
+        gate = Gate(options)
+        before, self.options = self.options, options
+        self.greetings.options = self.watch.options = options
+        self._gate, self._websocket_gate = gate, gate.for_websocket()
+        if options.max_payload != before.max_payload:
+            self.announce(max_payload=options.max_payload)
+        judge = Reauthorization(before, options)
+        leaving = [
+            session
+            for session in self.all()
+            if session.membership.account is None or not judge.may_stay(session.membership.identity)
+        ]
+        for session in self.all():
+            session.login.gate = self._websocket_gate if session.login.connection_type == WEBSOCKET else gate
+        for session in leaving:
+            session.expire(error_texts.AUTHORIZATION)
+        return len(leaving)
+
+    # ── INFO ──
+
+    def greeting(self, session: Session) -> bytes:
+        """The INFO that opens the conversation with this client."""
+        return self.greetings.first(session)
+
+    def introduction(self, session: Session) -> bytes:
+        """The INFO behind a client's first PONG."""
+        return self.greetings.after_login(session)
+
+    def announce(self, **changes: object) -> None:
+        """Change this server's INFO, and send it now to all clients that take INFO at any time."""
+        self.greetings.info = self.greetings.info.replace(**changes)
+        for session in self.all():
+            if session.wants_news:
+                session.outlet.output.append(self.greetings.first(session))
+                cast(Link, session.outlet.link).flush()
+
+    def send_away(self, session: Session) -> None:
+        """Ask one client to go to another server."""
+        if session.wants_news:
+            session.send(self.greetings.lame_duck(session))
+
+    # ── all of them ──
+
+    def hold_back(self, publisher: Session, congested: list[Outlet]) -> None:
+        """Take no input from `publisher` for a moment, for the sake of receivers that are too far behind."""
+        if publisher.link is not None:
+            self.watch.backpressure.hold_publisher(publisher.link, congested)
+
+    def close_all(self) -> None:
+        """End every connection, without -ERR, as nats-server does on a signal."""
+        self.watch.stop()
+        self._password_checks.stop()
+        for session in self.all():
+            self.watch.cancel_timer(session)
+            if session.link is not None:
+                session.link.close()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def all(self) -> list[Session]:
+        """Every connected client, the oldest first."""
+        return list(self._sessions.values())
+
+
+def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
+    """The names that may stand for a user in the certificate of the client; TLS is imported only where it is used."""
+    if layer is None:
+        return ()
+    from headwater.exchange.auth.certificates import names_in
+    from headwater.net.tls import tls_of
+
+    return names_in(tls_of(layer))

@@ -1,0 +1,98 @@
+cimport cython
+from headwater.exchange.auth.guard cimport Guard
+from headwater.net.endpoint cimport Endpoint
+from headwater.wire.memory cimport OutputBuffer
+
+
+@cython.final
+cdef class Outlet:
+    cdef public object link
+    cdef Endpoint endpoint
+    cdef public OutputBuffer output
+    cdef public Guard guard
+    cdef public bint headers
+    cdef public bint echo
+    cdef public bint dirty
+    cdef public bint closed
+    cdef public bint is_route
+    cdef public Py_ssize_t out_messages
+    cdef public Py_ssize_t out_bytes
+    cdef public dict subscriptions
+
+
+@cython.final
+cdef class Subscription:
+    cdef readonly bytes subject
+    cdef readonly bytes queue
+    cdef readonly bytes sid
+    cdef readonly Outlet outlet
+    cdef readonly object callback
+    cdef bytes after_subject
+    cdef bytes msg
+    cdef bytes hmsg
+    cdef public Py_ssize_t maximum
+    cdef public Py_ssize_t delivered
+    cdef public bint closed
+
+
+cdef class Node
+
+
+@cython.final
+cdef class Match:
+    cdef readonly list plain
+    cdef readonly list groups
+    cdef readonly Py_ssize_t generation
+    cdef readonly bint separate
+    cdef readonly list queues
+    cdef list _firsts
+    cdef dict _longer
+    cdef dict _serving
+    cdef public object plan
+
+    cpdef list firsts(self)
+    cpdef Match serving(self, list[bytes] queues, bint plain)
+    cdef Match extend(self, Node node)
+
+
+@cython.final
+cdef class Node:
+    cdef dict literals
+    cdef Node one
+    cdef Node tail
+    cdef dict plain
+    cdef dict groups
+
+    cdef Node child(self, bytes token)
+    cdef set_child(self, bytes token, Node node)
+    cdef bint is_empty(self) except? -1
+
+
+@cython.final
+cdef class Known:
+    cdef bytes subject
+    cdef Match match
+
+
+@cython.final
+cdef class Sublist:
+    cdef public Py_ssize_t generation
+    cdef public Py_ssize_t count
+    cdef Node _root
+    cdef Match _nobody
+    cdef Py_ssize_t _made
+    cdef Py_ssize_t _missed
+    cdef Py_ssize_t _passing
+    cdef Py_ssize_t _mask
+    cdef list _cache
+    cdef dict _seen
+    cdef Known _last
+    cdef bytes _prefix
+    cdef Match _prefix_found
+    cdef Node _prefix_node
+
+    cpdef Match match(self, bytes subject)
+    cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _walk(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)
+    cdef Match _empty_match(self)
+    cdef Match _grown(self, Match match, Node node)

@@ -1,0 +1,426 @@
+"""The interest of all clients: a trie of subject tokens, and a cache of what it found.
+
+    root ─"orders"─▶ node ─"eu"─▶ node        literal tokens: a dict
+                       ├─ "*" ─▶ node         one token
+                       └─ ">" ─▶ node         one token or more, always last
+
+`match(subject)` returns a `Match`: the plain subscriptions, and per queue group its members (a group is one group
+across literal and wildcard subscriptions). A Match is a snapshot and is never changed; `generation` goes up with every
+change of interest, and a Match of another generation is stale.
+
+Two things make it cheap. Subjects that end at the same trie nodes share one Match, made once per generation: a walk over
+a subject that is new makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, each in the
+one slot that its hash names, spares the walk; newer entries displace older ones, so a flood of one-time subjects does
+not grow it, and while it misses more than it hits it is passed over.
+
+Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.net.endpoint import Endpoint
+    from cython.cimports.headwater.wire.memory import (
+        OutputBuffer,
+        equals,
+        find_byte,
+        has_empty_token,
+        hash_slice,
+        slice_bytes,
+    )
+else:
+    from headwater.exchange.auth.guard import Guard
+    from headwater.net.endpoint import Endpoint
+    from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
+
+from collections.abc import Callable
+from typing import Protocol
+
+from headwater.model.subject import is_literal
+
+# Subjects, a power of two; and as many Matches at most are kept for one generation of interest.
+CACHE_SIZE: int = 1 << 13
+MOST_LISTS: int = 64  # lists of queue groups that one Match is kept apart for
+
+Callback = Callable[[bytes, bytes, bytes, bytes], object]
+"""subject, reply, header block, payload; b"" for what is absent. False: the message reached no receiver."""
+
+
+class OutletLink(Protocol):
+    """What an outlet needs of its connection."""
+
+    @property
+    def pending(self) -> int: ...
+    def flush(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class Outlet:
+    """Where a client's deliveries go: its output buffer, and what the router must know of the client.
+
+    `headers`: it takes HMSG. `echo`: it gets its own messages too. `guard` is consulted before each delivery; None for
+    most clients. `is_route`: it leads to another broker.
+    """
+
+    def __init__(self, link: OutletLink, output: OutputBuffer) -> None:
+        self.link = link
+        self.endpoint = link if isinstance(link, Endpoint) else None
+        self.output = output
+        self.guard: Guard | None = None
+        self.headers = False
+        self.echo = True
+        self.dirty = False
+        self.closed = False
+        self.is_route = False
+        self.out_messages = 0
+        self.out_bytes = 0
+        self.subscriptions: dict[bytes, Subscription] = {}
+
+
+class Subscription:
+    """One SUB of a client (`outlet`), or of the broker itself (`callback`).
+
+    `msg` and `hmsg` are everything of a MSG and HMSG line up to the tail, when the subject is literal; empty otherwise.
+    `maximum` is 0 for no limit, else the number of deliveries since SUB after which it ends.
+    """
+
+    def __init__(
+        self,
+        subject: bytes,
+        queue: bytes = b"",
+        sid: bytes = b"",
+        outlet: Outlet | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.subject = subject
+        self.queue = queue
+        self.sid = sid
+        self.outlet = outlet
+        self.callback = callback
+        self.after_subject = b" " + sid + b" "
+        literal = is_literal(subject)
+        self.msg = b"MSG " + subject + self.after_subject if literal else b""
+        self.hmsg = b"HMSG " + subject + self.after_subject if literal else b""
+        self.maximum = 0
+        self.delivered = 0
+        self.closed = False
+
+
+class Node:
+    """A position in the trie: subscriptions that end here, and where further tokens lead."""
+
+    def __init__(self) -> None:
+        self.literals: dict[bytes, Node] = {}
+        self.one: Node | None = None
+        self.tail: Node | None = None
+        self.plain: dict[Subscription, None] = {}
+        self.groups: dict[bytes, dict[Subscription, None]] = {}
+
+    def child(self, token: bytes) -> "Node | None":
+        """Where `token` of a pattern leads."""
+        if token == b"*":
+            return self.one
+        if token == b">":
+            return self.tail
+        return self.literals.get(token)
+
+    def set_child(self, token: bytes, node: "Node | None") -> None:
+        """Let `token` of a pattern lead to `node`, or nowhere."""
+        if token == b"*":
+            self.one = node
+        elif token == b">":
+            self.tail = node
+        elif node is None:
+            del self.literals[token]
+        else:
+            self.literals[token] = node
+
+    def is_empty(self) -> cython.bint:
+        return not (self.literals or self.plain or self.groups or self.one is not None or self.tail is not None)
+
+
+class Match:
+    """Who gets a message: every one of `plain`, and one of each list in `groups`.
+
+    `separate`: each of them is the only one of its client and no queue group or callback is among them, so that several
+    messages may be written to one after the other has had its own.
+    """
+
+    def __init__(self, generation: cython.Py_ssize_t) -> None:
+        self.plain: list[Subscription] = []
+        self.groups: list[list[Subscription]] = []
+        self.generation = generation
+        self.separate = True
+        self.queues: list[bytes] = []  # the names of `groups`
+        self._firsts: list[Subscription] | None = None
+        self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
+        self._serving: dict[bytes, Match] = {}  # the same for lists of queue groups
+        self.plan: object = None  # what forwarding to peers has worked out for this Match
+
+    def firsts(self) -> list[Subscription]:
+        """Of `plain` the first of each client."""
+        if self._firsts is None:
+            found: dict[Outlet | None, Subscription] = {}
+            for subscription in self.plain:
+                found.setdefault(subscription.outlet, subscription)
+            self._firsts = list(found.values())
+        return self._firsts
+
+    def serving(self, queues: list[bytes], plain: cython.bint) -> "Match":
+        """A Match of these queue groups alone, and of who is `plain` if that is wanted.
+
+        The only member of a group counts as plain in it: there is nothing to choose.
+        """
+        key: bytes = b" ".join(queues) if plain else b"|" + b" ".join(queues)  # no queue's name has a space in it
+        known = self._serving.get(key)
+        if known is not None:
+            return known
+        made: Match = Match(self.generation)
+        if plain:
+            made.plain.extend(self.plain)
+        for queue, members in zip(self.queues, self.groups, strict=True):
+            if queue not in queues:
+                continue
+            if len(members) == 1:
+                made.plain.extend(members)
+            else:
+                made.queues.append(queue)
+                made.groups.append(members)
+        outlets = {subscription.outlet for subscription in made.plain}
+        made.separate = not made.groups and None not in outlets and len(outlets) == len(made.plain)
+        if len(self._serving) >= MOST_LISTS:
+            self._serving.clear()
+        self._serving[key] = made
+        return made
+
+    def extend(self, node: Node) -> "Match":
+        """A Match of these and those who end at `node`."""
+        longer: Match = Match(self.generation)
+        longer.plain.extend(self.plain)
+        longer.plain.extend(node.plain)
+        groups = dict(zip(self.queues, self.groups, strict=True))
+        for queue, members in node.groups.items():
+            groups[queue] = groups.get(queue, []) + list(members)
+        longer.groups.extend(groups.values())
+        longer.queues.extend(groups)
+        outlets = {subscription.outlet for subscription in longer.plain}
+        longer.separate = not groups and None not in outlets and len(outlets) == len(longer.plain)
+        self._longer[node] = longer
+        return longer
+
+
+_NO_NODES: list[Node] = []
+
+
+class Known:
+    """An entry of the cache: what `subject` matched."""
+
+    def __init__(self, subject: bytes, match: Match) -> None:
+        self.subject = subject
+        self.match = match
+
+
+class Sublist:
+    """All subscriptions, by subject."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.count = 0
+        self._root = Node()
+        self._nobody = Match(0)
+        self._made = 0
+        self._missed = 0  # by how much misses of the cache are ahead of hits
+        self._passing = 0  # for how many subjects more the cache is passed over
+        self._mask = CACHE_SIZE - 1
+        self._cache: list[Known | None] = [None] * CACHE_SIZE
+        self._last: Known | None = None
+        self._seen: dict[bytes, Match] = {}  # the cache of interpreted code
+        # Where the last walk stood before the last token: the next subject often differs in that one only.
+        self._prefix = b""
+        self._prefix_found = self._nobody
+        self._prefix_node: Node | None = None
+
+    def insert(self, subscription: Subscription) -> None:
+        """Add interest. The subject must be valid (model.subject.is_valid_subject)."""
+        node: Node = self._root
+        following: Node | None
+        for token in subscription.subject.split(b"."):
+            following = node.child(token)
+            if following is None:
+                following = Node()
+                node.set_child(token, following)
+            node = following
+        if subscription.queue:
+            node.groups.setdefault(subscription.queue, {})[subscription] = None
+        else:
+            node.plain[subscription] = None
+        self.count += 1
+        self.generation += 1
+
+    def remove(self, subscription: Subscription) -> None:
+        """Take interest back; unknown subscriptions are ignored."""
+        node: Node = self._root
+        following: Node | None
+        path = [node]
+        tokens = subscription.subject.split(b".")
+        for token in tokens:
+            following = node.child(token)
+            if following is None:
+                return
+            node = following
+            path.append(node)
+        members = node.groups.get(subscription.queue, {}) if subscription.queue else node.plain
+        if subscription not in members:
+            return
+        del members[subscription]
+        if subscription.queue and not members:
+            del node.groups[subscription.queue]
+        path.pop()
+        for token in reversed(tokens):
+            if not node.is_empty():
+                break
+            node = path.pop()
+            node.set_child(token, None)
+        self.count -= 1
+        self.generation += 1
+
+    def all(self) -> list[Subscription]:
+        """Every subscription, in no particular order."""
+        found: list[Subscription] = []
+        nodes = [self._root]
+        node: Node
+        while nodes:
+            node = nodes.pop()
+            found.extend(node.plain)
+            for members in node.groups.values():
+                found.extend(members)
+            nodes.extend(node.literals.values())
+            nodes.extend(wild for wild in (node.one, node.tail) if wild is not None)
+        return found
+
+    def match(self, subject: bytes) -> Match:
+        """Who is interested in a message on `subject`; wildcards in it are literal tokens."""
+        return self.find(bytearray(subject), 0, len(subject))
+
+    def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
+        """The same for the subject `buffer[start:end]`."""
+        if not cython.compiled:
+            return self._find_interpreted(buffer, start, end)
+        known: Known | None = self._last
+        if known is not None and known.match.generation == self.generation:
+            if equals(buffer, start, end, known.subject):
+                return known.match
+        if self._passing > 0:
+            self._passing -= 1
+            return self._walk(buffer, start, end)
+        if start < end and (buffer[start] == 95 or buffer[start] == 36):  # _ and $: an inbox, an ack; seldom seen again
+            return self._walk(buffer, start, end)
+        slot: cython.Py_ssize_t = hash_slice(buffer, start, end) & self._mask
+        known = self._cache[slot]
+        if known is not None and known.match.generation == self.generation:
+            if equals(buffer, start, end, known.subject):
+                self._missed -= self._missed > 0
+                self._last = known
+                return known.match
+        self._missed += 1
+        if self._missed > 1024:  # more misses than hits: for a while the walk alone is cheaper
+            self._missed = 0
+            self._passing = 1 << 15
+        found: Match = self._walk(buffer, start, end)
+        self._cache[slot] = Known(slice_bytes(buffer, start, end), found)
+        return found
+
+    def _find_interpreted(self, buffer: bytearray, start: int, end: int) -> Match:
+        """`find` where no compiler is: a dict is then cheaper than a table of slots, and so is never to pass it over."""
+        subject = bytes(buffer[start:end])
+        seen = self._seen.get(subject)
+        if seen is not None and seen.generation == self.generation:
+            return seen
+        found = self._walk(buffer, start, end)
+        if not subject.startswith((b"_", b"$")):  # as in `find`
+            if len(self._seen) >= CACHE_SIZE:
+                self._seen.clear()
+            self._seen[subject] = found
+        return found
+
+    def has_interest(self, subject: bytes) -> bool:
+        """Whether a message on `subject` would reach anybody."""
+        match = self.match(subject)
+        return bool(match.plain or match.groups)
+
+    def _walk(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
+        found: Match = self._empty_match()
+        # The trie positions that the tokens so far can lead to: `node`, and seldom `others`.
+        node: Node | None = self._root
+        others: list[Node] = _NO_NODES
+        next_node: Node | None
+        next_others: list[Node]
+        current: Node
+        literal: Node | None
+        token: bytes | None
+        stop: cython.Py_ssize_t
+        index: cython.Py_ssize_t
+        behind: cython.Py_ssize_t = start + len(self._prefix)
+        if (
+            self._prefix_node is not None
+            and behind < end
+            and equals(buffer, start, behind, self._prefix)
+            and find_byte(buffer, 46, behind, end) < 0
+        ):
+            node, found = self._prefix_node, self._prefix_found
+            start = behind
+        elif has_empty_token(buffer, start, end):
+            return found
+        behind = start
+        while node is not None and start <= end:
+            stop = find_byte(buffer, 46, start, end)
+            if stop < 0:
+                stop = end
+                if start > behind and not others:
+                    self._prefix = slice_bytes(buffer, behind, start)
+                    self._prefix_node, self._prefix_found = node, found
+            token = None
+            next_node = None
+            next_others = _NO_NODES
+            for index in range(len(others) + 1):
+                current = node if index == 0 else others[index - 1]
+                if current.tail is not None:
+                    found = self._grown(found, current.tail)
+                if current.literals:
+                    if token is None:
+                        token = slice_bytes(buffer, start, stop)
+                    literal = current.literals.get(token)
+                    if literal is not None and next_node is None:
+                        next_node = literal
+                    elif literal is not None:
+                        next_others = [*next_others, literal]
+                if current.one is not None and next_node is None:
+                    next_node = current.one
+                elif current.one is not None:
+                    next_others = [*next_others, current.one]
+            node, others = next_node, next_others
+            start = stop + 1
+        if node is not None:
+            found = self._grown(found, node)
+        for current in others:
+            found = self._grown(found, current)
+        return found
+
+    def _empty_match(self) -> Match:
+        """The one that all walks begin with, made anew with everything that was remembered when it has aged."""
+        if self._nobody.generation != self.generation or self._made > self._mask:
+            self._nobody = Match(self.generation)
+            self._made = 0
+            self._prefix_node = None
+        return self._nobody
+
+    def _grown(self, match: Match, node: Node) -> Match:
+        """`match` and those who end at `node`. Made once per generation, so that a subject never seen costs no new list."""
+        if not node.plain and not node.groups:
+            return match
+        longer = match._longer.get(node)
+        if longer is None:
+            self._made += 1
+            longer = match.extend(node)
+        return longer

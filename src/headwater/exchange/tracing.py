@@ -1,0 +1,155 @@
+"""What `-V` logs: every op of every client, in nats-server's form, without credentials.
+
+    [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - <<- [PUB a.1 2]          from the client
+    [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - <<- MSG_PAYLOAD: ["hi"]
+    [TRC] 127.0.0.1:40138 - cid:5 - "$G/user:a" - ->> [MSG a.1 1 2]        to it
+
+Bytes are read a second time for this, by a splitter that knows no more than where an op ends: tracing is slow, and off it
+costs nothing. `Settings` are for all clients of the process. Clients of the system account are traced with `system`.
+"""
+
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headwater.exchange.client_state import Membership
+from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+
+if TYPE_CHECKING:
+    from headwater.net.link import Link
+
+LONGEST_LINE = 8192  # bytes of an op that are logged at most
+
+logger = logging.getLogger(TRACE_LOGGER)
+
+_SECRETS = {"pass", "auth_token", "jwt", "sig"}
+_SIZED = re.compile(rb"(?:H?PUB|H?MSG)[ \t]", re.IGNORECASE)
+
+
+class Settings:
+    """`most`: bytes of a payload that are logged, 0 for all. `system`: the system account's clients too."""
+
+    most = 0
+    system = False
+
+
+class Splitter:
+    """Cuts a stream of bytes into ops: the text of each line, and payloads."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._left = 0  # bytes of a payload and its CRLF that are still to come
+        self._payload = b""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """The ops that end in `data`: ("op", line) or ("payload", bytes)."""
+        found: list[tuple[str, bytes]] = []
+        position = 0
+        while position < len(data):
+            if self._left:
+                piece = data[position : position + self._left]
+                position += len(piece)
+                self._left -= len(piece)
+                self._payload += piece
+                if not self._left:
+                    found.append(("payload", self._payload[:-2]))
+                    self._payload = b""
+                continue
+            end = data.find(b"\n", position)
+            if end < 0:
+                self._line += data[position:]
+                break
+            line, self._line = (self._line + data[position:end]).rstrip(b"\r"), b""
+            position = end + 1
+            found.append(("op", line))
+            self._left = _size_of(line)
+        return found
+
+
+def _size_of(line: bytes) -> int:
+    """Bytes that follow a line, with their CRLF; 0 when none do."""
+    last = line.split()[-1:]
+    if not _SIZED.match(line) or not last[0].isdigit() or len(last[0]) > 9:
+        return 0
+    return int(last[0]) + 2
+
+
+def shown(line: bytes) -> str:
+    """An op as it may be logged."""
+    if line[:7].upper() == b"CONNECT":
+        return f"CONNECT {_redacted(line[7:].strip())}"
+    verb, space, rest = line[:LONGEST_LINE].partition(b" ")
+    return (verb.upper() + space + rest).decode("utf-8", "surrogateescape")
+
+
+def _redacted(document: bytes) -> str:
+    """The JSON of a CONNECT without credentials; nothing of it where it is none."""
+    try:
+        found: Any = json.loads(document)
+    except (ValueError, RecursionError):
+        return "[REDACTED]"
+    if not isinstance(found, dict):
+        return "[REDACTED]"
+    return json.dumps({name: "[REDACTED]" if name.lower() in _SECRETS else value for name, value in found.items()})
+
+
+class Traced(Protocol):
+    """What a trace shows of a client; a session has it."""
+
+    client_id: int
+    membership: Membership
+
+
+class Tracer:
+    """Of one client. Stands between its session and its link, so that it sees what is written."""
+
+    def __init__(self, session: Traced, link: "Link") -> None:
+        self._session = session
+        self._link = link
+        self._heard = Splitter()
+        self._said = Splitter()
+        self._seen = 0  # bytes of what waits in the output that are logged already
+
+    def heard(self, data: bytes) -> None:
+        """Log what the client has sent."""
+        self._log("<<-", self._heard.feed(data))
+
+    def _log(self, arrow: str, ops: list[tuple[str, bytes]]) -> None:
+        session = self._session
+        account = session.membership.account
+        if account is not None and account.is_system and not Settings.system:
+            return
+        who = f"{self._link.peer} - cid:{session.client_id}"
+        if account is not None and session.membership.identity.user:
+            who += f' - "{account.name}/user:{session.membership.identity.user}"'
+        for kind, data in ops:
+            if kind == "op":
+                logger.log(TRACE_LEVEL, "%s - %s [%s]", who, arrow, shown(data))
+            elif data:
+                cut = data[: Settings.most] if Settings.most else data
+                text = cut.decode("utf-8", "backslashreplace") + ("..." if len(cut) < len(data) else "")
+                logger.log(TRACE_LEVEL, "%s - %s MSG_PAYLOAD: [%s]", who, arrow, json.dumps(text, ensure_ascii=False))
+
+    # ── what an outlet needs of its link ──
+
+    def flush(self) -> None:
+        """Log what is new, and write."""
+        self.look()
+        self._link.flush()
+        self._seen = len(self._link.output)
+
+    def look(self) -> None:
+        """Log what is new in the output."""
+        output = self._link.output
+        self._log("->>", self._said.feed(bytes(output.data[output.head + self._seen : output.size])))
+        self._seen = len(output)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._link
+
+    def __hash__(self) -> int:
+        return hash(self._link)

@@ -1,0 +1,8 @@
+cimport cython
+
+
+@cython.final
+cdef class Xorshift:
+    cdef unsigned int _state
+
+    cdef Py_ssize_t below(self, Py_ssize_t limit) noexcept

@@ -1,0 +1,126 @@
+"""The upkeep of a log between its writes: deletions are made durable, room is given back, checkpoints are made.
+
+Deletions wait for the next write, which carries their tombstones: when none comes, one of their own follows after
+DELETION_DELAY. Dropping and compacting segments takes its turn between two writes, and so does a checkpoint, so that a
+start after a crash need not read everything.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from headwater.errors import StorageError, WriteFailed
+from headwater.group_commit.writers import Writers
+from headwater.streams.log import Log, Upkeep
+
+logger = logging.getLogger(__name__)
+
+DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish costs no write of its own
+
+
+class LogUpkeep:
+    """Of one log. `write()` begins a write if none is under way, `is_due()` tells whether one waits for its turn, `resume()`
+    is called when upkeep that `start` began is over. `document()`: what a checkpoint keeps beside the log's own index; None:
+    no checkpoints are made. Without writers it works in the loop."""
+
+    def __init__(
+        self,
+        log: Log,
+        writers: Writers | None,
+        write: Callable[[], None],
+        is_due: Callable[[], bool],
+        resume: Callable[[], object],
+    ) -> None:
+        self.document: Callable[[], bytes] | None = None
+        self._log = log
+        self._writers = writers
+        self._write = write
+        self._is_due = is_due
+        self._resume = resume
+        self._loop = asyncio.get_running_loop()
+        self._delayed: asyncio.TimerHandle | None = None
+        self._erase: deque[int] = deque()
+        self._wanted = False
+
+    def note_deletions(self) -> None:
+        """There may be deletions to write, and room to give back."""
+        self._wanted = True
+        if self._delayed is None:
+            self._delayed = self._loop.call_later(DELETION_DELAY, self._on_delay)
+
+    def erase(self, offset: int) -> None:
+        """A deleted record is to leave the disk soon."""
+        self._erase.append(offset)
+        self.note_deletions()
+
+    def stop_waiting(self) -> None:
+        """Begin no write for deletions alone any more."""
+        if self._delayed is not None:
+            self._delayed.cancel()
+            self._delayed = None
+
+    def start(self) -> bool:
+        """Begin one piece of upkeep, if there is one that is worth doing. Not only when nothing is left to delete: at its
+        limit and under load a stream deletes with every batch."""
+        return (self._wanted and self._start_upkeep()) or self._start_checkpoint()
+
+    def _on_delay(self) -> None:
+        self._delayed = None
+        self._write()
+
+    def _start_upkeep(self) -> bool:
+        if not self._wanted:
+            return False
+        erase = self._erase[0] if self._erase else None
+        upkeep = self._log.plan_upkeep(erase)
+        if upkeep is None:
+            if self._erase:
+                self._erase.popleft()
+            self._wanted = bool(self._erase)
+            return self._start_upkeep() if self._erase else False
+        return self._maintain(upkeep)
+
+    def _start_checkpoint(self) -> bool:
+        if not self._log.checkpoint_due or self.document is None:
+            return False
+        try:
+            upkeep = self._log.plan_checkpoint(self.document())
+        except StorageError as error:
+            logger.error("log_checkpoint_failed reason=%s", error)
+            return False
+        return upkeep is not None and self._maintain(upkeep)
+
+    def _maintain(self, upkeep: Upkeep) -> bool:
+        if self._writers is None:
+            error: BaseException | None = None
+            try:
+                self._log.maintain(upkeep)
+            except StorageError as failure:
+                error = failure
+            self._finish(upkeep, error)
+            return True
+        self._writers.submit(self._log.maintain, upkeep, lambda _, error: self._finish(upkeep, error))
+        return True
+
+    def _finish(self, upkeep: Upkeep, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                self._log.settle(upkeep)
+        except StorageError as failure:
+            error = failure
+        if error is not None:
+            logger.error("log_upkeep_failed reason=%s", as_storage_error(error))
+            if upkeep.checkpoint is None:
+                self._wanted = False
+                self._erase.clear()
+        if self._is_due() or not self._start_upkeep():
+            self._resume()
+
+
+def as_storage_error(error: BaseException) -> StorageError:
+    """What a writing thread raised, as the error that its callers expect."""
+    if isinstance(error, StorageError):
+        return error
+    logger.error("stream_write_failed", exc_info=error)
+    return WriteFailed(f"the write failed: {error}")

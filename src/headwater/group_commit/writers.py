@@ -1,0 +1,95 @@
+"""The threads that write: each piece of work runs in one of them, and its callback in the event loop.
+
+What a ThreadPoolExecutor does, for a third of the CPU time: no future, no lock of Python's own, one C queue each way. A
+publish that waits for its fdatasync is handed over twice, so that is most of what one publish in flight costs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic_ns
+from typing import Generic, NamedTuple, TypeVar
+
+logger = logging.getLogger(__name__)
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class _Work(NamedTuple, Generic[A, R]):
+    """`function(argument)` in a thread, then `done(result, None)` or `done(None, error)` in the loop."""
+
+    function: Callable[[A], R]
+    argument: A
+    done: Callable[[R | None, BaseException | None], None]
+    since: int  # ns, monotonic, when other work waited in front of it; else 0
+
+
+class Writers:
+    """`count` threads, started with the first piece of work; they belong to the event loop in which it was submitted."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: SimpleQueue[_Work[object, object] | None] = SimpleQueue()
+        self._count = count
+        self._name = name
+        self._threads: list[Thread] = []
+        self.waits = 0  # pieces of work that found others waiting for a thread; shown by /varz
+        self.waited_ns = 0  # by all of them, and the longest
+        self.longest_wait_ns = 0
+
+    @property
+    def waiting(self) -> int:
+        """Pieces of work that no thread has taken yet."""
+        return self._queue.qsize()
+
+    def submit(
+        self, function: Callable[[A], R], argument: A, done: Callable[[R | None, BaseException | None], None]
+    ) -> None:
+        """Have `function(argument)` done in a thread; `done` is called in the loop."""
+        if not self._threads:
+            self._start()
+        since = monotonic_ns() if self._queue.qsize() else 0
+        self._queue.put(_Work(function, argument, done, since))  # type: ignore[arg-type]
+
+    def shutdown(self) -> None:
+        """No more work comes; the threads end when what there is is done."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        for number in range(self._count):
+            thread = Thread(target=self._run, name=f"{self._name}-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _run(self) -> None:
+        loop = self._loop
+        assert loop is not None
+        while (work := self._queue.get()) is not None:
+            if work.since:
+                self._note_wait(monotonic_ns() - work.since)
+            result: object = None
+            failure: BaseException | None = None
+            try:
+                result = work.function(work.argument)
+            except BaseException as error:  # noqa: BLE001  (whatever it is, the caller gets it)
+                failure = error
+            try:
+                loop.call_soon_threadsafe(work.done, result, failure)
+            except RuntimeError:
+                logger.error("writer_outlived_its_loop thread=%s", self._name)
+                return
+            del work, result, failure  # or the last batch stays in memory until the next one comes
+
+    def _note_wait(self, waited: int) -> None:
+        """Threads may count one wait over another's: a number for people is worth no lock."""
+        self.waits += 1
+        self.waited_ns += waited
+        self.longest_wait_ns = max(self.longest_wait_ns, waited)

@@ -1,0 +1,493 @@
+"""The commands of the protocol, one class each, the same in every era.
+
+`command_codec` says how each of them stands in bytes, era by era; a field that an era does not have keeps its default
+here. `Code` has upstream's numbers, which never changed.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.model.typed_headers import TypedHeaders
+
+EVERY = 0xFFFFFFFF  # a partition id that no partition has
+
+
+class Code(IntEnum):
+    """The number of a command."""
+
+    KILL = 0
+    PING = 1
+    GET_STATS = 10
+    GET_CLUSTER_METADATA = 12
+    DESCRIBE_OPTIONS = 13
+    GET_ME = 20
+    GET_CLIENT = 21
+    GET_CLIENTS = 22
+    GET_USER = 31
+    GET_USERS = 32
+    CREATE_USER = 33
+    DELETE_USER = 34
+    UPDATE_USER = 35
+    UPDATE_PERMISSIONS = 36
+    CHANGE_PASSWORD = 37
+    LOGIN_USER = 38
+    LOGOUT_USER = 39
+    LOGIN_REGISTER = 40
+    GET_TOKENS = 41
+    CREATE_TOKEN = 42
+    DELETE_TOKEN = 43
+    LOGIN_WITH_TOKEN = 44
+    LOGIN_REGISTER_WITH_TOKEN = 45
+    POLL_MESSAGES = 100
+    SEND_MESSAGES = 101
+    FLUSH_UNSAVED_BUFFER = 102
+    GET_OFFSET = 120
+    STORE_OFFSET = 121
+    DELETE_OFFSET = 122
+    GET_STREAM = 200
+    GET_STREAMS = 201
+    CREATE_STREAM = 202
+    DELETE_STREAM = 203
+    UPDATE_STREAM = 204
+    PURGE_STREAM = 205
+    GET_TOPIC = 300
+    GET_TOPICS = 301
+    CREATE_TOPIC = 302
+    DELETE_TOPIC = 303
+    UPDATE_TOPIC = 304
+    PURGE_TOPIC = 305
+    CREATE_PARTITIONS = 402
+    DELETE_PARTITIONS = 403
+    DELETE_SEGMENTS = 503
+    GET_GROUP = 600
+    GET_GROUPS = 601
+    CREATE_GROUP = 602
+    DELETE_GROUP = 603
+    JOIN_GROUP = 604
+    LEAVE_GROUP = 605
+    SYNC_GROUP = 606
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill(Command):
+    """The seed era's way to stop a server; refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ping(Command):
+    """Is anybody there?"""
+
+
+@dataclass(frozen=True, slots=True)
+class GetStats(Command):
+    """Numbers about the process and what it stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetClusterMetadata(Command):
+    """Which nodes there are: one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeOptions(Command):
+    """Which options `create_topic` (scope 1), `create_stream` (2) or `create_user` (3) takes."""
+
+    scope: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetMe(Command):
+    """The client's own entry in the list of clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetClient(Command):
+    client_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetClients(Command):
+    """All connected clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login(Command):
+    """By name and password. `version` is the SDK's, empty where the era does not send one; `protocol` is V's."""
+
+    username: str
+    password: str = field(repr=False)
+    version: str = ""
+    context: str = ""
+    protocol: int = 0
+    sdk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginWithToken(Command):
+    """By a personal access token."""
+
+    token: str = field(repr=False)
+    version: str = ""
+    context: str = ""
+    protocol: int = 0
+    sdk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Logout(Command):
+    """The connection stays, without a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPermissions:
+    manage_topic: bool = False
+    read_topic: bool = False
+    poll_messages: bool = False
+    send_messages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPermissions:
+    manage_stream: bool = False
+    read_stream: bool = False
+    manage_topics: bool = False
+    read_topics: bool = False
+    poll_messages: bool = False
+    send_messages: bool = False
+    topics: dict[int, TopicPermissions] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """A user's permissions: global ones, and those for single streams and topics. Without any, nothing is allowed."""
+
+    manage_servers: bool = False
+    read_servers: bool = False
+    manage_users: bool = False
+    read_users: bool = False
+    manage_streams: bool = False
+    read_streams: bool = False
+    manage_topics: bool = False
+    read_topics: bool = False
+    poll_messages: bool = False
+    send_messages: bool = False
+    streams: dict[int, StreamPermissions] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GetUser(Command):
+    user: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class GetUsers(Command):
+    """All users, without their permissions."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateUser(Command):
+    """`status` 1 is active, 2 inactive."""
+
+    username: str
+    password: str = field(repr=False)
+    status: int = 1
+    permissions: Permissions | None = None
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteUser(Command):
+    user: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateUser(Command):
+    """A field that is None stays as it is."""
+
+    user: Identifier
+    username: str | None = None
+    status: int | None = None
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePermissions(Command):
+    user: Identifier
+    permissions: Permissions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePassword(Command):
+    user: Identifier
+    current: str = field(repr=False)
+    new: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GetTokens(Command):
+    """The caller's own tokens: names and expiry."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateToken(Command):
+    """`expiry` in microseconds from now; 0 or the largest u64: never."""
+
+    name: str
+    expiry: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteToken(Command):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetStream(Command):
+    stream: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class GetStreams(Command):
+    """All that the user may see."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(Command):
+    """`id` 0: the server picks one."""
+
+    name: str
+    id: int = 0
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStream(Command):
+    stream: Identifier
+    name: str
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStream(Command):
+    stream: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeStream(Command):
+    stream: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class GetTopic(Command):
+    stream: Identifier
+    topic: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class GetTopics(Command):
+    stream: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """`message_expiry`: microseconds, 0 for the server's default (never), the largest u64 for never.
+    `max_size`: bytes, 0 for the server's default (unlimited), the largest u64 for unlimited."""
+
+    compression: int = 1
+    message_expiry: int = 0
+    max_size: int = 0
+    replication: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Command):
+    stream: Identifier
+    name: str
+    partitions: int
+    id: int = 0
+    compression: int = 1
+    message_expiry: int = 0
+    max_size: int = 0
+    replication: int = 1
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTopic(Command):
+    stream: Identifier
+    topic: Identifier
+    name: str
+    compression: int = 1
+    message_expiry: int = 0
+    max_size: int = 0
+    replication: int = 1
+    options: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Command):
+    stream: Identifier
+    topic: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeTopic(Command):
+    stream: Identifier
+    topic: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions(Command):
+    stream: Identifier
+    topic: Identifier
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePartitions(Command):
+    """The last `count` of the topic."""
+
+    stream: Identifier
+    topic: Identifier
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSegments(Command):
+    """The oldest `count` closed segments of a partition."""
+
+    stream: Identifier
+    topic: Identifier
+    partition: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetGroup(Command):
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class GetGroups(Command):
+    stream: Identifier
+    topic: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class CreateGroup(Command):
+    """`id` 0: the server picks one. The seed's groups have no name."""
+
+    stream: Identifier
+    topic: Identifier
+    name: str = ""
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup(Command):
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup(Command):
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup(Command):
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup(Command):
+    """Which partitions are the caller's (V: there the client names the partition of each poll)."""
+
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class PollMessages(Command):
+    """`partition` None: the server picks one (groups), or the topic's first."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition: int | None
+    strategy: PollingStrategy
+    count: int
+    auto_commit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetOffset(Command):
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOffset(Command):
+    """`ack` 0: do not wait until it is durable."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition: int | None
+    offset: int
+    ack: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffset(Command):
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition: int | None
+    ack: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FlushUnsavedBuffer(Command):
+    stream: Identifier
+    topic: Identifier
+    partition: int
+    fsync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessages(Command):
+    """Where to; the messages themselves never become objects on the way through the server."""
+
+    stream: Identifier
+    topic: Identifier
+    partitioning: Partitioning
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, to be sent or from a poll. Times in microseconds since 1970."""
+
+    payload: bytes
+    headers: TypedHeaders | None = None
+    id: int = 0
+    offset: int = 0
+    timestamp: int = 0
+    origin_timestamp: int = 0

@@ -1,0 +1,64 @@
+"""The generations of Iggy's wire that clients on this machine may speak, and how one port tells them apart.
+
+| era | clients | told by |
+|---|---|---|
+| S  | crate 0.0.30, the seed document; no package     | no login comes: only where the port is said to be the seed's |
+| A  | iggy-py 0.1                                     | login without a version, create_topic without compression    |
+| A2 | iggy-py 0.2.0                                   | login without a version                                      |
+| B  | iggy-py 0.2.3 to 0.4                            | login says 0.5 or 0.6                                        |
+| C1 | apache-iggy 0.5                                 | login says 0.7                                               |
+| C2 | apache-iggy 0.6                                 | login says 0.8                                               |
+| C3 | apache-iggy 0.7, 0.8                            | login says 0.9, 0.10                                         |
+| V  | apache-iggy 0.9                                 | the first four bytes are zero: a 256-byte header follows     |
+
+A length of zero cannot begin a classic frame, so the first four bytes decide between V and the rest. What may come
+before a login (ping, and nothing else) looks the same in all classic eras.
+"""
+
+from enum import IntEnum
+
+from headwater.iggy_wire.error_numbers import refusal
+
+
+class Era(IntEnum):
+    """In order of time: a later era compares greater."""
+
+    S = 0
+    A = 1
+    A2 = 2
+    B = 3
+    C1 = 4
+    C2 = 5
+    C3 = 6
+    V = 7
+
+    @property
+    def first_id(self) -> int:
+        """Of streams, topics and partitions: they counted from 1 at first."""
+        return 1 if self < Era.C2 else 0
+
+    @property
+    def typed_keys(self) -> bool:
+        """Whether the key of a header has a kind."""
+        return self >= Era.C3
+
+    @property
+    def has_index_table(self) -> bool:
+        """Whether messages are blocks with a header of fixed size, and a send brings where each ends."""
+        return Era.C1 <= self <= Era.C3
+
+
+UNKNOWN = Era.B  # until the login names a version; the commands allowed before it are the same in all eras
+
+
+def of_login(version: str | None) -> Era:
+    """The era of a client, from the version in its login. Raises IggyError for a version that is not supported."""
+    if not version:
+        return Era.A2
+    numbers = version.split(".")
+    if numbers[0] != "0" or len(numbers) < 2 or not numbers[1].isdigit():
+        raise refusal("incompatible_protocol_version", f"client version {version!r} is not known here", version)
+    minor = int(numbers[1])
+    if minor <= 6:
+        return Era.B
+    return {7: Era.C1, 8: Era.C2}.get(minor, Era.C3)

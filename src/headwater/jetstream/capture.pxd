@@ -1,0 +1,20 @@
+cimport cython
+from headwater.group_commit.committer cimport Committer
+from headwater.streams.dedup cimport DuplicateWindow
+from headwater.streams.staging cimport Staging
+
+@cython.final
+cdef class Capture:
+    cdef Staging _staging
+    cdef DuplicateWindow _duplicates
+    cdef object _clock_ns
+    cdef object _ticks_ns
+    cdef Py_ssize_t _overhead
+    cdef Py_ssize_t _header_overhead
+    cdef object _rules
+    cdef object _answers
+    cdef public Committer committer
+    cdef public bint is_plain
+    cdef public bytes last_message_id
+    cdef public object appending
+    cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)

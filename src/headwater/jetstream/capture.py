@@ -1,0 +1,119 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""The way of a publish into a stream, from the router to the committer: it is judged, staged, and waits for its answer.
+
+Hot and compiled: `take` is the callback of the router and runs once for every message on the stream's subjects. A message
+whose headers demand nothing, for a stream whose configuration demands nothing of it, is staged as it is. All others go
+through `PublishRules.judge` first.
+"""
+
+from collections.abc import Callable
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.group_commit.committer import Committer
+    from cython.cimports.headwater.jetstream_state.items import Item
+    from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
+    from cython.cimports.headwater.streams.dedup import DuplicateWindow
+    from cython.cimports.headwater.streams.staging import Staging
+else:
+    from headwater.group_commit.committer import Committer
+    from headwater.jetstream_state.items import Item
+    from headwater.jetstream_state.publish_checks import lone_message_id
+    from headwater.streams.dedup import DuplicateWindow
+    from headwater.streams.staging import Staging
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.jetstream.publish_answers import PublishAnswers
+from headwater.jetstream.publish_rules import Duplicate, PublishRules
+from headwater.jetstream_state.items import Answer, Particulars
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
+
+
+class Capture:
+    """`duplicates`: the ids that the stream remembers, by the clock `ticks_ns`, which is never set. `overhead`: what the
+    accounting adds to a message, `header_overhead`: to one with headers, besides. `is_plain`: a message whose headers demand
+    nothing needs no look at the configuration. `last_message_id`: of the last message, b"" when it had none. `appending`:
+    subject and callback of the message that another face of the stream is publishing in this very call
+    (`Stream.append`)."""
+
+    def __init__(
+        self,
+        staging: Staging,
+        duplicates: DuplicateWindow,
+        clock_ns: Callable[[], int],
+        ticks_ns: Callable[[], int],
+        overhead: int,
+        header_overhead: int,
+        rules: PublishRules,
+        answers: PublishAnswers,
+    ) -> None:
+        self._staging = staging
+        self._duplicates = duplicates
+        self._clock_ns = clock_ns
+        self._ticks_ns = ticks_ns
+        self._overhead = overhead
+        self._header_overhead = header_overhead
+        self._rules = rules
+        self._answers = answers
+        self.committer: Committer | None = None
+        self.is_plain = False
+        self.last_message_id = b""
+        self.appending: tuple[bytes, Answer] | None = None
+
+    def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        """Store the message and answer when it is durable."""
+        committer: Committer | None = self.committer
+        assert committer is not None
+        now: cython.longlong = self._clock_ns()
+        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
+        message_id: bytes = b""
+        particulars: Particulars | None = None
+        answer: Answer | None = None
+        as_it_is: cython.bint = self.is_plain and not committer.full and self.appending is None
+        if as_it_is and header_block:
+            size += self._header_overhead + len(header_block)
+            alone: bytes | None = lone_message_id(header_block) if len(header_block) <= MAX_HEADER_BLOCK else None
+            if alone is None or (alone and self._duplicates.seen(alone, self._ticks_ns()) is not None):
+                as_it_is = False
+            else:
+                message_id = alone
+        offset: cython.longlong
+        try:
+            if not as_it_is:
+                answer = self._expected_answer(subject)
+                if self._rules.config.no_ack:
+                    reply = b""
+                judged = self._rules.judge(subject, header_block, payload, now, self.last_message_id)
+                if isinstance(judged, Duplicate):
+                    self._answer_duplicate(committer, reply, judged.sequence, answer)
+                    return
+                header_block, message_id, size, particulars = judged
+            offset = self._staging.stage(subject, header_block, payload, now)
+        except (JetStreamError, StorageError) as error:
+            self._answers.refuse(reply, error, answer)
+            return
+        if not as_it_is:
+            self._rules.note_staged(size)
+        self.last_message_id = message_id
+        if message_id:
+            self._duplicates.remember(message_id, offset, self._ticks_ns())
+        # offset + 1: sequence_of, without the call
+        committer.add(Item(reply, b"", subject, offset + 1, size, message_id, particulars, answer), size)
+
+    def _expected_answer(self, subject: bytes) -> Answer | None:
+        """The callback of the message that is being captured, if `Stream.append` is publishing it. A subscriber that runs
+        earlier may publish into this stream too, but not on the same subject: that would be a cycle without end."""
+        appending = self.appending
+        if appending is None or appending[0] != subject:
+            return None
+        self.appending = None
+        return appending[1]
+
+    def _answer_duplicate(self, committer: Committer, reply: bytes, sequence: int, answer: Answer | None) -> None:
+        """Answer at once if the original is durable, else together with it: it may yet be lost."""
+        ack: bytes = self._answers.duplicate(sequence)
+        if self._rules.is_durable(sequence):
+            self._answers.confirm(reply, ack, answer)
+        else:
+            committer.add(Item(reply, ack, b"", sequence, 0, b"", None, answer), 0)

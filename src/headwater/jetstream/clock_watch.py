@@ -1,0 +1,49 @@
+"""Steps of the system clock: noticed, so that timers for a time of day can be set anew.
+
+A limit of age, a TTL and a pause end at a time of day, the loop's timers count seconds. After a step of the clock (by an
+operator, or in a virtual machine that was suspended) such a timer could fire an hour late. The two clocks are compared
+every LOOK seconds, and a callback runs when they have drifted apart.
+
+What is measured in seconds (ack waits, expiries of pull requests, heartbeats) needs none of this.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from headwater.model.timestamps import SECOND
+
+logger = logging.getLogger(__name__)
+
+LOOK = 0.5  # seconds between two looks
+STEP = SECOND // 5  # ns; less than this is the slewing of a clock that is kept by NTP, and a busy loop
+WORTH_SAYING = 2 * SECOND
+
+
+class ClockWatch:
+    """Calls `on_step()` soon after the time of day was set. Begins at once; belongs to the running loop."""
+
+    def __init__(self, clock_ns: Callable[[], int], on_step: Callable[[], None]) -> None:
+        self._clock_ns = clock_ns
+        self._on_step = on_step
+        self._loop = asyncio.get_running_loop()
+        self._distance = self._measure()
+        self._timer = self._loop.call_later(LOOK, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _measure(self) -> int:
+        return self._clock_ns() - int(self._loop.time() * SECOND)
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK, self._look)
+        distance = self._measure()
+        step = distance - self._distance
+        if abs(step) < STEP:
+            return
+        self._distance = distance
+        if abs(step) >= WORTH_SAYING:
+            logger.warning("clock_stepped seconds=%+.1f", step / SECOND)
+        self._on_step()

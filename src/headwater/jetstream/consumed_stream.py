@@ -1,0 +1,50 @@
+"""What a consumer needs of the stream that it reads: the protocol that `Stream` and `ViewStream` implement.
+
+Consumers are made and held by their stream, so they do not import it.
+"""
+
+from typing import Protocol
+
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.state_keeper import StateKeeper
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.streams.log import Log
+
+
+class ConsumedStream(Protocol):
+    """`requests_dropped`: pulls whose requester had gone, or had no listener that may have its messages."""
+
+    config: StreamConfig
+    contents: Contents
+    domain: Domain
+    keeper: StateKeeper | None
+    log: Log
+    requests_dropped: int
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        ...
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of the first message, or of the next one in an empty stream."""
+        ...
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last durable message."""
+        ...
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Messages that are not durable yet, and their bytes."""
+        ...
+
+    async def written(self) -> None:
+        """Wait until what has been captured so far is durable, or refused."""
+
+    def on_settled(self, sequence: int, subject: bytes) -> None:
+        """A consumer needs this message no longer."""
+        ...

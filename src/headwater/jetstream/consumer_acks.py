@@ -1,0 +1,133 @@
+"""The acknowledgements of one consumer: the subjects on which they arrive, and what each kind of them does.
+
+Most are no more than "settled" and are taken by `ack_intake.py`; all others come to `Acks` itself.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol, assert_never
+
+from headwater.exchange.router import Router
+from headwater.jetstream.ack_intake import AckIntake
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.state_keeper import KeptConsumer
+from headwater.jetstream.turns import Turns
+from headwater.jetstream_documents.acks import parse_ack
+from headwater.jetstream_state.ack_subject import AckSubject
+
+logger = logging.getLogger(__name__)
+
+
+class AckedConsumer(KeptConsumer, Protocol):
+    """What acknowledgements need of their consumer."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether acknowledgements are made durable."""
+        ...
+
+    def on_request(self, reply: bytes, payload: bytes) -> None:
+        """The MSG.NEXT that came with an acknowledgement."""
+        ...
+
+    def on_progress(self) -> None:
+        """The state has changed: messages may be due again, or may go out that had to wait."""
+        ...
+
+
+class Activity:
+    """When a consumer was last used (`at`, nanoseconds of the loop's clock), when it last delivered and when it last got an
+    acknowledgement (time of day in ns; 0: never)."""
+
+    def __init__(self, now: int) -> None:
+        self.at = now
+        self.delivered_ns = 0
+        self.acked_ns = 0
+
+
+class Acks:
+    """`head`: what the ack subjects that are given out begin with. `intake`: the way of most acknowledgements."""
+
+    def __init__(
+        self,
+        stream: ConsumedStream,
+        router: Router,
+        consumer: AckedConsumer,
+        turns: Turns,
+        activity: Activity,
+        clock_ns: Callable[[], int],
+    ) -> None:
+        self._stream = stream
+        self._router = router
+        self._consumer = consumer
+        self._turns = turns
+        self._activity = activity
+        self._clock_ns = clock_ns
+        self._where = AckSubject()
+        short, long, self.head = stream.domain.heads("ACK", stream.name, consumer.name)
+        self.intake = AckIntake(stream, consumer.state, self._on_settled, self._on_ack, turns.loop)
+        self._subscriptions = []
+        if consumer.state.config.ack_policy != "none":
+            self._subscriptions = [
+                router.subscribe_internal(short + b"*.*.*.*.*", self.intake.take),
+                router.subscribe_internal(long + b"*.*.*.*.>", self._on_ack),
+            ]
+
+    def close(self) -> None:
+        """Take nothing in any more."""
+        self.intake.closed = True
+        for subscription in self._subscriptions:
+            self._router.unsubscribe(subscription)
+
+    def _on_settled(self) -> None:
+        """The intake has settled messages since its last call."""
+        self._activity.at = self._turns.now()
+        self._activity.acked_ns = self._clock_ns()
+        self._consumer.on_progress()
+
+    def _on_ack(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        where = self._where
+        if not where.read(subject) or self._turns.closed:
+            return
+        consumer, state, now = self._consumer, self._consumer.state, self._turns.now()
+        self._activity.at = now
+        ack = parse_ack(payload)
+        match ack.kind:
+            case "ack" | "term" | "next":
+                self._settle(where.stream_sequence, where.consumer_sequence)
+                self._activity.acked_ns = self._clock_ns()
+            case "nak":
+                state.nak(where.stream_sequence, ack.delay, now)
+            case "progress":
+                state.progress(where.stream_sequence, now)
+            case "unknown":
+                pass
+            case _:
+                assert_never(ack.kind)
+        if ack.kind == "next":
+            consumer.on_request(reply, ack.request)
+        elif reply and ack.kind in ("ack", "term") and not state.was_delivered(where.stream_sequence):
+            logger.warning("ack_not_confirmed consumer=%s sequence=%d", consumer.name, where.stream_sequence)
+            self._router.publish(reply, b"", b"NATS/1.0 503 Not Delivered\r\n\r\n", b"")
+        elif reply and ack.kind in ("ack", "term") and consumer.is_kept and self._stream.keeper is not None:
+            self._stream.keeper.confirm(consumer, reply)
+        elif reply:
+            self._router.publish(reply, b"", b"", b"")
+        consumer.on_progress()
+
+    def _settle(self, sequence: int, consumer_sequence: int) -> None:
+        state = self._consumer.state
+        if self._stream.config.retention == "limits":
+            state.ack(sequence, consumer_sequence)
+            return
+        before = list(state.unacked) if state.config.ack_policy == "all" else [sequence]
+        known = [number for number in before if number in state.unacked]
+        state.ack(sequence, consumer_sequence)
+        for number in known:
+            if number not in state.unacked:
+                self._settled(number)
+
+    def _settled(self, sequence: int) -> None:
+        record = self._stream.contents.load(sequence)
+        if record is not None:
+            self._stream.on_settled(sequence, record.subject)

@@ -1,0 +1,467 @@
+"""What pull and push consumers have in common: they count what is pending, render messages, follow what leaves the stream,
+and deliver in turns. Decisions are `jetstream_state/consumer.py`'s; to which subject and when, `pull.py`'s or `push.py`'s.
+
+    Turns ─▶ _turn ─▶ _deliver (pull.py, push.py) ─▶ ReadAhead, redeliveries ─▶ Router.deliver
+    Acks  ─▶ state ─▶ Turns                           Pause, OriginalPace hold deliveries back
+
+A message goes to an inbox, but under its own subject, and its reply subject carries the numbers by which it is
+acknowledged. It counts as delivered only if a subscriber took it.
+
+`_turn` is the one place that delivers. It runs once per loop iteration while there is something to do, and at most
+TURN_MESSAGES or TURN_BYTES at a time, so that a replay of millions leaves the broker's other clients their turns.
+
+Times are the loop's clock, which never steps back, in nanoseconds; only pauses and what INFO shows are times of day.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from headwater.errors import StorageError
+from headwater.exchange.router import Router
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.consumer_acks import Acks, Activity
+from headwater.jetstream.outgoing import RecordSender
+from headwater.jetstream.read_ahead import ReadAhead, filter_of
+from headwater.jetstream.turns import Turns
+from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
+from headwater.jetstream_documents.stream_rules import shown_metadata
+from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.pausing import OriginalPace, Pause
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.store import ConsumerRecord
+from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.timestamps import SECOND, format_time
+from headwater.streams.log import StoredRecord
+
+logger = logging.getLogger(__name__)
+
+TURN_MESSAGES = 256
+TURN_BYTES = 1 << 20
+LINK_HIGH_WATER = 4 << 20  # bytes waiting for a client's link above which it gets no more
+LINK_RETRY = 0.005  # seconds until such a link is looked at again
+DISK_RETRY = 1.0  # seconds after a read of the log failed
+
+NOTHING: Final = -1.0  # what a turn returns: no delivery until something happens
+MORE: Final = 0.0  # the turn is over, there is more to deliver; above: seconds until there is
+
+
+class DeliveringConsumer(ABC):
+    """One consumer. `on_idle(consumer)` is called when it was inactive for its threshold; `on_change` when the state
+    of a durable one should be stored soon."""
+
+    def __init__(
+        self,
+        stream: ConsumedStream,
+        router: Router,
+        name: str,
+        created_ns: int,
+        state: Consumer,
+        clock_ns: Callable[[], int],
+        on_idle: Callable[["DeliveringConsumer"], None],
+        on_change: Callable[["DeliveringConsumer"], None],
+    ) -> None:
+        self.name = name
+        self.created_ns = created_ns
+        self.state = state
+        self._stream = stream
+        self._router = router
+        self._clock_ns = clock_ns
+        self._on_idle = on_idle
+        self._on_change = on_change
+        self._turns = Turns(self._turn, self._on_alarm)
+        self._ahead = ReadAhead(stream, state)
+        self._pause = Pause(clock_ns)
+        self._pace = OriginalPace()
+        self._activity = Activity(self._turns.now())
+        if stream.keeper is not None and (self.durable or stream.config.retention != "limits"):
+            state.events = []
+        self._acks = Acks(stream, router, self, self._turns, self._activity, clock_ns)
+        self._configure(state.config)
+
+    # ── what differs ──
+
+    @abstractmethod
+    def on_request(self, reply: bytes, payload: bytes) -> None:
+        """A MSG.NEXT whose answers go to `reply`."""
+
+    @abstractmethod
+    def _deliver(self, now: int) -> float:
+        """Deliver for one turn. Returns NOTHING, MORE, or seconds until the next turn. Raises StorageError."""
+
+    @abstractmethod
+    def _before_turn(self, now: int) -> None:
+        """A turn begins."""
+
+    @abstractmethod
+    def _after_turn(self, now: int, again: float) -> None:
+        """A turn has ended; `again`: what `_deliver` returned."""
+
+    @abstractmethod
+    def _has_taker(self) -> bool:
+        """Whether a message could go out now if there were one."""
+
+    @abstractmethod
+    def _next_event(self, now: int) -> list[int]:
+        """When something is due that is not an ack deadline; 0 among them: nothing."""
+
+    @abstractmethod
+    def _dismiss(self, status: bytes) -> None:
+        """The consumer is over: answer the requests that wait."""
+
+    @abstractmethod
+    def _is_idle(self) -> bool:
+        """Whether no client uses the consumer."""
+
+    def _busy_until(self) -> int:
+        """Until when clients may work on what was delivered without a sign of life."""
+        return 0
+
+    def _waiting(self) -> int:
+        """Requests that wait."""
+        return 0
+
+    def start(self) -> None:
+        """Begin to deliver. The API calls this behind its answer: a client learns how much is pending before the first
+        message."""
+        self._turns.wake()
+
+    # ── what the API shows and changes ──
+
+    @property
+    def config(self) -> ConsumerConfig:
+        """The configuration, checked and complete."""
+        return self.state.config
+
+    @property
+    def filter(self) -> SubjectFilter | None:
+        """Which subjects are delivered; None for all."""
+        return self._ahead.filter
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives a restart of the server."""
+        return bool(self.config.durable_name)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether what happens here outlives the process. With a work queue the acknowledgements of an ephemeral consumer
+        do, too: they decide what is still in the queue."""
+        return self.state.events is not None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a client subscribes to the deliver subject of a push consumer."""
+        return False
+
+    def is_replaying(self, since_ns: int) -> bool:
+        """Whether this consumer was made after `since_ns` (time of day) and has yet to send what was pending then."""
+        return False
+
+    def info(self, *, full: bool = True) -> ConsumerInfo:
+        """CONSUMER.INFO; `full` is False in lists, whose metadata is bare."""
+        self._acks.intake.report()
+        waiting = self._waiting()
+        state, config, activity = self.state, self.state.config, self._activity
+        if full:
+            config = msgspec.structs.replace(config, metadata=shown_metadata(config.metadata))
+        delivered = SequencePair(consumer_seq=state.delivered_consumer, stream_seq=state.delivered_stream)
+        floor = SequencePair(consumer_seq=state.floor_consumer, stream_seq=state.floor_stream)
+        if activity.delivered_ns:
+            delivered.last_active = format_time(activity.delivered_ns)
+        if activity.acked_ns:
+            floor.last_active = format_time(activity.acked_ns)
+        info = ConsumerInfo(
+            stream_name=self._stream.name,
+            name=self.name,
+            created=format_time(self.created_ns),
+            config=config,
+            delivered=delivered,
+            ack_floor=floor,
+            num_ack_pending=len(state.unacked),
+            num_redelivered=len(state.attempts),
+            num_waiting=waiting,
+            num_pending=state.num_pending,
+            push_bound=self.is_bound,
+            ts=format_time(self._clock_ns()),
+        )
+        remaining = self._pause.remaining
+        if remaining:
+            info.paused, info.pause_remaining = True, remaining
+        return info
+
+    @property
+    def pause_remaining(self) -> int:
+        """Nanoseconds until deliveries go on; 0 when the consumer is not paused."""
+        return self._pause.remaining
+
+    def reconfigure(self, config: ConsumerConfig) -> None:
+        """Change to a configuration that was checked; `state.num_pending` is recounted by the caller if the filter
+        changed."""
+        self.state.config = config
+        self._ahead.filter = filter_of(config)
+        self._ahead.forget()
+        self._configure(config)
+        self._turns.wake()
+
+    def _configure(self, config: ConsumerConfig) -> None:
+        self._pause.configure(config)
+
+    def reset(self, sequence: int) -> int:
+        """Deliver from `sequence` on as if for the first time (0: from behind the ack floor); returns where."""
+        sequence = sequence or self.state.floor_stream + 1
+        self.state.reset(sequence)
+        self._activity.delivered_ns = self._activity.acked_ns = 0
+        self._ahead.forget()
+        self._turns.wake()
+        return sequence
+
+    def record(self, frame: int) -> ConsumerRecord:
+        """What is stored of a durable consumer; its state holds up to this frame of the journal."""
+        return ConsumerRecord(self.name, self.config, self.created_ns, self.state.snapshot(), frame)
+
+    def restore(self, snapshot: ConsumerSnapshot, events: Iterable[list[int]]) -> list[int]:
+        """Restore the state of an earlier run, and what happened after it was saved; returns the sequences that were
+        settled by that."""
+        state, end, now = self.state, self._stream.last_sequence + 1, self._turns.now()
+        kept, state.events = state.events, None
+        state.restore(snapshot, end, now)
+        settled = state.replay(events, end, now)
+        state.drop_absent(lambda sequence: self._stream.log.is_absent(offset_of(sequence)))
+        state.events = kept
+        self._arm()
+        return settled
+
+    def close(self, status: bytes) -> None:
+        """Deliver no more; requests that wait are answered with `status`."""
+        self._turns.close()
+        self._acks.close()
+        self._dismiss(status)
+
+    # ── events ──
+
+    def on_stored(self, first: int, count: int, items: list[Item]) -> None:
+        """`count` messages became durable, from sequence `first` on; `items` may hold others than these."""
+        state = self.state
+        wanted = self._ahead.filter
+        if wanted is None and first >= state.position:
+            new = count
+        else:
+            matches = wanted.matches if wanted is not None else _everything
+            new = sum(1 for item in items if item.subject and item.sequence >= state.position and matches(item.subject))
+        if new:
+            state.num_pending += new
+            if self._has_taker():
+                self._turns.wake()
+
+    def on_removed(self, sequence: int, subject: bytes) -> None:
+        """A message has left the stream."""
+        state = self.state
+        if state.selected and sequence in state.selected:
+            state.selected.remove(sequence)
+            state.num_pending -= 1
+        elif sequence >= state.position and (self.filter is None or self.filter.matches(subject)):
+            state.num_pending = max(0, state.num_pending - 1)
+            self._ahead.forget_removed(sequence)
+        if sequence in state.unacked and state.removed(sequence):
+            self._note_settled()
+            self._turns.wake()
+
+    def on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:
+        """Some of those (sequence, subject) that are to leave the stream have left; `on_purged(counted=True)` follows."""
+        state, wanted = self.state, self.filter
+        self._ahead.forget()
+        ahead = (subject for sequence, subject in gone if sequence >= state.position)
+        count = sum(1 for subject in ahead if wanted is None or wanted.matches(subject))
+        state.num_pending = max(0, state.num_pending - count)
+
+    def on_purged(self, *, counted: bool = False) -> None:
+        """Many messages have left the stream; `counted`: those ahead are no longer among what is pending."""
+        self._ahead.forget()
+        state, log = self.state, self._stream.log
+        waited = len(state.unacked)
+        state.purged(max(self._stream.first_sequence, 1))
+        for sequence in [sequence for sequence in state.unacked if log.is_absent(offset_of(sequence))]:
+            state.removed(sequence)
+        if len(state.unacked) < waited:
+            self._note_settled()
+        selected = len(state.selected)
+        if selected:
+            state.selected = deque(sequence for sequence in state.selected if not log.is_absent(offset_of(sequence)))
+        if counted:
+            state.num_pending = max(0, state.num_pending - selected + len(state.selected))
+        else:
+            state.num_pending = len(state.selected) + self._stream.contents.counted_from(state.position, self.filter)
+        self._turns.wake()
+
+    def on_progress(self) -> None:
+        """Acknowledgements have changed the state."""
+        self._note_change()
+        if self._has_taker():
+            self._turns.wake()
+
+    def on_clock_step(self) -> None:
+        """The time of day was set: a pause may be over."""
+        if self._pause.until:
+            self._turns.wake()
+
+    def needs(self, sequence: int, subject: bytes) -> bool:
+        """Whether this consumer has still to deliver the message, or waits for its ack."""
+        if self.filter is not None and not self.filter.matches(subject):
+            return False
+        return sequence >= self.state.position or sequence in self.state.unacked
+
+    def _note_change(self) -> None:
+        """Have the state stored soon, if it is kept."""
+        if self.is_kept:
+            self._on_change(self)
+
+    def _note_settled(self) -> None:
+        """Some of what was delivered waits for its ack no longer."""
+        self._activity.acked_ns = self._clock_ns()
+        self._note_change()
+
+    # ── messages ──
+
+    def _may_send_runs(self) -> bool:
+        """Whether messages can go out without a look at each: first deliveries, as they are, at once."""
+        config, state = self.config, self.state
+        return (
+            not (state.selected or state.redeliveries or config.headers_only)
+            and config.replay_policy == "instant"
+            and (config.ack_policy != "none" or self._stream.config.retention == "limits")
+        )
+
+    def _send_run(self, inbox: bytes, most: int, room: int, now: int) -> tuple[int, int]:
+        """Deliver new messages that are read already, at most `most`, and at most `room` bytes (-1: any number); returns how
+        many, and their bytes. (0, 0): no subscriber took one, it is larger than `room`, or the end of the log; the caller
+        finds that out by itself."""
+        state, ahead = self.state, self._ahead
+        most = min(most, state.num_pending, state.deliverable)
+        if most <= 0 or ahead.next() is None:
+            return 0, 0
+        delivered: list[int] = []
+        sender = RecordSender(self._router, inbox, self._acks.head, state.delivered_consumer, state.num_pending, room)
+        size = sender.send(ahead.records, ahead.at, most, delivered)
+        if delivered:
+            ahead.at += len(delivered)
+            state.deliver_run(delivered, now)
+        return len(delivered), size
+
+    def _next_due(self, now: int) -> tuple[StoredRecord, int] | float:
+        """The next message to go out, and its sequence if it goes out again; or what `_deliver` is to return where there
+        is none now. Raises StorageError."""
+        state = self.state
+        while state.redeliveries and (again := state.next_redelivery()):
+            record = self._stream.contents.load(again)
+            if record is not None:
+                return record, again
+            state.forget(again)
+        if not (state.num_pending > 0 and state.may_deliver_new):
+            return NOTHING
+        record = self._ahead.next()
+        if record is None:
+            return MORE if state.num_pending > 0 else NOTHING
+        held = self._pace.held_back(record, now)
+        return held if held > 0 else (record, 0)
+
+    def _render(self, record: StoredRecord, again: int) -> tuple[bytes, bytes, bytes]:
+        """(ack subject, header block, payload) of a delivery."""
+        state = self.state
+        block, payload = record.header_block, record.payload
+        if state.config.headers_only:
+            block, payload = _with_size(block, len(payload)), b""
+        reply = b"%b%d.%d.%d.%d.%d" % (
+            self._acks.head,
+            state.attempts.get(again, 0) + 2 if again else 1,
+            sequence_of(record.offset),
+            state.delivered_consumer + 1,
+            record.timestamp_ns,
+            state.num_pending if again else state.num_pending - 1,
+        )
+        return reply, block, payload
+
+    def _sent(self, record: StoredRecord, again: int, now: int) -> None:
+        """A delivery has gone out."""
+        state, sequence = self.state, sequence_of(record.offset)
+        if again:
+            state.deliver_again(sequence, now)
+            return
+        if not state.selected:
+            self._ahead.at += 1
+        state.deliver_new(sequence, now)
+        if self.config.replay_policy == "original":
+            self._pace.note(record, now)
+        if self.config.ack_policy == "none" and self._stream.config.retention != "limits":
+            self._stream.on_settled(sequence, record.subject)
+
+    def _note_turn(self, now: int) -> None:
+        """Something went out in this turn."""
+        self._activity.at = now
+        self._activity.delivered_ns = self._clock_ns()
+        self._note_change()
+
+    def _send_status(self, reply: bytes, header_block: bytes) -> None:
+        self._router.publish(reply, b"", header_block, b"")
+
+    # ── time ──
+
+    def _turn(self) -> None:
+        """One turn of delivering."""
+        now = self._turns.now()
+        self.state.expire(now)
+        self._before_turn(now)
+        try:
+            again = NOTHING if self._pause.holds() else self._deliver(now)
+        except StorageError as error:
+            logger.error("consumer_cannot_read stream=%s consumer=%s reason=%s", self._stream.name, self.name, error)
+            again = DISK_RETRY
+        if again == MORE:
+            self._turns.wake()
+        self._after_turn(now, again)
+        self._arm(again)
+
+    def _on_alarm(self) -> None:
+        now = self._turns.now()
+        threshold, activity = self.config.inactive_threshold, self._activity
+        if threshold and now >= activity.at + threshold:
+            busy_until = self._busy_until() if self._is_idle() else now
+            if now >= busy_until + threshold:
+                self._on_idle(self)
+                return
+            activity.at = busy_until
+        self._turn()
+
+    def _arm(self, again: float = NOTHING) -> None:
+        """Set the alarm to the next thing that is due: a status, a heartbeat, a redelivery, the end of a pause or of the
+        inactive threshold."""
+        if self._turns.closed:
+            return
+        now = self._turns.now()
+        deadlines = self._next_event(now)
+        if self._has_taker():  # else what becomes due is found when a request or a subscriber comes
+            deadlines.append(self.state.expire(now))
+            if again < 0 and self.state.redeliveries and not self._pause.until:
+                self._turns.wake()
+        if self._pause.until:
+            deadlines.append(now + self._pause.remaining)
+        if self.config.inactive_threshold:
+            deadlines.append(self._activity.at + self.config.inactive_threshold)
+        if again > 0:
+            deadlines.append(now + int(again * SECOND))
+        self._turns.set_alarm(deadlines)
+
+
+def _everything(_subject: bytes) -> bool:
+    return True
+
+
+def _with_size(header_block: bytes, size: int) -> bytes:
+    """The header block of a headers-only delivery: it says how large the payload was."""
+    line = b"Nats-Msg-Size: %d\r\n\r\n" % size
+    return header_block.removesuffix(b"\r\n") + line if header_block else b"NATS/1.0\r\n" + line

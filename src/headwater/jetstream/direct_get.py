@@ -1,0 +1,294 @@
+"""Direct get: messages of a stream by a request whose answer is the message itself, headers and all; no JSON, no queue.
+
+    $JS.API.DIRECT.GET.<stream>              {"seq":1} {"last_by_subj":"a"} {"next_by_subj":"a.*","seq":1} {"start_time":…}
+                                             with "batch"/"max_bytes": several; "multi_last": the last of many subjects
+    $JS.API.DIRECT.GET.<stream>.<subject>    the last message of the subject
+
+Answered at once and read only, so key-value gets never wait behind a publish; what takes several messages is done in
+turns of TURN_MESSAGES, between which publishers and others have theirs. Statuses, their order and their headers are
+nats-server's.
+"""
+
+import asyncio
+import logging
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.jetstream import looking
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
+from headwater.jetstream_documents.api_errors import store_reason
+from headwater.jetstream_documents.requests import DirectGetRequest
+from headwater.jetstream_documents.strict_reading import decode_request
+from headwater.jetstream_state.contents import SCAN_RECORDS
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.subject import is_literal
+from headwater.model.timestamps import format_time, parse_time
+from headwater.streams.log import StoredRecord
+
+logger = logging.getLogger(__name__)
+
+TURN_MESSAGES = 256
+MOST_SUBJECTS = 1024  # of a multi_last request
+DEFAULT_MAX_BYTES = 64 << 20  # of a batch that names no limit
+
+NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
+NO_RESULTS = b"NATS/1.0 404 No Results\r\n\r\n"
+EMPTY_REQUEST = b"NATS/1.0 408 Empty Request\r\n\r\n"
+MALFORMED_REQUEST = b"NATS/1.0 408 Malformed Request\r\n\r\n"
+BAD_REQUEST = b"NATS/1.0 408 Bad Request\r\n\r\n"
+TOO_MANY_RESULTS = b"NATS/1.0 413 Too Many Results\r\n\r\n"
+
+
+class DirectGet:
+    """Answers of one stream."""
+
+    def __init__(self, stream: ConsumedStream, router: Router) -> None:
+        self._stream = stream
+        self._router = router
+
+    def answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
+        """Answer a request; `subject` is what follows the stream's name, b"" for none. A task when it takes longer."""
+        try:
+            return self._answer(reply, subject, payload)
+        except StorageError as error:
+            self._failed(reply, error)
+            return None
+
+    def _answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
+        if subject:
+            if payload:
+                self.status(reply, BAD_REQUEST)
+                return None
+            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
+        if not payload:
+            self.status(reply, EMPTY_REQUEST)
+            return None
+        try:
+            request = decode_request(payload, DirectGetRequest)
+        except JetStreamError:
+            self.status(reply, MALFORMED_REQUEST)
+            return None
+        refusal = _refusal(request)
+        if refusal is not None:
+            self.status(reply, refusal)
+            return None
+        several = request.multi_last or (request.batch > 0 and not request.last_by_subj)
+        if several or self._takes_long(request):
+            return asyncio.create_task(self._answer_in_turns(reply, request))
+        return self._one(reply, request)
+
+    def _takes_long(self, request: DirectGetRequest) -> bool:
+        """Whether many subjects, or a long log, have to be looked through for one message."""
+        log, subjects = self._stream.contents.log, self._stream.contents.subjects
+        if request.last_by_subj:
+            return len(subjects) > looking.SUBJECTS and not is_literal(
+                request.last_by_subj.encode("utf-8", "surrogateescape")
+            )
+        return bool(request.next_by_subj) and log.end_offset - log.start_offset > SCAN_RECORDS
+
+    async def _answer_in_turns(self, reply: bytes, request: DirectGetRequest) -> None:
+        try:
+            if request.multi_last:
+                await self._multi_last(reply, request)
+            elif request.batch > 0 and not request.last_by_subj:
+                await self._batch(reply, request)
+            else:
+                record = await self._find_in_turns(request)
+                if record is None and self._stream.waiting[0]:
+                    await self._stream.written()
+                    record = await self._find_in_turns(request)
+                self._send_one(reply, record, request)
+        except StorageError as error:
+            self._failed(reply, error)
+
+    async def _find_in_turns(self, request: DirectGetRequest) -> StoredRecord | None:
+        if not request.last_by_subj:
+            return await self._next(request)
+        contents = self._stream.contents
+        wanted = SubjectFilter([request.last_by_subj.encode("utf-8", "surrogateescape")])
+        lasts = await looking.last_sequences(contents.subjects, wanted, self._stream.last_sequence + 1)
+        return contents.load(lasts[-1]) if lasts else None
+
+    # ── one ──
+
+    def _one(self, reply: bytes, request: DirectGetRequest) -> asyncio.Task[None] | None:
+        """What is not found may be on its way to the disk, as for STREAM.MSG.GET."""
+        record = self._find(request)
+        if record is None and self._stream.waiting[0]:
+            return asyncio.create_task(self._one_written(reply, request))
+        self._send_one(reply, record, request)
+        return None
+
+    async def _one_written(self, reply: bytes, request: DirectGetRequest) -> None:
+        await self._stream.written()
+        try:
+            self._send_one(reply, self._find(request), request)
+        except StorageError as error:
+            self._failed(reply, error)
+
+    def _find(self, request: DirectGetRequest) -> StoredRecord | None:
+        if request.last_by_subj:
+            return self._last(request.last_by_subj.encode("utf-8", "surrogateescape"))
+        return self._first(request)
+
+    def _last(self, subject: bytes) -> StoredRecord | None:
+        contents = self._stream.contents
+        sequence = contents.subjects.last(subject)
+        return contents.load(sequence) if sequence else None
+
+    def _first(self, request: DirectGetRequest) -> StoredRecord | None:
+        contents, sequence = self._stream.contents, self._start(request)
+        if request.next_by_subj:
+            return contents.next_matching(sequence, SubjectFilter([request.next_by_subj.encode()]))
+        if request.start_time:
+            return next(contents.scan(offset_of(sequence)), None)
+        return contents.load(sequence)
+
+    def _start(self, request: DirectGetRequest) -> int:
+        if request.start_time:
+            return self._stream.contents.sequence_at_time(parse_time(request.start_time))
+        return max(request.seq, 1)
+
+    def _send_one(self, reply: bytes, record: StoredRecord | None, request: DirectGetRequest) -> None:
+        if record is None:
+            self.status(reply, NOT_FOUND)
+        else:
+            self.send(reply, record, b"", request.no_hdr)
+
+    # ── several ──
+
+    async def _next(self, request: DirectGetRequest) -> StoredRecord | None:
+        """The first message that a request by start and subject means."""
+        contents, sequence = self._stream.contents, self._start(request)
+        if request.next_by_subj:
+            return await looking.next_matching(contents, sequence, SubjectFilter([request.next_by_subj.encode()]))
+        return next(contents.scan(offset_of(sequence)), None)
+
+    async def _batch(self, reply: bytes, request: DirectGetRequest) -> None:
+        contents = self._stream.contents
+        first = await self._next(request)
+        if first is None:
+            self.status(reply, NOT_FOUND)
+            return
+        wanted = SubjectFilter([request.next_by_subj.encode()]) if request.next_by_subj else None
+        answer = _Several(
+            self, reply, request, await looking.count_matching(contents, sequence_of(first.offset), wanted)
+        )
+        async for some in looking.records(contents, first.offset):
+            for record in some:
+                if wanted is None or wanted.matches(record.subject):
+                    if not answer.send(record):
+                        answer.end(b"")
+                        return
+                    if answer.is_turn_over:
+                        await self._give_way(reply)
+        answer.end(b"")
+
+    async def _multi_last(self, reply: bytes, request: DirectGetRequest) -> None:
+        contents = self._stream.contents
+        up_to = self._stream.last_sequence
+        if request.up_to_time:
+            up_to = contents.sequence_at_time(parse_time(request.up_to_time)) - 1
+        elif request.up_to_seq:
+            up_to = min(up_to, request.up_to_seq)
+        wanted = SubjectFilter([pattern.encode() for pattern in request.multi_last])
+        found = await looking.lasts_up_to(contents, wanted, up_to)
+        if len(found) > MOST_SUBJECTS and request.batch <= 0:
+            self.status(reply, TOO_MANY_RESULTS)
+            return
+        sequences = [sequence for sequence in found if sequence >= request.seq]
+        if not sequences:
+            self.status(reply, NO_RESULTS)
+            return
+        answer = _Several(self, reply, request, len(sequences))
+        for sequence in sequences:
+            record = contents.load(sequence)
+            if record is not None and not answer.send(record):
+                break
+            if answer.is_turn_over:
+                await self._give_way(reply)
+        answer.end(b"\r\nNats-UpTo-Sequence: %d" % up_to)
+
+    async def _give_way(self, reply: bytes) -> None:
+        await asyncio.sleep(LINK_RETRY if self._router.pending(reply) > LINK_HIGH_WATER else 0)
+
+    def send(self, reply: bytes, record: StoredRecord, more: bytes, no_headers: bool) -> None:
+        if no_headers:
+            self._router.publish(reply, b"", b"", record.payload)
+            return
+        head = record.header_block.removesuffix(b"\r\n") if record.header_block else b"NATS/1.0\r\n"
+        block = b"%bNats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b%b\r\n\r\n" % (
+            head,
+            self._stream.name.encode(),
+            record.subject,
+            sequence_of(record.offset),
+            format_time(record.timestamp_ns).encode(),
+            more,
+        )
+        self._router.publish(reply, b"", block, record.payload)
+
+    def _failed(self, reply: bytes, error: StorageError) -> None:
+        logger.error("direct_get_failed stream=%s reason=%s", self._stream.name, error)
+        self.status(reply, b"NATS/1.0 500 %s\r\n\r\n" % store_reason(error).encode())
+
+    def status(self, reply: bytes, header_block: bytes) -> None:
+        self._router.publish(reply, b"", header_block, b"")
+
+
+class _Several:
+    """The messages of one answer, up to what was asked for, and the status that ends it."""
+
+    def __init__(self, door: DirectGet, reply: bytes, request: DirectGetRequest, pending: int) -> None:
+        self._door = door
+        self._reply = reply
+        self._bare = request.no_hdr
+        self._left = request.batch if request.batch > 0 else 1 << 62
+        self._room = request.max_bytes if request.max_bytes > 0 else DEFAULT_MAX_BYTES
+        self._pending = pending
+        self._last = self._sent = 0
+
+    @property
+    def is_turn_over(self) -> bool:
+        """Whether others should have their turn before the next message."""
+        return self._sent % TURN_MESSAGES == 0
+
+    def send(self, record: StoredRecord) -> bool:
+        """One more; False when it is the last that may be sent."""
+        if not self._bare:
+            self._pending -= 1
+        more = b"\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d" % (self._pending, self._last)
+        self._door.send(self._reply, record, more, self._bare)
+        self._last = sequence_of(record.offset)
+        self._sent += 1
+        self._left -= 1
+        self._room -= len(record.subject) + len(record.header_block) + len(record.payload)
+        return self._left > 0 and self._room > 0
+
+    def end(self, closing: bytes) -> None:
+        """The status behind the last message."""
+        end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d%b\r\n\r\n"
+        self._door.status(self._reply, end % (self._pending, self._last, closing))
+
+
+def _refusal(request: DirectGetRequest) -> bytes | None:
+    """The status that refuses a request which contradicts itself or names nothing."""
+    by_time = bool(request.start_time)
+    if not (request.seq or request.last_by_subj or request.next_by_subj or request.multi_last or by_time):
+        return EMPTY_REQUEST
+    several = bool(request.multi_last)
+    if (
+        (request.seq and (request.last_by_subj or by_time))
+        or (request.last_by_subj and (request.next_by_subj or several or by_time))
+        or (several and (request.next_by_subj or by_time))
+        or (request.up_to_seq and request.up_to_time)
+    ):
+        return BAD_REQUEST
+    try:
+        for text in (request.start_time, request.up_to_time):
+            if text:
+                parse_time(text)
+    except ValueError:
+        return MALFORMED_REQUEST
+    return None

@@ -1,0 +1,72 @@
+"""How much room is left where streams are stored: reported before there is none.
+
+Below LOW_SHARE of the disk, at most LOW_BYTES, room counts as low: it is logged once, /healthz warns while it lasts, and
+publishes still go in. What happens when there is none is the log's affair (a refused write, error 10023).
+"""
+
+import asyncio
+import logging
+import os
+from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+LOW_SHARE = 0.05
+LOW_BYTES = 1 << 30
+LOOK = 10.0  # seconds between two looks
+
+
+class Room(NamedTuple):
+    """Bytes."""
+
+    free: int
+    size: int
+
+    @property
+    def is_low(self) -> bool:
+        """Whether an operator should make room."""
+        return self.free < min(LOW_BYTES, LOW_SHARE * self.size)
+
+    def __str__(self) -> str:
+        return f"{self.free} of {self.size} bytes are left"
+
+
+def room_at(path: str) -> Room | None:
+    """Of the file system that holds the path, for a process that is not root; None when the system does not tell.
+    Blocking."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    return Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+
+class RoomWatch:
+    """Looks every LOOK seconds, in a thread, for a file system may hang; `room` is what it saw last."""
+
+    def __init__(self, path: str) -> None:
+        self.room = room_at(path)
+        self._path = path
+        self._was_low = False
+        self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._task.cancel()
+
+    def note(self, room: Room | None) -> None:
+        """What was seen; a change for the worse or the better is logged."""
+        self.room = room
+        if room is None or room.is_low == self._was_low:
+            return
+        self._was_low = room.is_low
+        if room.is_low:
+            logger.warning("disk_low path=%s %s", self._path, room)
+        else:
+            logger.info("disk_has_room path=%s %s", self._path, room)
+
+    async def _watch(self) -> None:
+        self.note(self.room)
+        while True:
+            await asyncio.sleep(LOOK)
+            self.note(await asyncio.to_thread(room_at, self._path))

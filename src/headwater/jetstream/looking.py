@@ -1,0 +1,142 @@
+"""Long looks at a stream, in turns with the broker's other work: a stream may hold a million subjects.
+
+Each of these gives way to the loop after some thousand entries. What is added or removed meanwhile may or may not be in the
+result, as if it had come a moment earlier or later; what was there all the time is.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from heapq import merge
+
+from headwater.jetstream_state.contents import SCAN_BYTES, SCAN_RECORDS, Contents
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
+from headwater.streams.log import StoredRecord
+
+SUBJECTS = 4096  # looked at in one turn, a microsecond each
+
+
+async def records(contents: Contents, offset: int, end: int | None = None) -> AsyncIterator[list[StoredRecord]]:
+    """The durable records from `offset` on, as many at a time as one turn may look at; up to `end`, or to where the log ends
+    when the last are read. There is no pause behind the last."""
+    while some := contents.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
+        offset = some[-1].offset + 1
+        if end is not None and offset >= end:
+            yield [record for record in some if record.offset < end]
+            return
+        yield some
+        if offset < contents.log.end_offset:
+            await asyncio.sleep(0)
+
+
+async def next_matching(contents: Contents, sequence: int, wanted: SubjectFilter) -> StoredRecord | None:
+    """The first message at or above `sequence` that matches."""
+    if wanted.literals and not contents.subjects.count(wanted):
+        return None
+    async for some in records(contents, max(offset_of(sequence), 0)):
+        for record in some:
+            if wanted.matches(record.subject):
+                return record
+    return None
+
+
+async def count_matching(contents: Contents, sequence: int, wanted: SubjectFilter | None) -> int:
+    """Messages from `sequence` on that match, as of the moment this returns: there is no pause behind the last look. What
+    was removed meanwhile may still be counted, never is one left out."""
+    table, log = contents.subjects, contents.log
+    if wanted is None or wanted.literals or len(table) <= SUBJECTS:
+        known = contents.count_from(sequence, wanted)
+        if known is not None:
+            return known
+    elif sequence <= sequence_of(log.start_offset):
+        return await _count_in_table(contents, wanted)
+    count = 0
+    async for some in records(contents, offset_of(sequence)):
+        count += sum(1 for record in some if wanted is None or wanted.matches(record.subject))
+    return count
+
+
+async def _count_in_table(contents: Contents, wanted: SubjectFilter) -> int:
+    """From the table of subjects, and from the log what comes while that is gone through."""
+    table, log = contents.subjects, contents.log
+    begin, count = log.end_offset, 0
+    growing: dict[bytes, int] = {}  # subjects that had got more when they were counted, and where the log ended then
+    names = table.names()
+    for start in range(0, len(names), SUBJECTS):
+        for name in names[start : start + SUBJECTS]:
+            if wanted.matches(name) and (entry := table.entry(name)) is not None:
+                count += entry.count
+                if abs(entry.last) > sequence_of(begin - 1):
+                    growing[name] = log.end_offset
+        await asyncio.sleep(0)
+    async for some in records(contents, begin):
+        for record in some:
+            if wanted.matches(record.subject) and record.offset >= growing.get(record.subject, begin):
+                count += 1
+    return count
+
+
+async def last_sequences(table: SubjectTable, wanted: SubjectFilter, below: int) -> list[int]:
+    """Sequences below `below` of the last message of each matching subject, ascending."""
+    if wanted.literals or len(table) <= SUBJECTS:
+        return [sequence for sequence in table.lasts(wanted) if sequence < below]
+    found: list[int] = []
+    names = table.names()
+    for start in range(0, len(names), SUBJECTS):
+        some = names[start : start + SUBJECTS]
+        found += table.lasts_of([name for name in some if wanted.matches(name)])
+        await asyncio.sleep(0)
+    found.sort()
+    return [sequence for sequence in found if 0 < sequence < below]
+
+
+async def lasts_up_to(contents: Contents, wanted: SubjectFilter, up_to: int) -> list[int]:
+    """Sequences of the last message at or below `up_to` of each matching subject, ascending."""
+    if up_to >= contents.log.end_offset:
+        return await last_sequences(contents.subjects, wanted, up_to + 1)
+    lasts: dict[bytes, int] = {}
+    async for some in records(contents, 0, up_to):
+        lasts.update((one.subject, sequence_of(one.offset)) for one in some if wanted.matches(one.subject))
+    return sorted(lasts.values())
+
+
+async def page_of_counts(table: SubjectTable, pattern: bytes, offset: int, limit: int) -> tuple[int, dict[str, int]]:
+    """How many subjects match, and a page of them in their order: each with its number of messages."""
+    wanted = SubjectFilter([pattern])
+    runs: list[list[bytes]] = []
+    names = table.names()
+    for start in range(0, len(names), SUBJECTS):
+        matching = [name for name in names[start : start + SUBJECTS] if wanted.matches(name)]
+        if matching:
+            runs.append(sorted(matching))
+        await asyncio.sleep(0)
+    page: dict[str, int] = {}
+    for place, name in enumerate(merge(*runs)):
+        if place >= offset + limit:
+            break
+        if place >= offset:
+            page[name.decode("utf-8", "replace")] = table.total(name)
+        if place % SUBJECTS == 0:
+            await asyncio.sleep(0)
+    return sum(map(len, runs)), page
+
+
+async def purge(
+    contents: Contents,
+    wanted: SubjectFilter | None,
+    below: int,
+    keep: int,
+    told: Callable[[list[tuple[int, bytes]]], None],
+) -> int:
+    """Remove what matches, only what is `below` a sequence, or all but the last `keep`; `told` hears (sequence, subject) of
+    those that one turn has removed. Returns how many. Raises StorageError."""
+    most = max(0, contents.count_of(wanted) - keep) if keep else contents.subjects.messages
+    end = offset_of(below) if below else contents.log.end_offset
+    gone = 0
+    async for some in records(contents, contents.log.start_offset, end):
+        matching = [one for one in some if wanted is None or wanted.matches(one.subject)][: most - gone]
+        told(contents.drop(matching))
+        gone += len(matching)
+        if gone >= most:
+            break
+    return gone

@@ -1,0 +1,26 @@
+cimport cython
+from headwater.jetstream_state.items cimport Item
+from headwater.exchange.router cimport Router
+from headwater.exchange.sublist cimport Match
+from headwater.streams.log_format cimport StoredRecord
+from headwater.wire.memory cimport OutputBuffer
+from headwater.wire.message_view cimport MessageView
+
+cdef int _append_ack_subject(OutputBuffer buffer, bytes head, StoredRecord record, long long given, long long pending) except? -1
+cdef int _route_acks(Router router, list[Item] items, bytes head) except? -1
+cpdef int send_acks(Router router, list[Item] items, bytes head) except? -1
+
+
+@cython.final
+cdef class RecordSender:
+    cdef Router _router
+    cdef bytes _inbox
+    cdef Match _match
+    cdef bytes _head
+    cdef long long _given
+    cdef long long _pending
+    cdef Py_ssize_t _room
+    cdef OutputBuffer _buffer
+    cdef MessageView _message
+
+    cdef Py_ssize_t _send_record(self, StoredRecord record) except? -1

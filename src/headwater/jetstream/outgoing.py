@@ -1,0 +1,169 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Many messages from a stream to clients in one go: the acknowledgements of a batch, the records of a replay.
+
+Hot and compiled. Each message is laid out once, as it stands on the wire behind the subject, in a buffer that is used
+again for the next one, and handed to the router as a `MessageView` of it.
+
+Refused here: what is sent to whom and when (stream.py, pull.py).
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.sublist import Match
+    from cython.cimports.headwater.jetstream_state.items import Item
+    from cython.cimports.headwater.streams.log_format import StoredRecord
+    from cython.cimports.headwater.wire.memory import OutputBuffer
+    from cython.cimports.headwater.wire.message_view import MessageView
+    from cython.cimports.headwater.wire.publish import append_number, digits_of
+else:
+    from headwater.exchange.router import Router
+    from headwater.exchange.sublist import Match
+    from headwater.jetstream_state.items import Item
+    from headwater.streams.log_format import StoredRecord
+    from headwater.wire.memory import OutputBuffer
+    from headwater.wire.message_view import MessageView
+    from headwater.wire.publish import append_number, digits_of
+
+
+def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
+    """Answer every publish of a batch, in order, and write the answers now, without another turn of the loop. `head`: the
+    ordinary PubAck up to its sequence. A callback in place of a reply subject must not raise."""
+    router.begin_read()
+    try:
+        _route_acks(router, items, head)
+    finally:
+        router.end_read()
+    return 0
+
+
+def _route_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
+    buffer = OutputBuffer()
+    message: MessageView = MessageView()
+    item: Item
+    for item in items:
+        if item.answer is not None:
+            item.answer(None)
+        if not item.reply:
+            continue
+        buffer.size = 0
+        buffer.append(item.reply)
+        message.subject_end = buffer.size
+        buffer.append(b" ")
+        message.tail = message.reply = message.reply_end = buffer.size
+        append_number(buffer, len(item.ack) if item.ack else len(head) + digits_of(item.sequence) + 1)
+        buffer.append(b"\r\n")
+        message.headers = message.payload = buffer.size
+        if item.ack:
+            buffer.append(item.ack)
+        else:
+            buffer.append(head)
+            append_number(buffer, item.sequence)
+            buffer.append(b"}")
+        message.end = buffer.size
+        buffer.append(b"\r\n")
+        message.buffer = buffer.data  # last: it may have grown
+        match: Match = router.sublist.find(message.buffer, 0, message.subject_end)
+        router.route(None, match, message)
+    return 0
+
+
+def _append_ack_subject(
+    buffer: OutputBuffer, head: bytes, record: StoredRecord, given: cython.longlong, pending: cython.longlong
+) -> cython.int:
+    """Append where a delivery is acknowledged: `head`, then the numbers of the message and of its delivery."""
+    buffer.append(head)
+    append_number(buffer, record.offset + 1)  # sequence_of, without the call
+    buffer.append(b".")
+    append_number(buffer, given)
+    buffer.append(b".")
+    append_number(buffer, record.timestamp_ns)
+    buffer.append(b".")
+    append_number(buffer, pending)
+    return 0
+
+
+class RecordSender:
+    """Delivers records of a stream to the subscribers of `inbox`, each for the first time.
+
+    `head`: what their ack subjects begin with. `given`: consumer sequence of the delivery before. `pending`: matching
+    messages left, those to come included. `room`: bytes (subject, ack subject, header block, payload) that may be delivered,
+    -1 for any number.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        inbox: bytes,
+        head: bytes,
+        given: cython.longlong,
+        pending: cython.longlong,
+        room: cython.Py_ssize_t,
+    ) -> None:
+        self._router = router
+        self._inbox = inbox
+        self._match: Match = router.sublist.match(inbox)
+        self._head = head + b"1."  # the first time
+        self._given = given
+        self._pending = pending
+        self._room = room
+        self._buffer = OutputBuffer()
+        self._message = MessageView()
+
+    def send(
+        self, records: list[StoredRecord], first: cython.Py_ssize_t, most: cython.Py_ssize_t, delivered: list[int]
+    ) -> cython.Py_ssize_t:
+        """Deliver `records[first : first + most]`; adds their sequences to `delivered` and returns their bytes.
+
+        It stops where no subscriber takes one, or the next has no room.
+        """
+        record: StoredRecord
+        at: cython.Py_ssize_t
+        size: cython.Py_ssize_t
+        sent: cython.Py_ssize_t = 0
+        for at in range(first, min(first + most, len(records))):
+            record = records[at]
+            self._given += 1
+            self._pending -= 1
+            size = self._send_record(record)
+            if size == 0:
+                break
+            if self._room >= 0:
+                self._room -= size
+            delivered.append(record.offset + 1)
+            sent += size
+        return sent
+
+    def _send_record(self, record: StoredRecord) -> cython.Py_ssize_t:
+        """Deliver one record; returns its bytes, 0 when no subscriber took it or there is no room for it."""
+        buffer: OutputBuffer = self._buffer
+        message: MessageView = self._message
+        block_size: cython.Py_ssize_t = len(record.header_block)
+        buffer.size = 0
+        buffer.append(record.subject)
+        message.subject_end = buffer.size
+        buffer.append(b" ")
+        message.tail = message.reply = buffer.size
+        _append_ack_subject(buffer, self._head, record, self._given, self._pending)
+        message.reply_end = buffer.size
+        buffer.append(b" ")
+        if block_size != 0:
+            append_number(buffer, block_size)
+            buffer.append(b" ")
+        append_number(buffer, block_size + len(record.payload))
+        buffer.append(b"\r\n")
+        message.headers = buffer.size
+        if block_size != 0:
+            buffer.append(record.header_block)
+        message.payload = buffer.size
+        buffer.append(record.payload)
+        message.end = buffer.size
+        buffer.append(b"\r\n")
+        message.buffer = buffer.data  # last: it may have grown
+        size: cython.Py_ssize_t = (
+            message.subject_end + message.reply_end - message.reply + message.end - message.headers
+        )
+        if 0 <= self._room < size:
+            return 0
+        return size if self._router.route_under(self._inbox, self._match, message) > 0 else 0

@@ -1,0 +1,86 @@
+"""The answers to publishes that are not the ordinary acknowledgement: refusals, and duplicates of what is stored already.
+
+A publisher gets its answer at its reply subject, a face of the stream (`Stream.append`) by a callback; a refusal goes to
+whichever there is, and is counted in either case.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from headwater.errors import DiskFull, JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.group_commit.write_stats import WriteStats
+from headwater.jetstream.domain import Domain
+from headwater.jetstream_documents.answers import ApiError, error_document
+from headwater.jetstream_documents.api_errors import api_error, store_reason
+from headwater.jetstream_state.items import Answer, Item
+
+_SERVERS_FAULT = 429  # and above: codes of refusals that are no mistake of the publisher
+_ACCOUNT_IS_FULL = 10002
+
+
+class PublishRefusal(msgspec.Struct):
+    """The answer to a publish that was not stored."""
+
+    error: ApiError
+    stream: str
+    seq: int = 0
+
+
+class PublishAnswers:
+    """Of one stream. `head`: the ordinary acknowledgement up to its sequence. `on_refused(stream, error)` is called for
+    publishes that found no room. `stats` count refusals for the account, `refused` those of this stream."""
+
+    def __init__(self, stream: str, domain: Domain) -> None:
+        self.router: Router | None = None
+        self.stats = WriteStats()
+        self.refused = 0
+        self.on_refused: Callable[[str, JetStreamError], None] | None = None
+        self._stream = stream
+        self.head = b'{"stream":%s,' % msgspec.json.encode(stream)
+        if domain.name:
+            self.head += b'"domain":%s,' % msgspec.json.encode(domain.name)
+        self.head += b'"seq":'
+
+    def refuse(self, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None = None) -> None:
+        """Answer a publish that is not stored."""
+        refusal = error if isinstance(error, JetStreamError) else store_error(error)
+        self.refused += 1
+        self.stats.refused += 1
+        if self.on_refused is not None and (refusal.code >= _SERVERS_FAULT or refusal.err_code == _ACCOUNT_IS_FULL):
+            self.on_refused(self._stream, refusal)
+        if answer is not None:
+            answer(refusal)
+        if reply:
+            self._publish(reply, self.refusal(refusal))
+
+    def refusal(self, error: JetStreamError) -> bytes:
+        """The JSON of a refusal."""
+        return msgspec.json.encode(PublishRefusal(error_document(error), self._stream))
+
+    def duplicate(self, sequence: int) -> bytes:
+        """The JSON that answers a duplicate of the message with this sequence."""
+        return b'%s%d,"duplicate": true}' % (self.head, sequence)
+
+    def confirm(self, reply: bytes, ack: bytes, answer: Answer | None) -> None:
+        """Answer a publish whose message is durable."""
+        if reply:
+            self._publish(reply, ack)
+        if answer is not None:
+            answer(None)
+
+    def confirm_item(self, item: Item) -> None:
+        """The same for one that waited in the committer, with the answer made when it came."""
+        self.confirm(item.reply, item.ack, item.answer)
+
+    def _publish(self, reply: bytes, document: bytes) -> None:
+        assert self.router is not None
+        self.router.publish(reply, b"", b"", document)
+
+
+def store_error(error: StorageError) -> JetStreamError:
+    """The refusal of a publish by an error of the store: nats-server's for a full disk, and a plain reason for all else."""
+    if isinstance(error, DiskFull):
+        return api_error("insufficient_resources")
+    return api_error("store_failed", reason=f"stream store failed: {store_reason(error)}")

@@ -1,0 +1,194 @@
+"""Whether a stream takes a publish: its headers' demands, duplicates, the limits of the stream and of the account.
+
+    full, sealed, too large ─▶ headers before the id ─▶ duplicate? ─▶ headers after the id ─▶ room
+
+`Capture` calls `judge` for the messages that it cannot take as they are. The order of the checks is nats-server's, so that
+a publish with two faults gets the same answer from both.
+
+With "discard new" messages that have a sequence and are not durable yet count as stored: `note_staged` and `note_done` keep
+that sum.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from headwater.exchange.request_info import without_request_info
+from headwater.jetstream.republish import Republisher
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.expiry import with_ttl_of_at_least
+from headwater.jetstream_state.items import Item, Particulars
+from headwater.jetstream_state.publish_checks import (
+    MAX_HEADER_BLOCK,
+    Allowed,
+    Demands,
+    check_after_id,
+    check_before_id,
+    lone_message_id,
+)
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.model.subject import matches
+from headwater.streams.dedup import DuplicateWindow
+from headwater.streams.log import Log
+
+
+class Admitted(NamedTuple):
+    """A publish to be stored. `size`: what it adds to the stream. `particulars`: see `Item`."""
+
+    header_block: bytes
+    message_id: bytes
+    size: int
+    particulars: Particulars | None
+
+
+class Duplicate(NamedTuple):
+    """A publish whose message is stored already, or on its way to the disk, with this sequence."""
+
+    sequence: int
+
+
+class Unwritten(Protocol):
+    """What is on its way to the disk (`Committer`)."""
+
+    @property
+    def full(self) -> bool:
+        """Whether more would only pile up in memory."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is staged or being written."""
+        ...
+
+    @property
+    def waiting(self) -> list[Item]:
+        """What is staged."""
+        ...
+
+    @property
+    def writing(self) -> list[Item]:
+        """What is being written."""
+        ...
+
+
+class PublishRules:
+    """Of one stream. `ticks_ns`: the clock of `duplicates`, which is never set. `has_room(bytes)`: whether the account may
+    store so much more; None where it is not limited. `unwritten`: set when the stream is attached."""
+
+    def __init__(self, log: Log, contents: Contents, duplicates: DuplicateWindow, ticks_ns: Callable[[], int]) -> None:
+        self.has_room: Callable[[int], bool] | None = None
+        self.unwritten: Unwritten | None = None
+        self._log = log
+        self._contents = contents
+        self._duplicates = duplicates
+        self._ticks_ns = ticks_ns
+        self._in_flight = 0  # messages that were given a sequence and are not durable yet, and their bytes
+        self._in_flight_bytes = 0
+        self.configure(contents.config)
+
+    def configure(self, config: StreamConfig) -> None:
+        """Follow a new configuration."""
+        self.config = config
+        self.republisher = Republisher.of(config)
+        unwritten = self.items()
+        self._in_flight = sum(1 for item in unwritten if item.subject)
+        self._in_flight_bytes = sum(item.size for item in unwritten)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a message without headers needs no look at the configuration."""
+        config = self.config
+        special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
+        limited = config.discard != "old" or config.max_msg_size > 0 or self.has_room is not None
+        return not config.no_ack and not limited and not special and not config.sealed
+
+    def judge(
+        self, subject: bytes, header_block: bytes, payload: bytes, now: int, last_message_id: bytes
+    ) -> Admitted | Duplicate:
+        """What is to become of a publish at `now` (time of day, ns). `last_message_id`: of the message before it. Raises
+        JetStreamError for one that is refused."""
+        config = self.config
+        header_block = without_request_info(header_block)
+        if header_block and config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1:
+            header_block = with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
+        self._check_size(header_block, payload)
+        message_id = b""
+        particulars = None
+        if header_block:
+            demands = None
+            alone = lone_message_id(header_block)  # the common case of a careful publisher
+            if alone is None:
+                demands = self._check_headers(header_block, subject)
+            message_id = alone or b"" if demands is None else demands.message_id
+            if message_id:
+                original = self._duplicates.seen(message_id, self._ticks_ns())
+                if original is not None:
+                    return Duplicate(sequence_of(original))
+            if demands is not None:
+                check_after_id(demands, last_message_id, self._allowed)
+                if demands.rollup or config.allow_msg_ttl:
+                    particulars = Particulars(demands.rollup, header_block, payload, now)
+        size = self._contents.size_of(subject, header_block, payload)
+        self._check_room(subject, size)
+        if particulars is None and self.republisher is not None:
+            particulars = Particulars(b"", header_block, payload, now)
+        return Admitted(header_block, message_id, size, particulars)
+
+    def is_durable(self, sequence: int) -> bool:
+        """Whether a message that was given this sequence is durable."""
+        return offset_of(sequence) < self._log.end_offset
+
+    def note_staged(self, size: int) -> None:
+        """A publish that was admitted has its sequence."""
+        if self.config.discard == "new":
+            self._in_flight += 1
+            self._in_flight_bytes += size
+
+    def note_done(self, items: list[Item]) -> None:
+        """These are durable, or were lost."""
+        if self.config.discard == "new":
+            self._in_flight = max(0, self._in_flight - sum(1 for item in items if item.subject))
+            self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
+
+    def items(self) -> list[Item]:
+        """What is on its way to the disk, oldest first."""
+        return [] if self.unwritten is None else [*self.unwritten.writing, *self.unwritten.waiting]
+
+    def _check_size(self, header_block: bytes, payload: bytes) -> None:
+        config = self.config
+        if self.unwritten is not None and self.unwritten.full:
+            raise api_error("too_many_requests")
+        if config.sealed:
+            raise api_error("sealed")
+        if 0 < config.max_msg_size < len(header_block) + len(payload):
+            raise api_error("message_too_large")
+        if len(header_block) > MAX_HEADER_BLOCK:
+            raise api_error("header_too_large")
+
+    @property
+    def _allowed(self) -> Allowed:
+        return Allowed(self.config.allow_rollup_hdrs, self.config.allow_msg_ttl)
+
+    def _check_headers(self, header_block: bytes, subject: bytes) -> Demands:
+        busy = self.unwritten is not None and self.unwritten.busy
+        last = self._log.next_offset if busy else self._log.end_offset  # a publisher may expect what is staged
+        return check_before_id(header_block, subject, self.config.name, last, self._last_of_subject, self._allowed)
+
+    def _last_of_subject(self, pattern: bytes) -> int:
+        for item in reversed(self.items()):
+            if item.subject and (item.subject == pattern or matches(pattern, item.subject)):
+                return item.sequence
+        return self._contents.subjects.last(pattern)
+
+    def _check_room(self, subject: bytes, size: int) -> None:
+        if self.has_room is not None and not self.has_room(size):
+            raise api_error("account_resources_exceeded")
+        if self.config.discard != "new":
+            return
+        of_subject = 0
+        if self.config.max_msgs_per_subject > 0:
+            of_subject = sum(1 for item in self.items() if item.subject == subject)
+        reason = self._contents.refusal(subject, size, self._in_flight, self._in_flight_bytes, of_subject)
+        if reason:
+            raise api_error("store_failed", reason=reason)

@@ -1,0 +1,199 @@
+"""The publishes of one stream: from the router into the log, and their answers when they are durable.
+
+    Router ─▶ Capture ─(PublishRules)─▶ Staging, Committer ─▶ (durable) ─▶ Acknowledging ─▶ acks, `on_stored`
+                  └─ refused, duplicate ─▶ PublishAnswers         └─ (failed) ─▶ refusals for the whole batch
+
+A refusal is answered at once; an error of the disk as soon as it is known, to every publish of the batch: never silence.
+Sequences that a failed batch was given are not used again, so a stream may have gaps.
+
+A duplicate whose original is still being written gets its answer together with the original's fate, in its place
+among the acks: the message may yet be lost.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
+from headwater.group_commit.committer import Committer
+from headwater.group_commit.writers import Writers
+from headwater.jetstream.acknowledging import Acknowledging
+from headwater.jetstream.capture import Capture
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.publish_answers import PublishAnswers, store_error
+from headwater.jetstream.publish_rules import PublishRules
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.stream_document import checkpoint, last_message_id, message_id_of
+from headwater.streams.dedup import DuplicateWindow
+from headwater.streams.log import StoredRecord
+
+logger = logging.getLogger(__name__)
+
+OnStored = Callable[[int, int, list[Item]], None]
+
+
+class Publishing:
+    """See the head of this module. `answers` counts refusals; `rules` decide what is refused; `router` and `committer`
+    are None until the stream is attached. `on_stored`: see `Acknowledging`."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        consumers: Mapping[str, object],
+        clock_ns: Callable[[], int],
+        ticks_ns: Callable[[], int],
+        domain: Domain,
+        on_stored: OnStored,
+    ) -> None:
+        config, log = contents.config, contents.log
+        self.answers = PublishAnswers(config.name, domain)
+        self.duplicates = DuplicateWindow(config.duplicate_window)
+        self.rules = PublishRules(log, contents, self.duplicates, ticks_ns)
+        self.committer: Committer | None = None
+        self._contents = contents
+        self._log = log
+        self._clock_ns = clock_ns
+        self._ticks_ns = ticks_ns
+        overheads = contents.overhead, contents.size_of(b"", b"\0", b"") - contents.overhead - 1
+        self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
+        self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
+        self.router: Router | None = None
+        self._subscriptions: list[Subscription] = []
+        self.choose_ways()
+
+    # ── life ──
+
+    def remember(self, record: StoredRecord, now: int) -> None:
+        """Remember the id of a message that was stored in an earlier run, if it has one; `now`: time of day, ns."""
+        message_id = message_id_of(record)
+        if message_id:
+            self.duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now) - self.ticks_apart())
+
+    def restore(self, ids: list[tuple[bytes, int, int]], last_message_id: bytes) -> None:
+        """Take up the ids and the last id that a `StreamDocument` has kept, before anything else is remembered."""
+        self.duplicates.load(ids, self._ticks_ns(), -self.ticks_apart())
+        self.last_message_id = last_message_id
+
+    def ticks_apart(self) -> int:
+        """What is to be added to a time of the duplicate window, for the time of day; ns."""
+        return self._clock_ns() - self._ticks_ns()
+
+    @property
+    def last_message_id(self) -> bytes:
+        """Of the last message that was taken in, b"" when it had none."""
+        return self._capture.last_message_id
+
+    @last_message_id.setter
+    def last_message_id(self, message_id: bytes) -> None:
+        self._capture.last_message_id = message_id
+
+    def attach(self, router: Router, writers: Writers | None) -> None:
+        """Start to capture. Without writers, writes happen in the loop."""
+        self.router = self.answers.router = self._acknowledging.router = router
+        committer = Committer(self._log, writers, self._acknowledging.take, self._on_failed, self.answers.stats)
+        committer.upkeep.document = lambda: checkpoint(self._log, self._contents, self.duplicates, self.ticks_apart())
+        self.committer = self._capture.committer = self.rules.unwritten = committer
+        self.choose_ways()
+        self.subscribe()
+
+    async def detach(self) -> None:
+        """Capture nothing more; what was staged is written and acknowledged."""
+        self.unsubscribe()
+        if self.committer is not None:
+            await self.committer.flush()
+            self.committer.close()
+
+    def configure(self, config: StreamConfig) -> None:
+        """Follow a configuration that holds from now on, before the contents do."""
+        self._capture.is_plain = self._acknowledging.is_plain = False  # what follows is right for any configuration
+        resubscribe = config.subjects != self.rules.config.subjects
+        self.duplicates.resize(config.duplicate_window, self._ticks_ns())
+        self.rules.configure(config)
+        if resubscribe and self.router is not None:
+            self.unsubscribe()
+            self.subscribe()
+
+    def limit_room(self, has_room: Callable[[int], bool]) -> None:
+        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it."""
+        self.rules.has_room = has_room
+        self.choose_ways()
+
+    def choose_ways(self) -> None:
+        """Take the short ways that the configuration allows, once the contents follow it too."""
+        contents = self._contents
+        plain = self._capture.is_plain = self.rules.is_plain
+        self._acknowledging.subjects = contents.subjects if contents.keeps_no_history else None
+        simple = plain and self.rules.config.retention == "limits" and contents.keeps_no_history
+        self._acknowledging.is_plain = simple and not contents.is_limited
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a message whose headers demand nothing needs no look at the configuration, and nothing follows it."""
+        return self._capture.is_plain
+
+    def subscribe(self) -> None:
+        """Capture what is published on the stream's subjects."""
+        assert self.router is not None
+        for subject in self.rules.config.subjects:
+            self._subscriptions.append(self.router.subscribe_internal(subject.encode(), self._capture.take))
+
+    def unsubscribe(self) -> None:
+        """Capture nothing more."""
+        for subscription in self._subscriptions:
+            assert self.router is not None
+            self.router.unsubscribe(subscription)
+        self._subscriptions.clear()
+
+    # ── in ──
+
+    def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
+        """See `Stream.append`."""
+        assert self.router is not None
+        capture = self._capture
+        capture.appending = subject, answer
+        try:
+            self.router.publish(subject, b"", header_block, payload)
+        finally:
+            missed, capture.appending = capture.appending is not None, None
+        if missed:
+            answer(api_error("store_failed", reason=f"stream does not capture {subject.decode('utf-8', 'replace')!r}"))
+
+    def store_own(self, subject: bytes, header_block: bytes) -> None:
+        """Store a message of the stream itself, without payload; not after its end."""
+        if self._subscriptions:
+            self._capture.take(subject, b"", header_block, b"")
+
+    # ── out ──
+
+    def _on_failed(self, items: list[Item], error: StorageError) -> None:
+        logger.error("stream_write_refused stream=%s messages=%d reason=%s", self.rules.config.name, len(items), error)
+        assert self.committer is not None
+        answers, refusal = self.answers, store_error(error)
+        lost = {item.sequence for item in items if item.subject}
+        self.rules.note_done(items)
+        for item in items:
+            if item.message_id:
+                self.duplicates.withdraw(item.message_id)
+        for item in items:
+            if item.subject or item.sequence in lost:
+                answers.refuse(item.reply, refusal, item.answer)
+            else:  # the answer to a duplicate of an earlier, durable message
+                answers.confirm_item(item)
+        ack = answers.refusal(refusal)
+        for item in self.committer.waiting:
+            if not item.subject and item.sequence in lost:
+                item.ack = ack
+                if item.answer is not None:
+                    item.answer = partial(_refuse_later, item.answer, refusal)
+        staged = (item.message_id for item in reversed(self.committer.waiting) if item.subject)
+        self._capture.last_message_id = next(staged, last_message_id(self._log))
+
+
+def _refuse_later(answer: Answer, refusal: JetStreamError, _: JetStreamError | None) -> None:
+    """The answer to a duplicate whose original was lost, at its turn among the acks."""
+    answer(refusal)

@@ -1,0 +1,180 @@
+"""A pull consumer at work: requests come in, messages go out, each requester in turn.
+
+Redeliveries go before new messages, and the requests take turns. A requester that has vanished loses its place, not a
+message; `Stream.requests_dropped` counts these. While the link of the request whose turn it is has too much to send, all
+wait.
+"""
+
+from collections.abc import Callable
+
+from headwater.exchange.router import Router
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.delivering import (
+    LINK_HIGH_WATER,
+    LINK_RETRY,
+    MORE,
+    NOTHING,
+    TURN_BYTES,
+    TURN_MESSAGES,
+    DeliveringConsumer,
+)
+from headwater.jetstream_documents.pull_requests import (
+    EXCEEDED_MAX_WAITING,
+    NO_MESSAGES,
+    REQUESTS_PENDING,
+    RequestQueue,
+    Waiting,
+    idle_heartbeat,
+    parse_request,
+    refusal_by_limits,
+)
+from headwater.jetstream_state.consumer import Consumer
+from headwater.streams.log import StoredRecord
+
+
+class PullConsumer(DeliveringConsumer):
+    """Delivers to the reply subjects of MSG.NEXT requests."""
+
+    def __init__(
+        self,
+        stream: ConsumedStream,
+        router: Router,
+        name: str,
+        created_ns: int,
+        state: Consumer,
+        clock_ns: Callable[[], int],
+        on_idle: Callable[[DeliveringConsumer], None],
+        on_change: Callable[[DeliveringConsumer], None],
+    ) -> None:
+        self._queue = RequestQueue()
+        super().__init__(stream, router, name, created_ns, state, clock_ns, on_idle, on_change)
+        self._arm()
+
+    def on_request(self, reply: bytes, payload: bytes) -> None:
+        if not reply or self._turns.closed:
+            return
+        now = self._turns.now()
+        self._activity.at = now
+        request = parse_request(payload)
+        if isinstance(request, bytes):
+            self._send_status(reply, request)
+            return
+        refusal = refusal_by_limits(request, self.config)
+        if refusal is None and len(self._queue) >= self.config.max_waiting:
+            self._drop_vanished()
+            if len(self._queue) >= self.config.max_waiting:
+                refusal = EXCEEDED_MAX_WAITING
+        if refusal is None and request.no_wait:
+            self.state.expire(now)
+            available = self.state.num_pending + self.state.redeliveries
+            if available == 0 and request.expires == 0:
+                refusal = NO_MESSAGES
+            elif 0 < available < self._queue.wanted():
+                refusal = REQUESTS_PENDING
+        if refusal is not None:
+            self._send_status(reply, refusal)
+            return
+        self._queue.add(Waiting(reply, request, now))
+        self._turns.wake()
+
+    def _has_taker(self) -> bool:
+        return len(self._queue) > 0
+
+    def _waiting(self) -> int:
+        self._drop_vanished()
+        return len(self._queue)
+
+    def _next_event(self, now: int) -> list[int]:
+        return [self._queue.next_deadline()]
+
+    def _is_idle(self) -> bool:
+        self._drop_vanished()
+        return not self._queue
+
+    def _busy_until(self) -> int:
+        return max((deadline for _, deadline in self.state.unacked.values()), default=0)
+
+    def _dismiss(self, status: bytes) -> None:
+        for request in self._queue.take_all():
+            self._send_status(request.reply, status)
+
+    def _drop_vanished(self) -> None:
+        if self._queue:
+            before = len(self._queue)
+            self._queue.keep({reply for reply in self._queue.replies() if self._router.has_interest(reply)})
+            self._stream.requests_dropped += before - len(self._queue)
+
+    # ── turns ──
+
+    def _before_turn(self, now: int) -> None:
+        for request in self._queue.take_expired(now):
+            self._send_status(request.reply, request.timed_out())
+
+    def _after_turn(self, now: int, again: float) -> None:
+        if again < 0:
+            for request in self._queue.take_unserved(now if self.state.awaits_acks else 0):
+                self._send_status(request.reply, NO_MESSAGES)
+        for request in self._queue.take_heartbeats(now):
+            beat = idle_heartbeat(self.state.delivered_consumer, self.state.delivered_stream)
+            self._send_status(request.reply, beat)
+
+    def _deliver(self, now: int) -> float:
+        queue, router = self._queue, self._router
+        messages, size_left = TURN_MESSAGES, TURN_BYTES
+        checked: set[bytes] = set()
+        delay = NOTHING
+        alone = queue.has_one_reply()  # a client that requests ahead has several requests here, and no rival
+        while (request := queue.first()) is not None:
+            if messages <= 0 or size_left <= 0:
+                delay = MORE
+                break
+            inbox = request.reply
+            if inbox not in checked:
+                if router.pending(inbox) > LINK_HIGH_WATER:
+                    delay = LINK_RETRY
+                    break
+                checked.add(inbox)
+            if self._may_send_runs():
+                most = min(messages, request.remaining) if alone else 1
+                given, size = self._send_run(inbox, most, request.bytes_left if request.max_bytes else -1, now)
+                messages -= given
+                size_left -= size
+                if given:
+                    if request.took(size, now, given):
+                        queue.drop_first()
+                    elif not alone:
+                        queue.next_turn()
+                    continue
+            due = self._next_due(now)
+            if isinstance(due, float):
+                delay = due
+                break
+            record, again = due
+            size = self._give(request, record, again, now)
+            if size > 0:
+                messages -= 1
+                size_left -= size
+        if messages < TURN_MESSAGES:
+            self._note_turn(now)
+        return delay
+
+    def _give(self, request: Waiting, record: StoredRecord, again: int, now: int) -> int:
+        """Deliver `record` to `request`, for the first time or again; returns its size, 0 when it was not delivered and
+        the request is gone."""
+        queue = self._queue
+        reply, block, payload = self._render(record, again)
+        size = len(record.subject) + len(reply) + len(block) + len(payload)
+        if 0 < request.max_bytes and request.bytes_left < size:
+            queue.drop_first()
+            self._send_status(request.reply, request.too_small())
+            return 0
+        if self._router.deliver(request.reply, record.subject, reply, block, payload) == 0:
+            queue.drop_first()
+            self._stream.requests_dropped += 1
+            return 0
+        self._sent(record, again, now)
+        if request.took(size, now):
+            queue.drop_first()
+        else:
+            queue.next_turn()
+        return size

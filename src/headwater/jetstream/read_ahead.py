@@ -1,0 +1,73 @@
+"""The new messages of a consumer, read from the log in batches and left in place until they are delivered."""
+
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream_documents.consumer_rules import filters_of
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.streams.log import StoredRecord
+
+RECORDS = 256  # read from the log at once
+BYTES = 1 << 20
+SKIPPED = 4096  # records that the filter passes over in one turn, and what is left of a batch
+
+
+class ReadAhead:
+    """`filter`: which subjects the consumer takes, None for all. `records[at:]` are read and not delivered yet."""
+
+    def __init__(self, stream: ConsumedStream, state: Consumer) -> None:
+        self.filter = filter_of(state.config)
+        self.records: list[StoredRecord] = []
+        self.at = 0
+        self._stream = stream
+        self._state = state
+
+    def next(self) -> StoredRecord | None:
+        """The next matching message. None: the end of the log, or as many records passed over as one turn may. Raises
+        StorageError."""
+        if self._state.selected:
+            return self._next_selected()
+        if self.at >= len(self.records) and not self._read():
+            return None
+        return self.records[self.at]
+
+    def forget(self) -> None:
+        """Read again from the consumer's position: it, the filter or the log has changed."""
+        self.records = []
+        self.at = 0
+
+    def forget_removed(self, sequence: int) -> None:
+        """The same, if the message that left the stream may be among those that were read."""
+        if self.records and sequence <= sequence_of(self.records[-1].offset):
+            self.forget()
+
+    def _read(self) -> bool:
+        state, log = self._state, self._stream.log
+        subjects = self.filter.matches if self.filter is not None else None
+        self.records, end = log.read_matching(offset_of(state.position), subjects, RECORDS, BYTES, SKIPPED)
+        self.at = 0
+        if self.records:
+            return True
+        state.position = max(state.position, sequence_of(end))
+        if end >= log.end_offset:
+            state.num_pending = 0  # what was counted is not readable: damaged since, and reported by the log
+        return False
+
+    def _next_selected(self) -> StoredRecord | None:
+        """The next of those that "last per subject" picked; None in the turn in which the last of them is found
+        gone."""
+        selected = self._state.selected
+        while selected:
+            record = self._stream.contents.load(selected[0])
+            if record is not None:
+                return record
+            selected.popleft()
+            self._state.num_pending -= 1
+        return None
+
+
+def filter_of(config: ConsumerConfig) -> SubjectFilter | None:
+    """The subjects that a consumer takes; None for all."""
+    patterns = filters_of(config)
+    return SubjectFilter(patterns) if patterns else None

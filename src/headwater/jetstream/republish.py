@@ -1,0 +1,51 @@
+"""Republishing: what a stream has stored goes out again under another subject, with its sequence in headers.
+
+A republished message reaches subscribers as a publish of the broker itself; a stream never republishes into itself.
+"""
+
+import random
+from typing import Self
+
+from headwater.exchange.router import Router
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.items import Item
+from headwater.model.subject_transform import SubjectTransform
+from headwater.model.timestamps import format_time
+
+
+class Republisher:
+    """A stream's `republish` setting at work."""
+
+    def __init__(self, stream: str, transform: SubjectTransform, *, headers_only: bool) -> None:
+        self._stream = stream.encode()
+        self._transform = transform
+        self._headers_only = headers_only
+
+    @classmethod
+    def of(cls, config: StreamConfig) -> Self | None:
+        if config.republish is None:
+            return None
+        setting = config.republish
+        transform = SubjectTransform(setting.src, setting.dest)
+        return cls(config.name, transform, headers_only=setting.headers_only)
+
+    def republish(self, router: Router, item: Item, last_sequence: int) -> None:
+        """Send a durable message on. `last_sequence`: of the message before it with its subject, 0 for none."""
+        assert item.particulars is not None
+        target = self._transform.apply(item.subject, random.randrange)
+        if target is None:
+            return
+        payload = item.particulars.payload
+        lines = [
+            b"Nats-Stream: " + self._stream,
+            b"Nats-Subject: " + item.subject,
+            b"Nats-Sequence: %d" % item.sequence,
+            b"Nats-Time-Stamp: " + format_time(item.particulars.timestamp_ns).encode(),
+            b"Nats-Last-Sequence: %d" % last_sequence,
+        ]
+        if self._headers_only:
+            lines.append(b"Nats-Msg-Size: %d" % len(payload))
+            payload = b""
+        block = item.particulars.header_block
+        head = block.removesuffix(b"\r\n") if block else b"NATS/1.0\r\n"
+        router.publish(target, b"", head + b"\r\n".join(lines) + b"\r\n\r\n", payload)

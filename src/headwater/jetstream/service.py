@@ -1,0 +1,371 @@
+"""JetStream: streams on disk, and the API under `$JS.API.>` by which clients make, read and inspect them.
+
+    $JS.API.<verb>.<names>   ─▶ `_on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
+    $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
+    $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it
+    $JS.ACK.<stream>.<consumer>.…                  ─▶ the consumer
+    $JS.<domain>.API.>                             ─▶ the same as under `$JS.API` (domain.py)
+    a stream's subjects                            ─▶ the stream (stream.py)
+
+Requests are served one after the other in the order of their arrival, so a client may send STREAM.CREATE and what
+depends on it in one breath. What touches the disk waits in a worker thread, and the queue with it; publishes, acks
+and MSG.NEXT do not. An unknown verb is met with silence, as in nats-server; a MSG.NEXT for a consumer that is not
+there with status 503.
+
+Streams are kept by `StreamRegistry`, their consumers by `ConsumerRegistry`.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast, get_args
+
+from headwater.errors import ConfigError, JetStreamError
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
+from headwater.group_commit.write_stats import WriteStats
+from headwater.group_commit.writers import Writers
+from headwater.jetstream.clock_watch import ClockWatch
+from headwater.jetstream.consumer_api import ConsumerApi
+from headwater.jetstream.consumer_registry import ConsumerRegistry
+from headwater.jetstream.direct_get import DirectGet
+from headwater.jetstream.disk_room import Room, RoomWatch
+from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
+from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
+from headwater.jetstream.stream import Stream
+from headwater.jetstream.stream_api import StreamApi
+from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
+from headwater.jetstream.view import ViewStream
+from headwater.jetstream_documents.account import AccountLimits, ApiStats
+from headwater.jetstream_documents.answers import (
+    Answer,
+    ConsumerListAnswer,
+    ConsumerNamesAnswer,
+    PageAnswer,
+    PauseAnswer,
+    RestoreAnswer,
+    StreamListAnswer,
+    StreamNamesAnswer,
+    StreamPurgeAnswer,
+    encode,
+)
+from headwater.jetstream_documents.api_errors import api_error, store_reason
+from headwater.model.header_block import lookup
+from headwater.streams.files import Files, OsFiles
+from headwater.streams.finding import Finding
+from headwater.streams.options import LogOptions, SyncPolicy
+from headwater.version import API_LEVEL
+
+logger = logging.getLogger(__name__)
+
+WRITERS = 4  # threads; each stream writes in one at a time
+DEFAULT_MAX_CONSUMERS = (
+    1000  # of a stream, where neither its configuration nor its account names a limit; nats-server's number
+)
+NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
+DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
+
+
+class JetStream:
+    """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a clock that is never set, for what
+    lasts so many seconds whatever the time of day; None: the same. `sync`: when a publish is acknowledged
+    (LogOptions.sync). `default_max_consumers`: of a stream whose configuration and account name no limit.
+
+    `requests` counts API requests, `refusals` those that were answered with an error. Raises ConfigError for an unknown sync
+    policy, and from `start` EnvironmentProblem when the store directory cannot be used.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        store_dir: Path,
+        *,
+        clock_ns: Callable[[], int],
+        ticks_ns: Callable[[], int] | None = None,
+        sync: SyncPolicy = "always",
+        server_name: str = "headwater",
+        files: Files | None = None,
+        limits: AccountLimits | None = None,
+        domain: Domain = Domain(),  # noqa: B008  (a constant)
+        default_max_consumers: int = DEFAULT_MAX_CONSUMERS,
+    ) -> None:
+        if sync not in get_args(SyncPolicy):
+            policies = get_args(SyncPolicy)
+            raise ConfigError(
+                f"sync is {sync!r}", value=sync, limit=policies, hint=f"it is one of {', '.join(policies)}"
+            )
+        self.requests = 0
+        self.refusals = 0
+        self._router = router
+        # One thread for everything but writing messages: what is done to one document is done in the order of the
+        # requests. A consumer that is saved and then deleted stays deleted.
+        self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
+        consumers = ConsumerRegistry(router, clock_ns, self._clerk, self._spawn, durable=sync == "always")
+        options, disk = LogOptions(sync=sync), files if files is not None else OsFiles()
+        clocks = clock_ns, ticks_ns or clock_ns
+        settings = StreamSettings(disk, store_dir, *clocks, options, limits or AccountLimits(), domain)
+        self._registry = StreamRegistry(settings, router, self._clerk, consumers)
+        self._room: RoomWatch | None = None
+        self._clock_watch: ClockWatch | None = None
+        self._subscriptions: list[Subscription] = []
+        streams = StreamApi(self._registry, server_name, self._stats)
+        self._routes = routes(streams, ConsumerApi(self._registry, consumers, default_max_consumers))
+        self._calls: deque[Call] = deque()
+        self._serving: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ── life ──
+
+    async def start(self) -> None:
+        """Recover every stream and its durable consumers, then answer requests."""
+        settings = self._registry.settings
+        try:
+            await self._registry.start(Writers(WRITERS, "headwater-jetstream-write"))
+        except BaseException:
+            self._release()
+            raise
+        self._room = RoomWatch(str(settings.directory))
+        self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
+        self._subscriptions.append(self._router.subscribe_internal(API_PREFIX + b">", self._on_api))
+        if settings.domain.name:
+            self._subscriptions.append(subscribe_domain(self._router, settings.domain.name, self._on_api))
+
+    async def stop(self) -> None:
+        """Write and acknowledge what is staged, store what consumers know, release the files. Safe to call again."""
+        for subscription in self._subscriptions:
+            self._router.unsubscribe(subscription)
+        self._subscriptions.clear()
+        if self._clock_watch is not None:
+            self._clock_watch.stop()
+        if self._room is not None:
+            self._room.stop()
+        self._calls.clear()
+        for task in [self._serving, *self._tasks]:
+            if task is not None:
+                await asyncio.wait([task])
+        await self._registry.stop()
+        self._release()
+
+    def _release(self) -> None:
+        self._registry.release()
+        self._clerk.shutdown(wait=False)
+
+    def _on_clock_step(self) -> None:
+        for stream in self.streams.values():
+            stream.on_clock_step()
+
+    # ── what others see ──
+
+    @property
+    def streams(self) -> dict[str, Stream]:
+        """By name."""
+        return self._registry.streams
+
+    @property
+    def limits(self) -> AccountLimits:
+        """What the account may store."""
+        return self._registry.settings.limits
+
+    @property
+    def domain(self) -> Domain:
+        """Where the streams live."""
+        return self._registry.settings.domain
+
+    @property
+    def put_aside(self) -> dict[str, Finding]:
+        """Streams that could not be recovered, by the names of their directories."""
+        return self._registry.put_aside
+
+    @property
+    def stats(self) -> WriteStats:
+        """Durations of writes and acks, of all streams on disk."""
+        return self._registry.reports.stats
+
+    @property
+    def writers(self) -> Writers | None:
+        """The threads that write; None before the start."""
+        return self._registry.writers
+
+    @property
+    def room(self) -> Room | None:
+        """What is left of the disk that holds the streams; None when the system does not tell."""
+        return self._room.room if self._room is not None else None
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """Requests to the API that wait for their turn, and those that are being served."""
+        return len(self._calls), int(self._serving is not None)
+
+    def findings(self) -> list[Finding]:
+        """What is wrong or was lost in this store, the streams that could not be recovered first."""
+        return self._registry.findings()
+
+    def is_put_aside(self, name: str) -> bool:
+        """Whether there are files of a stream of this name that could not be recovered."""
+        return self._registry.is_put_aside(name)
+
+    def report_to(
+        self, on_finding: Callable[[Finding], None], on_refused: Callable[[str, JetStreamError], None]
+    ) -> None:
+        """Call `on_finding` for each finding that the start did not make, `on_refused(stream, error)` for publishes that
+        found no room."""
+        self._registry.reports.on_finding = on_finding
+        self._registry.reports.on_refused = on_refused
+
+    async def show(self, view: ViewStream) -> None:
+        """See `StreamRegistry.show`."""
+        await self._registry.show(view)
+
+    async def hide(self, view: ViewStream, *, forget: bool) -> None:
+        """See `StreamRegistry.hide`."""
+        await self._registry.hide(view, forget=forget)
+
+    # ── requests ──
+
+    def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        if subject.startswith(NEXT_PREFIX):
+            self._on_next(subject, reply, payload)
+            return
+        if subject.startswith(DIRECT_PREFIX):
+            self._on_direct_get(subject, reply, payload)
+            return
+        call = find_call(self._routes, subject, reply, header_block, payload)
+        if call is None:
+            return
+        self.requests += 1
+        if self._serving is not None:
+            self._calls.append(call)
+        else:
+            self._serve(call)
+
+    def _on_next(self, subject: bytes, reply: bytes, payload: bytes) -> None:
+        names = subject[len(NEXT_PREFIX) :].decode("utf-8", "replace").split(".")
+        stream = self.streams.get(names[0])
+        consumer = stream.consumers.get(names[1]) if stream is not None and len(names) == 2 else None
+        if consumer is not None:
+            consumer.on_request(reply, payload)
+        elif reply:
+            # The answer on a subject without a subscriber: nats-server has a subscription for each consumer.
+            self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+
+    def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
+        name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
+        stream = self.streams.get(name.decode("utf-8", "replace"))
+        if not reply:
+            return
+        if stream is None or not stream.config.allow_direct:
+            self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
+            return
+        task = DirectGet(stream, self._router).answer(reply, key, payload)
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _serve(self, call: Call) -> None:
+        """Serve a request at once, or in a task when its handler has to wait."""
+        try:
+            _check_api_level(call.header_block)
+            answer = call.route.handler(call.names, call.payload)
+        except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
+            self._answer(call, self._refusal(call, error))
+            return
+        if isinstance(answer, Answer):
+            self._answer(call, answer)
+        elif isinstance(answer, Aside):
+            self._spawn(self._answer_aside(call, answer.work))
+        else:
+            self._serving = asyncio.create_task(self._finish(call, answer))
+
+    async def _answer_aside(self, call: Call, work: Coroutine[object, object, Answer]) -> None:
+        try:
+            answer = await work
+        except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
+            answer = self._refusal(call, error)
+        self._answer(call, answer)
+
+    async def _finish(self, call: Call, work: Coroutine[object, object, Answer]) -> None:
+        await self._answer_aside(call, work)
+        self._serving = None
+        while self._calls and self._serving is None:
+            self._serve(self._calls.popleft())
+
+    def _answer(self, call: Call, answer: Answer) -> None:
+        if call.reply:
+            self._router.publish(call.reply, b"", b"", encode(answer))
+
+    def _refusal(self, call: Call, error: Exception) -> Answer:
+        self.refusals += 1
+        if not isinstance(error, JetStreamError):
+            logger.error("request_failed kind=%s", call.route.kind, exc_info=error)
+            error = api_error("store_failed", reason=store_reason(error))
+        return refusal_of(call, error)
+
+    def _stats(self) -> ApiStats:
+        """Requests before this one."""
+        return ApiStats(total=self.requests - 1, errors=self.refusals)
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
+    """Every verb of the API that is answered."""
+    return {
+        ("INFO",): Route(streams.account_info, 0, 0, "account_info_response", Answer),
+        ("STREAM", "CREATE"): Route(streams.create, 1, 1, "stream_create_response", Answer),
+        ("STREAM", "UPDATE"): Route(streams.update, 1, 1, "stream_update_response", Answer),
+        ("STREAM", "INFO"): Route(streams.info, 1, 1, "stream_info_response", PageAnswer),
+        ("STREAM", "NAMES"): Route(streams.list_names, 0, 0, "stream_names_response", StreamNamesAnswer),
+        ("STREAM", "LIST"): Route(streams.list_infos, 0, 0, "stream_list_response", StreamListAnswer),
+        ("STREAM", "DELETE"): Route(streams.delete, 1, 1, "stream_delete_response", Answer),
+        ("STREAM", "PURGE"): Route(streams.purge, 1, 1, "stream_purge_response", StreamPurgeAnswer),
+        ("STREAM", "MSG", "GET"): Route(streams.get_message, 1, 1, "stream_msg_get_response", Answer),
+        ("STREAM", "MSG", "DELETE"): Route(streams.delete_message, 1, 1, "stream_msg_delete_response", Answer),
+        ("STREAM", "LEADER", "STEPDOWN"): Route(streams.no_cluster, 1, 1, "stream_leader_stepdown_response", Answer),
+        ("STREAM", "PEER", "REMOVE"): Route(streams.no_cluster, 1, 1, "stream_remove_peer_response", Answer),
+        ("STREAM", "SNAPSHOT"): Route(streams.no_snapshot, 1, 1, "stream_snapshot_response", Answer),
+        ("STREAM", "RESTORE"): Route(streams.no_restore, 1, 1, "stream_restore_response", RestoreAnswer),
+        ("CONSUMER", "CREATE"): Route(consumers.create, 1, 1 << 16, "consumer_create_response", Answer),
+        ("CONSUMER", "DURABLE", "CREATE"): Route(consumers.create_durable, 2, 2, "consumer_create_response", Answer),
+        ("CONSUMER", "INFO"): Route(consumers.info, 2, 2, "consumer_info_response", Answer),
+        ("CONSUMER", "DELETE"): Route(consumers.delete, 2, 2, "consumer_delete_response", Answer),
+        ("CONSUMER", "NAMES"): Route(consumers.list_names, 1, 1, "consumer_names_response", ConsumerNamesAnswer),
+        ("CONSUMER", "LIST"): Route(consumers.list_infos, 1, 1, "consumer_list_response", ConsumerListAnswer),
+        ("CONSUMER", "PAUSE"): Route(consumers.pause, 2, 2, "consumer_pause_response", PauseAnswer),
+        ("CONSUMER", "RESET"): Route(consumers.reset, 2, 2, "consumer_reset_response", Answer),
+        ("CONSUMER", "UNPIN"): Route(consumers.unpin, 2, 2, "consumer_unpin_response", Answer),
+        ("CONSUMER", "LEADER", "STEPDOWN"): Route(
+            consumers.no_cluster, 2, 2, "consumer_leader_stepdown_response", Answer
+        ),
+    }
+
+
+def unserved_routes() -> Routes:
+    """The table without a service: its handlers are named, not called."""
+    no_streams, no_consumers = cast(StreamRegistry, None), cast(ConsumerRegistry, None)
+    return routes(StreamApi(no_streams, "", ApiStats), ConsumerApi(no_streams, no_consumers, 0))
+
+
+def api_verbs() -> list[tuple[str, str]]:
+    """(subject behind `$JS.API.`, what the answer is) of every request that is served, for the documents."""
+    served = []
+    for verb, route in unserved_routes().items():
+        names = ["<stream>", "<consumer>"][: route.fewest_names]
+        served.append((".".join([*verb, *names]), route.kind))
+    served += [
+        ("CONSUMER.MSG.NEXT.<stream>.<consumer>", "messages, statuses"),
+        ("DIRECT.GET.<stream>[.<subject>]", "messages, statuses"),
+    ]
+    return sorted(served)
+
+
+def _check_api_level(header_block: bytes) -> None:
+    if header_block:
+        level = lookup(header_block, b"Nats-Required-Api-Level")
+        if level and (not level.isdigit() or len(level) > 9 or int(level) > API_LEVEL):
+            raise api_error("api_level")

@@ -1,0 +1,432 @@
+"""A stream: the messages of some subjects, kept in a durable log, each acknowledged once it is durable.
+
+    Publishing   how a publish comes in and how it is answered          Contents    what is kept, and the limits
+    ExpiryTimer  when limits of time are applied                        consumers   its readers (delivering.py)
+
+This file connects them: what was stored goes to the consumers, what consumers have settled leaves the contents.
+
+Retention by interest: a message stays while a consumer needs it, that is, until all whose filter matches have settled it.
+One that no consumer needs is given its sequence, acknowledged, and removed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.group_commit.write_stats import WriteStats
+from headwater.group_commit.writers import Writers
+from headwater.jetstream import looking
+from headwater.jetstream.delivering import DeliveringConsumer
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.message_expiry import ExpiryTimer
+from headwater.jetstream.publishing import Publishing
+from headwater.jetstream.recounts import Recounts
+from headwater.jetstream.state_keeper import StateKeeper
+from headwater.jetstream_documents.stream_rules import shown_metadata
+from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.expiry import marker_block
+from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.store import StreamDirectory, StreamRecord
+from headwater.jetstream_state.stream_document import StreamDocument, message_id_of
+from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
+from headwater.model.timestamps import format_time
+from headwater.streams.finding import Finding, finding_of, findings_of, report
+from headwater.streams.log import Log, StoredRecord
+from headwater.streams.recovery import Damage
+
+logger = logging.getLogger(__name__)
+
+MOST_DELETED_SHOWN = 100_000  # sequences in the answer to a STREAM.INFO with deleted_details
+
+
+class StreamFindings:
+    """What is wrong with the files of one stream, or was lost. `on_finding` is called for what is found after the start."""
+
+    def __init__(self, name: str, log: Log, directory: StreamDirectory | None) -> None:
+        self.all = findings_of(log.recovery, name, log.directory)
+        if directory is not None:
+            self.all += directory.findings
+        self.on_finding: Callable[[Finding], None] | None = None
+        self._name = name
+        self._log = log
+
+    def note_damage(self, damage: Damage) -> None:
+        """Reading has found bytes that fail their checks: reported once, and no longer counted."""
+        finding = finding_of(damage, self._name, self._log.directory)
+        self.all.append(finding)
+        report(logger, finding)
+        if self.on_finding is not None:
+            self.on_finding(finding)
+
+
+class Stream:
+    """One stream, open. Made by `recover`, which reads the log; `attach` connects it to the router.
+
+    `keeper` makes the states of consumers durable, None for a stream in memory. `requests_dropped`: pulls whose
+    requester had gone, or had no subscriber that may have its messages.
+    """
+
+    def __init__(
+        self,
+        directory: StreamDirectory | None,
+        record: StreamRecord,
+        log: Log,
+        clock_ns: Callable[[], int],
+        domain: Domain = Domain(),  # noqa: B008  (a constant)
+        ticks_ns: Callable[[], int] | None = None,
+    ) -> None:
+        """`directory` is None for a stream with memory storage; `clock_ns` is the time of day, ns since 1970; `ticks_ns` a
+        clock that is never set, if there is one."""
+        self.directory = directory
+        self.domain = domain
+        self.config = record.config
+        self.created_ns = record.created_ns
+        self.log = log
+        self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
+        self.consumers: dict[str, DeliveringConsumer] = {}
+        self.keeper: StateKeeper | None = None
+        self.requests_dropped = 0
+        self._begins = record.config.first_seq > 0  # shows where it begins, even before its first message
+        self._clock_ns = clock_ns
+        self._findings = StreamFindings(record.config.name, log, directory)
+        self._publishing = Publishing(
+            self.contents, self.consumers, clock_ns, ticks_ns or clock_ns, domain, self._on_stored
+        )
+        self._expiry = ExpiryTimer(self.contents, clock_ns, self.consumers.values, self._after_removals)
+        self._recounts = Recounts(self.contents.count_anew, self._on_purged)
+        log.on_damage = self._on_damage
+
+    # ── life ──
+
+    def recover(self) -> None:
+        """Blocking: learn what is known by subject and by message id, from what a clean stop left, or a checkpoint and what
+        is newer in the log, or all of the log; also for the ids: where the clock was set back, old and new time stamps are
+        mixed. Raises StorageError.
+        """
+        now, start, publishing = self._clock_ns(), 0, self._publishing
+        document = StreamDocument.decode(self.log.document)
+        if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
+            self.contents.restore(document.contents)
+            publishing.restore(document.ids, document.last_id)
+            start = self.log.known_end
+            if self.log.count(start, self.log.end_offset) == 0:
+                return
+        oldest = now - self.config.duplicate_window
+        last: list[StoredRecord] = []
+
+        def learn(record: StoredRecord) -> None:
+            last[:] = [record]
+            if record.header_block and record.timestamp_ns > oldest:
+                publishing.remember(record, now)
+
+        self.contents.recover(learn, now, start)
+        if last:
+            publishing.last_message_id = message_id_of(last[0])
+
+    def document(self) -> bytes:
+        """What `recover` will find if the log is closed cleanly now."""
+        publishing = self._publishing
+        ids, last_id = publishing.duplicates.dump(publishing.ticks_apart()), publishing.last_message_id
+        return msgspec.msgpack.encode(StreamDocument(self.contents.document(), ids, last_id))
+
+    def attach(self, router: Router, writers: Writers | None) -> None:
+        """Start to capture. Without writers, writes happen in the loop."""
+        self._publishing.attach(router, writers)
+        self.contents.expiry.leave_marker = self._leave_marker
+        self.enforce()
+
+    async def flush(self) -> None:
+        """Wait until everything captured so far is durable and acknowledged, or refused."""
+        if self._publishing.committer is not None:
+            await self._publishing.committer.flush()
+
+    async def written(self) -> None:
+        """Wait until what has been captured so far is durable, or refused; unlike `flush`, not for what comes meanwhile."""
+        if self._publishing.committer is not None:
+            await self._publishing.committer.settle()
+
+    async def detach(self) -> None:
+        """Capture nothing more; what was staged is written and acknowledged."""
+        self._recounts.stop()
+        self._expiry.stop()
+        await self._publishing.detach()
+
+    def reconfigure(self, config: StreamConfig) -> None:
+        """Change to a configuration that was checked and made durable."""
+        unneeded = config.retention == "interest" != self.config.retention
+        self.config = config
+        self._publishing.configure(config)
+        self.contents.reconfigure(config, self._clock_ns())
+        self.log.limit_to(config.max_bytes)
+        self._publishing.choose_ways()
+        if unneeded:
+            self.drop_unneeded()
+        self._after_removals()
+
+    def limit_room(self, has_room: Callable[[int], bool]) -> None:
+        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it."""
+        self._publishing.limit_room(has_room)
+
+    def report_to(
+        self,
+        on_finding: Callable[[Finding], None],
+        on_refused: Callable[[str, JetStreamError], None],
+        stats: WriteStats | None,
+    ) -> None:
+        """Call `on_finding` for what is found wrong from now on, `on_refused(stream, error)` for publishes that found no
+        room; count writes in `stats`, where the stream waits for a disk. Before `attach`."""
+        self._findings.on_finding = on_finding
+        self._publishing.answers.on_refused = on_refused
+        if stats is not None:
+            self._publishing.answers.stats = stats
+
+    # ── numbers ──
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.config.name
+
+    @property
+    def subjects(self) -> SubjectTable:
+        """What is held of which subject."""
+        return self.contents.subjects
+
+    @property
+    def weight(self) -> int:
+        """Bytes of all messages, those on their way to the disk included."""
+        return self.subjects.size_bytes + self.waiting[1]
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Messages that are not acknowledged yet, and their bytes."""
+        committer = self._publishing.committer
+        return (0, 0) if committer is None else (len(self._publishing.rules.items()), committer.unwritten_bytes)
+
+    @property
+    def refused(self) -> int:
+        """Publishes that were refused."""
+        return self._publishing.answers.refused
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last durable message."""
+        return self.log.end_offset
+
+    @property
+    def first_sequence(self) -> int:
+        """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message and its
+        configuration does not name its first sequence."""
+        return sequence_of(self.log.start_offset) if self.log.end_offset or self._begins else 0
+
+    def info(self, *, full: bool = True) -> StreamInfo:
+        """STREAM.INFO without its page; `full` is False in lists, whose metadata is bare."""
+        config = self.config
+        if full:
+            sync = self.log.options.sync if config.storage == "file" else "always"
+            config = msgspec.structs.replace(config, metadata=shown_metadata(config.metadata, sync))
+        return StreamInfo(
+            config=config,
+            created=format_time(self.created_ns),
+            state=self.state(),
+            domain=self.domain.name,
+            ts=format_time(self._clock_ns()),
+        )
+
+    def state(self) -> StreamState:
+        """What the stream holds now; only what is durable counts."""
+        first, last = self.log.first_timestamp_ns, self.log.last_timestamp_ns
+        messages = self.subjects.messages
+        state = StreamState(
+            messages=messages,
+            bytes=self.subjects.size_bytes,
+            first_seq=self.first_sequence,
+            last_seq=self.last_sequence,
+            num_subjects=len(self.subjects),
+            num_deleted=self.log.end_offset - self.log.start_offset - messages,
+            consumer_count=len(self.consumers),
+        )
+        if first is not None:
+            state.first_ts = format_time(first)
+        if last is not None:
+            state.last_ts = format_time(last)
+        lost = [damage for damage in self.log.damage if damage.certain]
+        if lost:
+            offsets = (offset for damage in lost for offset in range(damage.start, damage.end))
+            numbers = [sequence_of(offset) for offset in islice(offsets, MOST_DELETED_SHOWN)]
+            state.lost = LostData(msgs=numbers, bytes=sum(damage.size for damage in lost))
+        return state
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why messages, or the states of consumers, cannot be written; None while they can."""
+        return self.log.failure or (self.keeper.failure if self.keeper is not None else None)
+
+    def findings(self) -> list[Finding]:
+        """What is wrong with the stream's files, or was lost."""
+        return self._findings.all
+
+    def _on_damage(self, damage: Damage) -> None:
+        self._findings.note_damage(damage)
+        if self._publishing.committer is not None:
+            asyncio.get_running_loop().call_soon(self._count_anew, damage)
+
+    def _count_anew(self, damage: Damage) -> None:
+        self.contents.forget(damage.start, damage.end)
+        self._on_purged()
+        self._recounts.ask()
+
+    # ── publishes ──
+
+    def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
+        """Store a message that came in through another face of this stream, and call `answer` once, now or later.
+
+        It goes through the router, as every publish does: subscribers and other brokers get it too. Only the answer does
+        not; it is a callback, which no client can forge, and a stream with `no_ack` gives it as well.
+        """
+        self._publishing.append(subject, header_block, payload, answer)
+
+    def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
+        """`count` messages of a batch became durable, from sequence `first` on, and their publishers are answered."""
+        self._publishing.rules.note_done(items)
+        for consumer in list(self.consumers.values()):
+            consumer.on_stored(first, count, items)
+        if not self._publishing.is_plain:
+            for (
+                item
+            ) in items:  # behind the consumers: a roll-up has them count anew, what has just been stored included
+                if item.particulars is not None:
+                    self._attend_to(item)
+        if self.config.retention == "interest":
+            self._drop_unwanted(items)
+        if self.contents.is_limited or self.log.has_deletions:
+            self.enforce()
+
+    def _attend_to(self, item: Item) -> None:
+        """Roll-up, TTL and republishing of a message that became durable."""
+        assert item.particulars is not None
+        rollup, block, _, timestamp = item.particulars
+        if rollup:
+            self.contents.roll_up(rollup, item.subject, item.sequence)
+        if block and self.config.allow_msg_ttl:
+            self.contents.expiry.note(item.sequence, block, timestamp)
+        republisher, router = self._publishing.rules.republisher, self._publishing.router
+        if republisher is not None and router is not None:
+            republisher.republish(router, item, self.contents.previous(item.subject, item.sequence))
+
+    # ── what leaves ──
+
+    def _leave_marker(self, subject: bytes) -> None:
+        """Publish a marker in place of the last message of a subject, whose time is over; behind what runs now."""
+        block = marker_block(self.config.subject_delete_marker_ttl)
+        asyncio.get_running_loop().call_soon(self._publishing.store_own, subject, block)
+
+    def enforce(self) -> None:
+        """Apply the limits now, and again when time makes the next message too old."""
+        self._expiry.enforce()
+
+    async def delete_message(self, sequence: int, *, erase: bool) -> bool:
+        """Remove one message, durably once this returns; False when it is not there. `erase`: have it leave the disk
+        too, soon after. Raises StorageError."""
+        committer = self._publishing.committer
+        assert committer is not None
+        if not self.contents.remove(sequence):
+            return False
+        await committer.barrier()
+        if erase:
+            committer.erase(offset_of(sequence))
+        return True
+
+    async def purge(self, wanted: SubjectFilter | None, below: int, keep: int) -> int:
+        """Remove messages (see `Contents.purge`), durably once this returns; returns how many. Raises StorageError."""
+        committer = self._publishing.committer
+        assert committer is not None
+        if wanted or below or keep:
+            count = await looking.purge(self.contents, wanted, below, keep, self._on_removed_many)
+            self._on_purged(counted=True)
+        else:
+            count = self.contents.purge()
+        self._begins = self._begins or not (wanted or below or keep)
+        if count:
+            await committer.barrier()
+            committer.note_deletions()
+        return count
+
+    async def settle_deletions(self) -> None:
+        """Wait until every message that was removed so far is removed durably. Raises StorageError."""
+        committer = self._publishing.committer
+        if committer is not None and (self.log.has_deletions or committer.busy):
+            await committer.barrier()
+
+    def on_settled(self, sequence: int, subject: bytes) -> None:
+        """A consumer needs a message no longer: with retention by interest or as a work queue it may go."""
+        retention = self.config.retention
+        if retention == "limits":
+            return
+        if retention == "interest" and any(c.needs(sequence, subject) for c in self.consumers.values()):
+            return
+        if self.contents.remove(sequence):
+            self._after_removals()
+
+    def drop_settled(self, sequences: list[int]) -> None:
+        """A work queue: remove what was settled according to the consumers' journal, where a crash came before its
+        deletion."""
+        if self.config.retention == "workqueue":
+            for sequence in sequences:
+                self.contents.remove(sequence)
+            self._after_removals()
+
+    def drop_unneeded(self) -> None:
+        """With retention by interest: remove what no consumer needs, after one has gone or come back."""
+        if self.config.retention == "interest":
+            consumers = list(self.consumers.values())
+            for record in list(self.contents.scan(0)):
+                sequence = sequence_of(record.offset)
+                if not any(consumer.needs(sequence, record.subject) for consumer in consumers):
+                    self.contents.remove(sequence)
+            self._after_removals()
+
+    def _drop_unwanted(self, items: list[Item]) -> None:
+        consumers = list(self.consumers.values())
+        for item in items:
+            if item.subject and not any(consumer.needs(item.sequence, item.subject) for consumer in consumers):
+                self.contents.remove(item.sequence)
+
+    def _on_removed(self, sequence: int, subject: bytes) -> None:
+        for consumer in self.consumers.values():
+            consumer.on_removed(sequence, subject)
+
+    def _on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:
+        for consumer in list(self.consumers.values()):
+            consumer.on_removed_many(gone)
+
+    def _on_purged(self, *, counted: bool = False) -> None:
+        for consumer in list(self.consumers.values()):
+            consumer.on_purged(counted=counted)
+
+    def _after_removals(self) -> None:
+        committer = self._publishing.committer
+        if committer is None:
+            return
+        if self.log.has_deletions:
+            committer.note_deletions()
+        self._expiry.set()
+
+    def on_clock_step(self) -> None:
+        """The time of day was set: limits of time are applied now, and timed anew."""
+        self._expiry.on_clock_step()
+        for consumer in list(self.consumers.values()):
+            consumer.on_clock_step()
+
+
+def deleted_sequences(log: Log) -> list[int]:
+    """Sequences between the first and the last that no message of the stream has, at most MOST_DELETED_SHOWN."""
+    absent = (offset for offset in range(log.start_offset, log.end_offset) if log.is_absent(offset))
+    return [sequence_of(offset) for _, offset in zip(range(MOST_DELETED_SHOWN), absent, strict=False)]

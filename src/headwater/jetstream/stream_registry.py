@@ -1,0 +1,344 @@
+"""The streams of one account: recovered, made, changed and deleted; durable once this returns.
+
+Everything that blocks runs in the clerk's thread, in the order of the calls: what is done to one document is done in the
+order in which it was requested. A stream that cannot be recovered is put aside and reported, and the others start.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.group_commit.write_stats import WriteStats
+from headwater.group_commit.writers import Writers
+from headwater.jetstream.consumer_registry import ConsumerRegistry
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.stream import Stream
+from headwater.jetstream.view import ViewStream
+from headwater.jetstream_documents.account import AccountLimits
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.consumer_journal import Journal
+from headwater.jetstream_state.sequence import offset_of
+from headwater.jetstream_state.store import ConsumerRecord, Store, StreamDirectory, StreamRecord, file_stem, known_end
+from headwater.streams.files import Files
+from headwater.streams.finding import Finding, report
+from headwater.streams.log import Log
+from headwater.streams.memory_files import MemoryFiles
+from headwater.streams.options import LogOptions
+
+logger = logging.getLogger(__name__)
+
+CLOSERS = 16  # threads that close streams: each waits for some six syncs, and a disk makes many at once
+IN_MEMORY = LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0)
+
+T = TypeVar("T")
+
+
+class StreamSettings(NamedTuple):
+    """What the streams of one account have in common. `directory`: of the account's store. `clock_ns`: the time of day,
+    `ticks_ns`: a clock that is never set."""
+
+    files: Files
+    directory: Path
+    clock_ns: Callable[[], int]
+    ticks_ns: Callable[[], int]
+    log_options: LogOptions
+    limits: AccountLimits
+    domain: Domain
+
+
+class Reports:
+    """Where streams report what happens to them. `on_finding`: called for each finding that the start did not make,
+    `on_refused(stream, error)` for publishes that found no room; None: not reported."""
+
+    def __init__(self) -> None:
+        self.stats = WriteStats()
+        self.on_finding: Callable[[Finding], None] | None = None
+        self.on_refused: Callable[[str, JetStreamError], None] | None = None
+
+    def connect(self, stream: Stream, *, counted: bool) -> None:
+        """Before `Stream.attach`; `counted`: its writes go into the statistics."""
+        stream.report_to(self._finding, self._refused, self.stats if counted else None)
+
+    def _finding(self, finding: Finding) -> None:
+        if self.on_finding is not None:
+            self.on_finding(finding)
+
+    def _refused(self, stream: str, error: JetStreamError) -> None:
+        if self.on_refused is not None:
+            self.on_refused(stream, error)
+
+
+class _Recovered(NamedTuple):
+    stream: Stream
+    consumers: list[ConsumerRecord]
+    journal: Journal
+
+
+class StreamRegistry:
+    """`streams` by name; `put_aside`: those that could not be recovered, by the names of their directories."""
+
+    def __init__(self, settings: StreamSettings, router: Router, clerk: Executor, consumers: ConsumerRegistry) -> None:
+        self.settings = settings
+        self.streams: dict[str, Stream] = {}
+        self.put_aside: dict[str, Finding] = {}
+        self.reports = Reports()
+        self.writers: Writers | None = None
+        self._router = router
+        self._clerk = clerk
+        self._consumers = consumers
+        self._store: Store | None = None
+        self._findings: list[Finding] = []
+
+    # ── life ──
+
+    async def start(self, writers: Writers) -> None:
+        """Recover every stream and its durable consumers. Raises EnvironmentProblem when the directory cannot be used."""
+        self.writers = writers
+        recovered = await self._in_thread(self._recover)
+        for finding in self.findings():
+            report(logger, finding)
+        for stream, consumers, journal in recovered:
+            self.streams[stream.name] = stream
+            stream.attach(self._router, writers)
+            self._consumers.keep(stream, writers)
+            await self._consumers.restore(stream, consumers, journal)
+            if stream.directory is None or not any(found.severity == "loss" for found in stream.directory.findings):
+                stream.drop_unneeded()  # else what a lost consumer had still to get would go
+
+    async def stop(self) -> None:
+        """Write and acknowledge what is staged, and store the states of consumers."""
+        closers = ThreadPoolExecutor(CLOSERS, "headwater-jetstream-close")
+        try:
+            await asyncio.gather(*(self._end(stream, closers) for stream in self.streams.values()))
+        finally:
+            closers.shutdown(wait=False)
+        self.streams.clear()
+
+    async def _end(self, stream: Stream, closers: Executor) -> None:
+        """No other work for the disk is left, so documents need not wait for the clerk."""
+        await stream.detach()
+        await self._consumers.save_all(stream, closers)
+        for consumer in stream.consumers.values():
+            consumer.close(SERVER_SHUTDOWN)
+        await asyncio.get_running_loop().run_in_executor(closers, _close, stream)
+
+    def release(self) -> None:
+        """Give back the store directory and the threads that write. Safe to call again."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        if self.writers is not None:
+            self.writers.shutdown()
+
+    def _recover(self) -> list[_Recovered]:
+        store = self._store = Store(self.settings.files, str(self.settings.directory))
+        recovered = []
+        for directory in store.streams():
+            try:
+                record = directory.load()
+                consumers = directory.load_consumers()
+                journal = directory.load_journal(record)
+                directory.check_log()
+                stream = self._open(directory, record, known_end(consumers, journal))
+                recovered.append(_Recovered(stream, consumers, journal))
+            except Exception as error:  # noqa: BLE001  (whatever is wrong with one stream, the others start)
+                self._put_aside(directory, error)
+        self._findings += store.findings
+        return recovered
+
+    def _put_aside(self, directory: StreamDirectory, error: Exception) -> None:
+        if not isinstance(error, StorageError | OSError):
+            logger.error("stream_recovery_failed path=%s", directory.path, exc_info=error)
+        what = f"could not be recovered: {error}"
+        done = "put aside: not served, its files left in place"
+        finding = Finding(directory.name, directory.path, what, done, severity="unavailable")
+        self.put_aside[Path(directory.path).name] = finding
+
+    def _open(self, directory: StreamDirectory, record: StreamRecord, known_end: int = 0) -> Stream:
+        """`known_end`: how far the log reached, as its consumers know; of use where every message was durable before a
+        consumer had it."""
+        files, _, clock_ns, ticks_ns, options, _, domain = self.settings
+        known_end = known_end if options.sync == "always" else 0
+        first = _first_offset(record)
+        log = Log.open(files, directory.log_path, options, clock_ns(), first, directory.identity, known_end)
+        directory.identity = log.identity
+        log.limit_to(record.config.max_bytes)
+        stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)
+        self.reports.connect(stream, counted=True)
+        self._limit_room(stream)
+        stream.recover()
+        return stream
+
+    def findings(self) -> list[Finding]:
+        """What is wrong or was lost in this store, the streams that could not be recovered first."""
+        mine = [*self.put_aside.values(), *self._findings]
+        return mine + [finding for stream in self.streams.values() for finding in stream.findings()]
+
+    # ── what requests do ──
+
+    def stream(self, name: str) -> Stream:
+        """Raises JetStreamError 10059 when there is none, 10194 when there is one that could not be recovered."""
+        stream = self.streams.get(name)
+        if stream is None:
+            self.check_not_put_aside(name)
+            raise api_error("stream_not_found")
+        return stream
+
+    def is_put_aside(self, name: str) -> bool:
+        """Whether there are files of a stream of this name that could not be recovered."""
+        return file_stem(name) in self.put_aside
+
+    def check_not_put_aside(self, name: str) -> None:
+        """Raises JetStreamError 10194 for a stream whose files are there and could not be read."""
+        if self.is_put_aside(name):
+            raise api_error("stream_offline", reason="could not be recovered, see the log of the server")
+
+    async def create(self, config: StreamConfig) -> Stream:
+        """Durable once this returns."""
+        record = StreamRecord(config, self.settings.clock_ns())
+
+        def make() -> Stream:
+            assert self._store is not None
+            directory = self._store.create(record)
+            try:
+                return self._open(directory, record)
+            except BaseException:
+                with suppress(OSError):
+                    self._store.remove(directory)
+                raise
+
+        in_memory = config.storage == "memory"
+        stream = self._make_in_memory(record) if in_memory else await self._in_thread(make)
+        stream.attach(self._router, None if in_memory else self.writers)
+        if not in_memory:
+            self._consumers.keep(stream, self.writers)
+        self.streams[config.name] = stream
+        return stream
+
+    def _make_in_memory(self, record: StreamRecord) -> Stream:
+        clock_ns = self.settings.clock_ns
+        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), _first_offset(record))
+        log.limit_to(record.config.max_bytes)
+        stream = Stream(None, record, log, clock_ns, self.settings.domain, self.settings.ticks_ns)
+        self.reports.connect(stream, counted=False)
+        self._limit_room(stream)
+        return stream
+
+    def _limit_room(self, stream: Stream) -> None:
+        """Refuse messages of the stream for which the account has no room."""
+        storage = stream.config.storage
+        limit = self.settings.limits.max_memory if storage == "memory" else self.settings.limits.max_storage
+        if limit >= 0:
+
+            def has_room(size: int) -> bool:
+                return sum(one.weight for one in self.streams.values() if one.config.storage == storage) + size <= limit
+
+            stream.limit_room(has_room)
+
+    async def show(self, view: ViewStream) -> None:
+        """Add a stream that another face writes, with the durable consumers that it had."""
+        directory = view.directory
+        assert directory is not None
+        view.domain = self.settings.domain
+        view.attach(self._router, None)
+        self._consumers.keep(view, self.writers)
+        self.streams[view.name] = view
+        record = StreamRecord(view.config, view.created_ns)
+        consumers = await self._in_thread(directory.load_consumers)
+        journal = await self._in_thread(partial(directory.load_journal, record))
+        for finding in directory.findings:
+            report(logger, finding)
+        await self._consumers.restore(view, consumers, journal)
+
+    async def hide(self, view: ViewStream, *, forget: bool) -> None:
+        """Remove a stream that `show` added. Its consumers end; durable ones come back with it, or are forgotten."""
+        self.streams.pop(view.name, None)
+        await view.detach()
+        consumers = list(view.consumers.values())
+        for consumer in consumers:
+            consumer.close(CONSUMER_DELETED if forget else SERVER_SHUTDOWN)
+        directory = view.directory
+        if forget and directory is not None and view.keeper is not None:
+            await view.keeper.abandon()
+            for consumer in consumers:
+                await self._in_thread(partial(directory.remove_consumer, consumer.name))
+            await self._in_thread(view.keeper.remove_files)
+        else:
+            await self._consumers.save_all(view, self._clerk)
+        view.consumers.clear()
+
+    async def update(self, stream: Stream, config: StreamConfig) -> None:
+        """Durable before it holds."""
+        _check_own(stream)
+        record = StreamRecord(config, stream.created_ns)
+        directory = stream.directory
+        if directory is not None:
+            await self._in_thread(lambda: directory.save(record))
+        stream.reconfigure(config)
+
+    async def delete(self, stream: Stream) -> None:
+        """Gone from the disk once this returns."""
+        _check_own(stream)
+        del self.streams[stream.name]
+        await stream.detach()
+        if stream.keeper is not None:
+            await stream.keeper.abandon()
+        for consumer in stream.consumers.values():
+            consumer.close(CONSUMER_DELETED)
+        stream.consumers.clear()
+
+        directory = stream.directory
+        if directory is None:
+            return
+
+        def remove() -> None:
+            assert self._store is not None
+            _close(stream)
+            self._store.remove(directory)
+
+        await self._in_thread(remove)
+
+    async def delete_put_aside(self, name: str) -> None:
+        """Remove the files of a stream that could not be recovered, so that one of its name can be made again. Raises
+        OSError."""
+        key = file_stem(name)
+        finding = self.put_aside[key]
+
+        def remove() -> None:
+            assert self._store is not None
+            self._store.remove(StreamDirectory(self.settings.files, finding.path))
+
+        await self._in_thread(remove)
+        del self.put_aside[key]
+        logger.warning("unrecovered_stream_deleted stream=%s path=%s", name, finding.path)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._clerk, work)
+
+
+def _first_offset(record: StreamRecord) -> int:
+    """Where a new log of this stream begins (first_seq)."""
+    return offset_of(max(record.config.first_seq, 1))
+
+
+def _check_own(stream: Stream) -> None:
+    """Refuse to alter what another face writes. Raises JetStreamError."""
+    if isinstance(stream, ViewStream):
+        raise api_error("sealed")
+
+
+def _close(stream: Stream) -> None:
+    try:
+        stream.log.close(stream.document())
+    except StorageError as error:
+        logger.error("log_not_closed directory=%s reason=%s", stream.log.directory, error)

@@ -1,0 +1,167 @@
+"""A stream whose messages another face stores: read through JetStream, written by the other face.
+
+    the other's log ─▶ `SubjectedLog`: its records under a subject ─▶ Stream, Contents, consumers as ever
+    the other       ─▶ `follow`: something was stored, or dropped
+
+It has one subject. To JetStream it is sealed: nothing is captured, deleted or purged here, no limit is applied; what is
+kept, and for how long, is the other's affair. Consumers of every kind work, durable ones keep their state in a directory
+of ours. A publish to its subject finds no stream.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+from headwater.exchange.router import Router
+from headwater.group_commit.writers import Writers
+from headwater.jetstream.stream import Stream
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.sequence import sequence_of
+from headwater.jetstream_state.store import StreamDirectory, StreamRecord
+from headwater.jetstream_state.subject_table import SubjectFilter, SubjectRow
+from headwater.streams.finding import Finding
+from headwater.streams.iggy_records import records
+from headwater.streams.log import Log, StoredRecord
+from headwater.streams.log_format import DIALECT_IGGY
+
+USUAL_RECORD = 1 << 10  # bytes; only sizes reads from the disk
+
+
+class SubjectedLog:
+    """A log of batches in the Iggy dialect as a stream reads it: each record has `subject`. Nothing is written this way."""
+
+    def __init__(self, log: Log, subject: bytes) -> None:
+        self._log = log
+        self._subject = subject
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def close(self, document: bytes = b"") -> None:
+        """The log is another's to close."""
+
+    def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
+        """As `Log.read`."""
+        log, subject = self._log, self._subject
+        found: list[StoredRecord] = []
+        offset = max(offset, log.start_offset)
+        if max_records <= 0:
+            return found
+        for batch in log.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
+            if batch.header.dialect != DIALECT_IGGY:
+                continue
+            for record in records(batch.body, offset):
+                if log.is_absent(record.offset):
+                    continue
+                size = len(record.header_block) + len(record.payload)
+                if len(found) >= max_records or (found and size > max_bytes):
+                    return found
+                block = record.header_block
+                found.append(StoredRecord(record.offset, record.timestamp_ns, subject, block, record.payload))
+                max_bytes -= size
+            if len(found) >= max_records or max_bytes <= 0:
+                break
+        return found
+
+    def read_matching(
+        self, offset: int, wanted: Callable[[bytes], bool] | None, max_records: int, max_bytes: int, max_passed: int
+    ) -> tuple[list[StoredRecord], int]:
+        """As `Log.read_matching`: all records have one subject."""
+        if wanted is not None and not wanted(self._subject):
+            return [], self._log.end_offset
+        found = self.read(offset, max_records, max_bytes)
+        return found, found[-1].offset + 1 if found else self._log.end_offset
+
+
+class _Contents(Contents):
+    """Of one subject, so no look at the messages is needed to count those that match."""
+
+    def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
+        if wanted is not None and not wanted.matches(self.config.subjects[0].encode()):
+            return 0
+        return super().count_from(sequence, None)
+
+
+class ViewStream(Stream):
+    """See the head of this module. `name` and `subject` are those that JetStream's clients use."""
+
+    def __init__(
+        self,
+        name: str,
+        subject: str,
+        log: Log,
+        directory: StreamDirectory,
+        created_ns: int,
+        clock_ns: Callable[[], int],
+        description: str = "",
+    ) -> None:
+        config = StreamConfig(
+            name=name,
+            description=description,
+            subjects=[subject],
+            allow_direct=True,
+            sealed=True,
+            deny_delete=True,
+            deny_purge=True,
+        )
+        self.origin = log
+        directory.identity = log.identity
+        self._subject = subject.encode()
+        shown = cast(Log, SubjectedLog(log, self._subject))
+        super().__init__(directory, StreamRecord(config, created_ns), shown, clock_ns)
+        self._router: Router | None = None
+        self.contents = _Contents(shown, config, lambda sequence, subject: None, lambda: None)
+        self._seen_end, self._seen_records = log.end_offset, log.record_count
+        self._following = False
+        self._count()
+
+    def attach(self, router: Router, writers: Writers | None) -> None:
+        """Nothing is captured."""
+        self._router = router
+
+    def findings(self) -> list[Finding]:
+        """About the documents of its consumers; the owner of the log reports what is wrong with that."""
+        return self.directory.findings if self.directory is not None else []
+
+    async def detach(self) -> None:
+        """Nothing is staged here."""
+        self._router = None
+
+    def follow_soon(self) -> None:
+        """Something was stored, dropped or found unreadable: notify the consumers, once in this turn of the loop."""
+        if not self._following:
+            self._following = True
+            asyncio.get_running_loop().call_soon(self.follow)
+
+    def follow(self) -> None:
+        """Notify the consumers of what was stored and dropped since the last time."""
+        self._following = False
+        if self._router is None:
+            return
+        log = self.origin
+        seen, self._seen_end = self._seen_end, log.end_offset
+        dropped = log.record_count - log.count(seen, self._seen_end) < self._seen_records
+        self._seen_records = log.record_count
+        self._count()
+        if dropped:
+            for consumer in list(self.consumers.values()):
+                consumer.on_purged()
+        elif self._seen_end > seen:
+            stored, first = log.count(seen, self._seen_end), sequence_of(seen)
+            one_by_one = any(c.filter is not None or c.state.position > first for c in self.consumers.values())
+            items = self._items(seen) if one_by_one else []
+            for consumer in list(self.consumers.values()):
+                consumer.on_stored(first, stored, items)
+
+    def _items(self, start: int) -> list[Item]:
+        there = (offset for offset in range(start, self._seen_end) if not self.origin.is_absent(offset))
+        return [Item(b"", b"", self._subject, sequence_of(offset), 0, b"", None) for offset in there]
+
+    def _count(self) -> None:
+        log, subjects = self.origin, self.subjects
+        subjects.clear()
+        if log.record_count:
+            row = SubjectRow(self._subject, log.record_count, log.end_offset, [])
+            subjects.restore([row], log.record_count, log.size_bytes)

@@ -1,0 +1,168 @@
+"""Documents with which a server answers API requests. Where nats-server sends counters beside an error, so does this one."""
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_documents.account import AccountLimits, ApiStats
+from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
+from headwater.jetstream_documents.document import Document, always
+from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig, StreamInfo, StreamState
+from headwater.model.timestamps import ZERO
+
+TYPE_PREFIX = "io.nats.jetstream.api.v1."  # of every answer's `type`
+
+_encoder = msgspec.json.Encoder()
+
+
+def _no_names() -> list[str]:
+    return []  # a function of ours: msgspec takes the type `list` itself for a default, and leaves the field out
+
+
+def _no_consumers() -> list[ConsumerInfo]:
+    return []
+
+
+class ApiError(Document, kw_only=True):
+    """Why a request was refused: an HTTP-like code, nats-server's number, and its text."""
+
+    code: int
+    err_code: int
+    description: str
+
+
+class Answer(Document, kw_only=True):
+    """What every answer begins with."""
+
+    type: str
+    error: ApiError | UnsetType = UNSET
+
+
+class SuccessAnswer(Answer, kw_only=True):
+    """Of requests that only succeed or fail."""
+
+    success: bool = False
+
+
+class PageAnswer(Answer, kw_only=True):
+    """One page of a list of `total` entries."""
+
+    total: int = always(0)
+    offset: int = always(0)
+    limit: int = always(0)
+
+
+class StreamNamesAnswer(PageAnswer, kw_only=True):
+    """Of STREAM.NAMES."""
+
+    streams: list[str] | None = msgspec.field(default_factory=lambda: None)
+
+
+class StreamListAnswer(PageAnswer, kw_only=True):
+    """Of STREAM.LIST."""
+
+    streams: list[StreamInfo] | UnsetType = UNSET
+
+
+class ConsumerNamesAnswer(PageAnswer, kw_only=True):
+    """Of CONSUMER.NAMES."""
+
+    consumers: list[str] = msgspec.field(default_factory=_no_names)
+
+
+class ConsumerListAnswer(PageAnswer, kw_only=True):
+    """Of CONSUMER.LIST."""
+
+    consumers: list[ConsumerInfo] = msgspec.field(default_factory=_no_consumers)
+
+
+class StreamCreateAnswer(Answer, kw_only=True):
+    """Of STREAM.CREATE and STREAM.UPDATE."""
+
+    config: StreamConfig | UnsetType = UNSET
+    created: str = ""
+    state: StreamState | UnsetType = UNSET
+    domain: str = ""
+    ts: str = ""
+    did_create: bool = False
+
+
+class StreamInfoAnswer(PageAnswer, kw_only=True):
+    """Of STREAM.INFO; the page is that of `state.subjects`."""
+
+    config: StreamConfig | UnsetType = UNSET
+    created: str = ""
+    state: StreamState | UnsetType = UNSET
+    domain: str = ""
+    cluster: ClusterInfo | None = None
+    ts: str = ""
+
+
+class StreamPurgeAnswer(SuccessAnswer, kw_only=True):
+    """Of STREAM.PURGE: how many messages went."""
+
+    purged: int = always(0)
+
+
+class RestoreAnswer(Answer, kw_only=True):
+    """Of STREAM.RESTORE."""
+
+    deliver_subject: str = always("")
+
+
+class MessageGetAnswer(Answer, kw_only=True):
+    """Of STREAM.MSG.GET."""
+
+    message: StoredMessage | UnsetType = UNSET
+
+
+class ConsumerAnswer(Answer, kw_only=True):
+    """Of CONSUMER.CREATE and CONSUMER.INFO: the fields of ConsumerInfo beside the type."""
+
+    stream_name: str = ""
+    name: str = ""
+    created: str = ""
+    config: ConsumerConfig | UnsetType = UNSET
+    delivered: SequencePair | UnsetType = UNSET
+    ack_floor: SequencePair | UnsetType = UNSET
+    num_ack_pending: int | UnsetType = UNSET
+    num_redelivered: int | UnsetType = UNSET
+    num_waiting: int | UnsetType = UNSET
+    num_pending: int | UnsetType = UNSET
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining: int = 0
+    ts: str = ""
+    reset_seq: int = 0
+
+
+class PauseAnswer(Answer, kw_only=True):
+    """Of CONSUMER.PAUSE; `pause_remaining` in nanoseconds."""
+
+    paused: bool = always(False)
+    pause_until: str = always(ZERO)
+    pause_remaining: int = 0
+
+
+class AccountInfoAnswer(Answer, kw_only=True):
+    """Of INFO: bytes, and what streams may fill (`reserved_*`)."""
+
+    memory: int = always(0)
+    storage: int = always(0)
+    reserved_memory: int = always(0)
+    reserved_storage: int = always(0)
+    streams: int = always(0)
+    consumers: int = always(0)
+    limits: AccountLimits = msgspec.field(default_factory=AccountLimits)
+    domain: str = ""
+    api: ApiStats = msgspec.field(default_factory=ApiStats)
+
+
+def encode(document: Struct) -> bytes:
+    """The JSON of an answer."""
+    return _encoder.encode(document)
+
+
+def error_document(error: JetStreamError) -> ApiError:
+    """The `error` of an answer."""
+    return ApiError(code=error.code, err_code=error.err_code, description=error.description)

@@ -1,0 +1,87 @@
+"""Documents about consumers: the configuration that client and server share, and how far a consumer has come."""
+
+from typing import Literal
+
+from msgspec import field
+
+from headwater.jetstream_documents.document import Document, Int64, Text, Uint64, always
+
+DeliverPolicy = Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"]
+AckPolicy = Literal["none", "all", "explicit"]
+ReplayPolicy = Literal["instant", "original"]
+
+
+class ConsumerConfig(Document, kw_only=True):
+    """A consumer: a reading position on a stream. Without `durable_name` it ends when it is not used. Durations are in
+    nanoseconds, `rate_limit_bps` is in bits a second.
+
+    Messages are to be acknowledged one by one, unless `ack_policy` is another. With `deliver_subject` the server
+    pushes; without, the client pulls.
+    """
+
+    durable_name: str = ""
+    name: str = ""
+    description: str = ""
+    deliver_policy: DeliverPolicy = always("all")
+    opt_start_seq: Uint64 = 0
+    opt_start_time: Text | None = None
+    ack_policy: AckPolicy = always("explicit")
+    ack_wait: Int64 = 0
+    max_deliver: Int64 = 0
+    backoff: list[Int64] | None = None
+    filter_subject: str = ""
+    filter_subjects: list[str] | None = None
+    replay_policy: ReplayPolicy = always("instant")
+    rate_limit_bps: Uint64 = 0
+    sample_freq: str = ""
+    max_waiting: Int64 = 0
+    max_ack_pending: Int64 = 0
+    flow_control: bool = False
+    idle_heartbeat: Int64 = 0
+    headers_only: bool = False
+    max_batch: Int64 = 0
+    max_expires: Int64 = 0
+    max_bytes: Int64 = 0
+    deliver_subject: str = ""
+    deliver_group: str = ""
+    inactive_threshold: Int64 = 0
+    num_replicas: Int64 = always(0)
+    mem_storage: bool = False
+    direct: bool = False
+    metadata: dict[str, str] | None = None
+    pause_until: Text | None = None
+    priority_groups: list[str] | None = None
+    priority_policy: Text = ""
+    priority_timeout: Int64 = 0
+
+
+class SequencePair(Document, kw_only=True):
+    """A position: the consumer's own count, and the stream's sequence. `last_active`: an RFC 3339 text."""
+
+    consumer_seq: int = always(0)
+    stream_seq: int = always(0)
+    last_active: str | None = None
+
+
+def _no_position() -> SequencePair:
+    return SequencePair()
+
+
+class ConsumerInfo(Document, kw_only=True):
+    """A consumer as the server describes it. `pause_remaining` in nanoseconds; `created` and `ts`, the time of the answer,
+    are RFC 3339 texts."""
+
+    stream_name: str
+    name: str
+    created: str = ""
+    config: ConsumerConfig
+    delivered: SequencePair = field(default_factory=_no_position)
+    ack_floor: SequencePair = field(default_factory=_no_position)
+    num_ack_pending: int = always(0)
+    num_redelivered: int = always(0)
+    num_waiting: int = always(0)
+    num_pending: int = always(0)
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining: int = 0
+    ts: str = ""

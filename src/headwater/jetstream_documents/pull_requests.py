@@ -1,0 +1,233 @@
+"""MSG.NEXT: what a pull request asks for, and the queue of those that still wait. Pure; times are ints of any clock.
+
+A request is answered from its reply subject's point of view: with messages, then, if it ends before its batch is
+full, with one status that has no payload. The statuses are nats-server's (section 6.6 of the project's NATS
+reference); their header blocks are built here, and nowhere else.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.strict_reading import decode_request
+from headwater.model.timestamps import format_duration
+
+SHORTEST_HEARTBEAT = 10_000_000  # ns; a request for more than 100 heartbeats a second gets 100
+
+MOST_PRIORITY = 9
+
+NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
+REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"
+CONSUMER_DELETED = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
+SERVER_SHUTDOWN = b"NATS/1.0 409 Server Shutdown\r\n\r\n"
+PUSH_BASED = b"NATS/1.0 409 Consumer is push based\r\n\r\n"
+EXCEEDED_MAX_WAITING = b"NATS/1.0 409 Exceeded MaxWaiting\r\n\r\n"
+
+
+class NextRequest(msgspec.Struct):
+    """The JSON form; unknown fields are ignored, as nats-server does here."""
+
+    batch: int = 0
+    max_bytes: int = 0
+    expires: int = 0
+    no_wait: bool = False
+    idle_heartbeat: int = 0
+    group: str = ""
+    id: str = ""
+    min_pending: int = 0
+    min_ack_pending: int = 0
+    priority: int = 0
+
+
+_decoder = msgspec.json.Decoder(NextRequest)
+
+
+def parse_request(payload: bytes) -> NextRequest | bytes:
+    """What is asked for, or the header block of the status that refuses it.
+
+    A payload that is not JSON is the number of messages, and anything else means 1: nats-server's rule.
+    """
+    if payload.lstrip()[:1] == b"{":
+        try:
+            # async-nats spells out what it does not ask for, as null.
+            request = _decoder.decode(payload) if b"null" not in payload else decode_request(payload, NextRequest)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, JetStreamError) as error:
+            return _bad_request(str(error))
+    else:
+        digits = payload.strip()
+        request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
+    if request.min_pending or request.min_ack_pending:
+        return _bad_request("Not a Overflow Priority consumer")  # no consumer here has priority groups
+    if request.id:
+        return _bad_request("Not a Pinned Client Priority consumer")
+    if not 0 <= request.priority <= MOST_PRIORITY:
+        return _bad_request(f"Priority must be between 0 and {MOST_PRIORITY}")
+    request.batch = max(request.batch, 1)
+    request.max_bytes = max(request.max_bytes, 0)
+    request.idle_heartbeat = max(request.idle_heartbeat, 0)
+    if request.idle_heartbeat and request.idle_heartbeat * 2 > request.expires:
+        return _bad_request("heartbeat value too large")
+    if request.idle_heartbeat:
+        request.idle_heartbeat = max(request.idle_heartbeat, SHORTEST_HEARTBEAT)
+    return request
+
+
+def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | None:
+    """The header block of the status for a request above what the consumer allows, else None."""
+    if 0 < config.max_batch < request.batch:
+        return b"NATS/1.0 409 Exceeded MaxRequestBatch of %d\r\n\r\n" % config.max_batch
+    if 0 < config.max_expires < request.expires:
+        limit = format_duration(config.max_expires).encode()
+        return b"NATS/1.0 409 Exceeded MaxRequestExpires of %s\r\n\r\n" % limit
+    if 0 < config.max_bytes < request.max_bytes:
+        return b"NATS/1.0 409 Exceeded MaxRequestMaxBytes of %d\r\n\r\n" % config.max_bytes
+    return None
+
+
+class Waiting:
+    """A request in the queue. `remaining` messages and `bytes_left` (when `max_bytes`) may still be delivered."""
+
+    __slots__ = (
+        "bytes_left", "delivered", "expires_at", "heartbeat", "max_bytes", "next_heartbeat", "no_wait", "remaining",
+        "reply",
+    )  # fmt: skip
+
+    def __init__(self, reply: bytes, request: NextRequest, now: int) -> None:
+        self.reply = reply
+        self.remaining = request.batch
+        self.max_bytes = request.max_bytes
+        self.bytes_left = request.max_bytes
+        # 0: never. A negative expiry was over before it began.
+        self.expires_at = now + request.expires if request.expires else 0
+        self.no_wait = request.no_wait
+        self.heartbeat = request.idle_heartbeat
+        self.next_heartbeat = now + self.heartbeat if self.heartbeat else 0
+        self.delivered = 0
+
+    def took(self, size: int, now: int, count: int = 1) -> bool:
+        """Count `count` deliveries of `size` bytes together; True when the request is full."""
+        self.delivered += count
+        self.remaining -= count
+        if self.heartbeat:
+            self.next_heartbeat = now + self.heartbeat
+        if self.max_bytes:
+            self.bytes_left -= size
+            return self.remaining == 0 or self.bytes_left <= 0
+        return self.remaining == 0
+
+    def timed_out(self) -> bytes:
+        """The status of a request whose time is over."""
+        return self._unfilled(b"408 Request Timeout")
+
+    def too_small(self) -> bytes:
+        """The status of a request whose `max_bytes` cannot hold the next message."""
+        return self._unfilled(b"409 Message Size Exceeds MaxBytes")
+
+    def _unfilled(self, status: bytes) -> bytes:
+        pending = b"Nats-Pending-Messages: %d\r\nNats-Pending-Bytes: %d" % (self.remaining, self.bytes_left)
+        return b"NATS/1.0 %s\r\n%s\r\n\r\n" % (status, pending)
+
+
+class RequestQueue:
+    """Requests that wait, served in turn: one message each, as nats-server does, so that no requester starves
+    another."""
+
+    def __init__(self) -> None:
+        self._requests: deque[Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def add(self, request: Waiting) -> None:
+        self._requests.append(request)
+
+    def first(self) -> Waiting | None:
+        """Whose turn it is."""
+        return self._requests[0] if self._requests else None
+
+    def next_turn(self) -> None:
+        """The first has had its message."""
+        if len(self._requests) > 1:
+            self._requests.rotate(-1)
+
+    def drop_first(self) -> None:
+        """The first is done."""
+        self._requests.popleft()
+
+    def wanted(self) -> int:
+        """Messages that all requests together still want."""
+        return sum(request.remaining for request in self._requests)
+
+    def has_one_reply(self) -> bool:
+        """Whether all that wait have the same reply subject."""
+        return len({request.reply for request in self._requests}) <= 1
+
+    def replies(self) -> list[bytes]:
+        """Where the answers go."""
+        return [request.reply for request in self._requests]
+
+    def keep(self, wanted: set[bytes]) -> None:
+        """Drop every request whose reply subject is not in `wanted`."""
+        self._requests = deque(request for request in self._requests if request.reply in wanted)
+
+    def take_all(self) -> list[Waiting]:
+        """All of them; the queue is empty afterwards."""
+        taken, self._requests = list(self._requests), deque()
+        return taken
+
+    def take_expired(self, now: int) -> list[Waiting]:
+        """Those whose time is over."""
+        return self._take(lambda request: 0 < request.expires_at <= now)
+
+    def take_unserved(self, awaiting_acks_at: int = 0) -> list[Waiting]:
+        """Those that do not wait, now that nothing more can be delivered: without an expiry, or already served. While acks
+        are missing (`awaiting_acks_at`: the time now), only those whose heartbeat is due: nats-server looks again then."""
+        return self._take(
+            lambda request: (
+                request.no_wait
+                and (not request.expires_at or request.delivered > 0)
+                and (not awaiting_acks_at or 0 < request.next_heartbeat <= awaiting_acks_at)
+            )
+        )
+
+    def take_heartbeats(self, now: int) -> list[Waiting]:
+        """Those to be told that the consumer is alive; their next heartbeat is set. They stay in the queue."""
+        due = [request for request in self._requests if 0 < request.next_heartbeat <= now]
+        for request in due:
+            request.next_heartbeat = now + request.heartbeat
+        return due
+
+    def next_deadline(self) -> int:
+        """When `take_expired` or `take_heartbeats` has something to give; 0: never."""
+        times = [t for request in self._requests for t in (request.expires_at, request.next_heartbeat) if t]
+        return min(times, default=0)
+
+    def _take(self, done: Callable[[Waiting], bool]) -> list[Waiting]:
+        taken = [request for request in self._requests if done(request)]
+        if taken:
+            self._requests = deque(request for request in self._requests if not done(request))
+        return taken
+
+
+def _bad_request(reason: str) -> bytes:
+    if "truncated" in reason:
+        reason = "unexpected end of JSON input"
+    text = reason.replace("\r", " ").replace("\n", " ")
+    return b"NATS/1.0 400 Bad Request - %s\r\n\r\n" % text.encode("utf-8", "replace")
+
+
+def idle_heartbeat(consumer_sequence: int, stream_sequence: int, stalled: bytes = b"") -> bytes:
+    """The status that keeps a listener patient: what was delivered last, and the flow-control subject on whose answer
+    deliveries wait."""
+    last = b"Nats-Last-Consumer: %d\r\nNats-Last-Stream: %d" % (consumer_sequence, stream_sequence)
+    if stalled:
+        last += b"\r\nNats-Consumer-Stalled: " + stalled
+    return b"NATS/1.0 100 Idle Heartbeat\r\n%s\r\n\r\n" % last
+
+
+def flow_control_request() -> bytes:
+    """The status that asks a push consumer's client how far it has come."""
+    return b"NATS/1.0 100 FlowControl Request\r\n\r\n"

@@ -1,0 +1,38 @@
+"""Writing documents as a client: fields at their default are left out of a request, so that the server's defaults hold,
+those of an older or a newer server too."""
+
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+
+from headwater.jetstream_documents.consumers import ConsumerConfig
+
+# Sent whatever they hold: the server's value for an absent field is not the default here.
+_ALWAYS_SENT = {(ConsumerConfig, "ack_policy")}
+
+
+def encode_request(body: object) -> bytes:
+    """The JSON of a request; b"" for None, a request without a document."""
+    return b"" if body is None else msgspec.json.encode(_sparse(body))
+
+
+def _sparse(value: Any) -> Any:
+    if isinstance(value, Struct):
+        kind = type(value)
+        return {
+            field.encode_name: _sparse(held)
+            for field in msgspec.structs.fields(kind)
+            if (held := getattr(value, field.name)) != _default(field) or (kind, field.name) in _ALWAYS_SENT
+        }
+    if isinstance(value, dict):
+        return {name: _sparse(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_sparse(inner) for inner in value]
+    return value
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return field.default

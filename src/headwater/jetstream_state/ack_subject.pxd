@@ -1,0 +1,12 @@
+cimport cython
+
+cdef unsigned char DOT
+cdef Py_ssize_t MOST_DIGITS
+
+@cython.final
+cdef class AckSubject:
+    cdef readonly long long stream_sequence
+    cdef readonly long long consumer_sequence
+    cpdef bint read(self, bytes subject) noexcept
+
+cdef long long _number(bytes subject, Py_ssize_t start, Py_ssize_t end) noexcept

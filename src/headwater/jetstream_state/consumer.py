@@ -1,0 +1,393 @@
+# cython: boundscheck=True, wraparound=True
+"""What a consumer has delivered, what of it is unacknowledged, and what comes next: pure decisions, no I/O, no clock.
+
+Three numbers of a delivery appear in its ack subject, `$JS.ACK.<stream>.<consumer>.<count>.<stream seq>.<consumer
+seq>.…`: the count of deliveries of this message, its stream sequence, and the consumer sequence, which counts all
+deliveries.
+
+    position         next stream sequence to look at; everything below was delivered or does not match the filter
+    selected         sequences below `position` to deliver first: what "last per subject" picked when it was made
+    unacked          delivered and not settled: stream sequence -> consumer sequence of the *first* delivery, and deadline
+    redeliveries     those of `unacked` that are due again, in order; they go before anything new
+    attempts         stream sequence -> redeliveries so far. It outlives `unacked` when max_deliver was reached, which is
+                     why `num_redelivered` counts messages that are never delivered again, as nats-server's does
+    floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
+                     deliveries, so a message that is redelivered holds it back until it is acknowledged
+
+Deadlines are in a heap, and the order of first deliveries in a queue; both may hold stale entries, which count only
+while `unacked` agrees with them, and are made anew when most of them are stale. Times are ints of
+a clock that never steps back, in nanoseconds.
+
+`events` is what happened since it was emptied last, when it is kept (else None): with the last snapshot it makes the
+present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other: DELIVERED, ACKED,
+REDELIVERED and GIVEN_UP (delivered max_deliver times); in ACKED_ALL `last` is the consumer sequence. What leaves the
+stream (`removed`, `purged`, `forget`) is no event: after a restart the stream shows what it holds (`drop_absent`).
+Neither is `reset`, which a snapshot follows.
+
+Refused here: where a message is delivered (jetstream/pull.py), whether it matches a filter, what is on disk.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from headwater.jetstream_documents.consumers import ConsumerConfig
+
+DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
+STALE_ENTRIES = 1024  # beyond twice the live ones, at which heap or queue is made anew
+
+
+class ConsumerSnapshot(msgspec.Struct, frozen=True):
+    """What is kept of a durable consumer; deadlines are not (after a restart every ack wait starts again)."""
+
+    position: int
+    selected: list[int]
+    delivered_consumer: int
+    delivered_stream: int
+    floor_consumer: int
+    floor_stream: int
+    unacked: dict[int, int]
+    attempts: dict[int, int]
+
+
+class Consumer:
+    """The state of one consumer. It delivers `selected`, and then what is at `start` and above."""
+
+    def __init__(self, config: ConsumerConfig, start: int, selected: Iterable[int] = ()) -> None:
+        self.config = config
+        self.position = start
+        self.selected = deque(selected)
+        self.num_pending = 0  # of `selected`, and of matching messages at or above `position`; kept by the shell
+        first = self.selected[0] if self.selected else start
+        self.delivered_consumer = 0
+        self.delivered_stream = first - 1
+        self.floor_consumer = 0
+        self.floor_stream = first - 1
+        self.unacked: dict[int, tuple[int, int]] = {}
+        self.attempts: dict[int, int] = {}
+        self.events: list[list[int]] | None = None
+        self._redeliveries: deque[int] = deque()
+        self._due: set[int] = set()
+        self._deadlines: list[tuple[int, int]] = []
+        self._in_order: deque[int] = deque()
+
+    # ── what may be delivered ──
+
+    @property
+    def may_deliver_new(self) -> bool:
+        """False while max_ack_pending messages wait for their acks; redeliveries go on."""
+        return self.deliverable > 0
+
+    @property
+    def awaits_acks(self) -> bool:
+        """Whether there is something new to deliver, and max_ack_pending holds it back."""
+        return self.num_pending > 0 and not self.may_deliver_new
+
+    @property
+    def deliverable(self) -> int:
+        """How many new messages may go out before some are acknowledged."""
+        limit = self.config.max_ack_pending
+        return limit - len(self.unacked) if limit > 0 and self.config.ack_policy != "none" else sys.maxsize
+
+    @property
+    def redeliveries(self) -> int:
+        """Messages that are due again."""
+        return len(self._redeliveries)
+
+    def next_redelivery(self) -> int:
+        """The stream sequence to deliver again now; 0 when none is due. Those that were delivered `max_deliver` times
+        are given up here."""
+        while self._redeliveries:
+            sequence = self._redeliveries[0]
+            if sequence in self._due and sequence in self.unacked:
+                limit = self.config.max_deliver
+                if limit <= 0 or self.attempts.get(sequence, 0) + 1 < limit:
+                    return sequence
+                del self.unacked[sequence]
+                self._note(GIVEN_UP, sequence)
+            self._due.discard(sequence)
+            self._redeliveries.popleft()
+        return 0
+
+    # ── what was delivered ──
+
+    def deliver_new(self, sequence: int, now: int) -> int:
+        """`sequence` goes out for the first time; returns the consumer sequence."""
+        self.delivered_consumer = consumer_sequence = self.delivered_consumer + 1
+        self.delivered_stream = sequence
+        if self.selected:
+            self.selected.popleft()
+        else:
+            self.position = sequence + 1
+        self.num_pending -= 1
+        self._note(DELIVERED, sequence)
+        if self.config.ack_policy == "none":
+            self.floor_consumer = consumer_sequence
+            self.floor_stream = sequence
+        else:
+            self._set_deadline(sequence, consumer_sequence, now + self._ack_wait(0))
+            self._in_order.append(sequence)
+        return consumer_sequence
+
+    def deliver_run(self, sequences: list[int], now: int) -> None:
+        """These, at least one of them and none of `selected`, went out for the first time, in this order."""
+        count = len(sequences)
+        last = sequences[count - 1]
+        consumer_sequence = self.delivered_consumer
+        self.delivered_consumer = consumer_sequence + count
+        self.delivered_stream = last
+        self.position = last + 1
+        self.num_pending -= count
+        if self.events is not None:
+            if last - sequences[0] == count - 1:
+                self.events.append([DELIVERED, sequences[0], last])
+            else:
+                for sequence in sequences:
+                    self._note(DELIVERED, sequence)
+        if self.config.ack_policy == "none":
+            self.floor_consumer = self.delivered_consumer
+            self.floor_stream = last
+            return
+        deadline = now + self._ack_wait(0)
+        for sequence in sequences:
+            consumer_sequence += 1
+            self._set_deadline(sequence, consumer_sequence, deadline)
+            self._in_order.append(sequence)
+
+    def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
+        """The redelivery that `next_redelivery` named goes out; returns (consumer sequence, count of deliveries)."""
+        self._redeliveries.popleft()
+        self._due.discard(sequence)
+        self.delivered_consumer += 1
+        self._note(REDELIVERED, sequence)
+        attempt = self.attempts.get(sequence, 0) + 1
+        self.attempts[sequence] = attempt
+        first, _ = self.unacked[sequence]
+        self._set_deadline(sequence, first, now + self._ack_wait(attempt))
+        return self.delivered_consumer, attempt + 1
+
+    def forget(self, sequence: int) -> None:
+        """A message that is due again no longer exists."""
+        self._settle(sequence)
+        self._move_floor_past_settled()
+
+    def removed(self, sequence: int) -> bool:
+        """A message has left the stream, so its ack is awaited no longer. Returns whether it was."""
+        entry = self._settle(sequence)
+        if entry is None:
+            return False
+        self._move_floor(sequence, entry[0])
+        return True
+
+    def purged(self, first: int) -> None:
+        """Everything below `first` has left the stream."""
+        self.position = max(self.position, first)
+        self.selected = deque(sequence for sequence in self.selected if sequence >= first)
+        self.delivered_stream = max(self.delivered_stream, first - 1)
+        if self.floor_stream < first - 1:
+            self.floor_stream = first - 1
+            for sequence in [sequence for sequence in self.unacked if sequence < first]:
+                entry = self._settle(sequence)
+                if entry is not None:
+                    self.floor_consumer = max(self.floor_consumer, entry[0])
+            self._move_floor_past_settled()
+
+    def reset(self, position: int) -> None:
+        """Begin anew at `position`."""
+        self.position = position
+        self.selected.clear()
+        self.delivered_consumer = self.floor_consumer = 0
+        self.delivered_stream = self.floor_stream = position - 1
+        self.unacked.clear()
+        self.attempts.clear()
+        self._redeliveries.clear()
+        self._due.clear()
+        self._deadlines.clear()
+        self._in_order.clear()
+
+    def was_delivered(self, sequence: int) -> bool:
+        """Whether it went out, as far as is known here; after a crash a client may hold what will go out again."""
+        return sequence < self.position and sequence not in self.selected
+
+    # ── acknowledgements ──
+
+    def ack(self, sequence: int, consumer_sequence: int) -> None:
+        """+ACK or +TERM: the message is settled. With ack policy `all`, so is everything before it."""
+        if self.config.ack_policy == "all":
+            self._ack_all(sequence, consumer_sequence)
+            return
+        entry = self._settle(sequence)
+        if entry is None:
+            return
+        self._note(ACKED, sequence)
+        self._move_floor(sequence, entry[0])
+
+    def nak(self, sequence: int, delay: int, now: int) -> None:
+        """-NAK: deliver again, at once or after `delay` ns."""
+        entry = self.unacked.get(sequence)
+        if entry is None or sequence in self._due:
+            return
+        if delay > 0:
+            self._set_deadline(sequence, entry[0], now + delay)
+        else:
+            self._make_due(sequence)
+
+    def progress(self, sequence: int, now: int) -> None:
+        """+WPI: the ack wait starts again."""
+        entry = self.unacked.get(sequence)
+        if entry is not None:
+            self._set_deadline(sequence, entry[0], now + self._ack_wait(self.attempts.get(sequence, 0)))
+
+    # ── what time does ──
+
+    def expire(self, now: int) -> int:
+        """Make due what waited too long for its ack; returns the next deadline, 0 for none."""
+        heap = self._deadlines
+        while heap:
+            deadline, sequence = heap[0]
+            entry = self.unacked.get(sequence)
+            if entry is None or entry[1] != deadline or sequence in self._due:
+                heappop(heap)
+            elif deadline <= now:
+                heappop(heap)
+                self._make_due(sequence)
+            else:
+                return deadline
+        return 0
+
+    # ── over a restart ──
+
+    def snapshot(self) -> ConsumerSnapshot:
+        """All that a restart must not lose."""
+        return ConsumerSnapshot(
+            position=self.position,
+            selected=list(self.selected),
+            delivered_consumer=self.delivered_consumer,
+            delivered_stream=self.delivered_stream,
+            floor_consumer=self.floor_consumer,
+            floor_stream=self.floor_stream,
+            unacked={sequence: entry[0] for sequence, entry in self.unacked.items()},
+            attempts=dict(self.attempts),
+        )
+
+    def restore(self, snapshot: ConsumerSnapshot, end: int, now: int) -> None:
+        """Take up where the snapshot was made. `end`: first stream sequence that the log does not hold; a snapshot may
+        name messages beyond it after a power loss under sync policies other than `always`."""
+        self.position = (
+            snapshot.position if self.config.deliver_policy == "by_start_sequence" else min(snapshot.position, end)
+        )
+        self.selected = deque(sequence for sequence in snapshot.selected if sequence < end)
+        self.delivered_consumer = snapshot.delivered_consumer
+        self.delivered_stream = min(snapshot.delivered_stream, end - 1)
+        self.floor_consumer = snapshot.floor_consumer
+        self.floor_stream = min(snapshot.floor_stream, end - 1)
+        self.attempts = {sequence: n for sequence, n in snapshot.attempts.items() if sequence < end}
+        for sequence, first in sorted(snapshot.unacked.items()):
+            if sequence < end:
+                self._set_deadline(sequence, first, now + self._ack_wait(self.attempts.get(sequence, 0)))
+                self._in_order.append(sequence)
+
+    def replay(self, events: Iterable[list[int]], end: int, now: int) -> list[int]:
+        """What happened after the snapshot, in its order; returns the sequences that were settled by it. `end`: as in
+        `restore`. What cannot be, because something before it was lost, is passed over: a message may then come again."""
+        settled: list[int] = []
+        for kind, first, last in events:
+            if kind == ACKED_ALL:
+                before = list(self.unacked)
+                self._ack_all(first, last)
+                settled += [sequence for sequence in before if sequence not in self.unacked]
+                continue
+            for sequence in range(first, min(last, end - 1) + 1):
+                if kind == DELIVERED and (self.selected or sequence >= self.position):
+                    self.deliver_new(sequence, now)
+                    if self.config.ack_policy == "none":
+                        settled.append(sequence)
+                elif kind == ACKED:
+                    settled.append(sequence)
+                    self.ack(sequence, 0)
+                elif kind == REDELIVERED and sequence in self.unacked:
+                    self.delivered_consumer += 1
+                    attempt = self.attempts[sequence] = self.attempts.get(sequence, 0) + 1
+                    self._set_deadline(sequence, self.unacked[sequence][0], now + self._ack_wait(attempt))
+                elif kind == GIVEN_UP:
+                    self.unacked.pop(sequence, None)
+        return settled
+
+    def drop_absent(self, is_absent: Callable[[int], bool]) -> None:
+        """Stop waiting for acks of messages that the stream no longer holds."""
+        for sequence in [sequence for sequence in self.unacked if is_absent(sequence)]:
+            self.removed(sequence)
+
+    # ── inside ──
+
+    def _note(self, kind: int, sequence: int) -> None:
+        events = self.events
+        if events is None:
+            return
+        if events:
+            newest = events[len(events) - 1]
+            if newest[0] == kind and kind != ACKED_ALL and newest[2] + 1 == sequence:
+                newest[2] = sequence
+                return
+        events.append([kind, sequence, sequence])
+
+    def _ack_wait(self, attempt: int) -> int:
+        backoff = self.config.backoff
+        if backoff:
+            return backoff[min(attempt, len(backoff) - 1)]
+        return self.config.ack_wait
+
+    def _set_deadline(self, sequence: int, first: int, deadline: int) -> None:
+        self.unacked[sequence] = (first, deadline)
+        heappush(self._deadlines, (deadline, sequence))
+        # An entry goes stale with its ack and would stay for a whole ack wait: 30 s of 50,000 acks/s are 1.5 million.
+        if len(self._deadlines) > 2 * len(self.unacked) + STALE_ENTRIES:
+            self._deadlines = [(entry[1], waiting) for waiting, entry in self.unacked.items()]
+            heapify(self._deadlines)
+
+    def _make_due(self, sequence: int) -> None:
+        self._due.add(sequence)
+        self._redeliveries.append(sequence)
+
+    def _settle(self, sequence: int) -> tuple[int, int] | None:
+        entry = self.unacked.pop(sequence, None)
+        self.attempts.pop(sequence, None)
+        # Its place in the queue of redeliveries, if any, is passed over when its turn comes.
+        self._due.discard(sequence)
+        return entry
+
+    def _move_floor(self, sequence: int, first: int) -> None:
+        following = self._first_unacked()
+        if not following:
+            self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
+        elif first == self.floor_consumer + 1:
+            # Everything delivered before `sequence` is settled, so the first that is not is above it.
+            self.floor_consumer, self.floor_stream = self.unacked[following][0] - 1, following - 1
+
+    def _move_floor_past_settled(self) -> None:
+        if not self.unacked:
+            self.floor_consumer, self.floor_stream = self.delivered_consumer, self.delivered_stream
+
+    def _ack_all(self, sequence: int, consumer_sequence: int) -> None:
+        if sequence <= self.floor_stream or sequence > self.delivered_stream:
+            return
+        if self.events is not None:
+            self.events.append([ACKED_ALL, sequence, consumer_sequence])
+        while 0 < (oldest := self._first_unacked()) <= sequence:
+            self._settle(oldest)
+        self.floor_consumer, self.floor_stream = consumer_sequence, sequence
+        self._move_floor_past_settled()
+
+    def _first_unacked(self) -> int:
+        """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find
+        it too, but a dict keeps the places of what was taken from its front, and each look would pass over all of
+        them."""
+        order, unacked = self._in_order, self.unacked
+        while order and order[0] not in unacked:
+            order.popleft()
+        if len(order) > 2 * len(unacked) + STALE_ENTRIES:
+            order = self._in_order = deque(sorted(unacked))
+        return order[0] if order else 0

@@ -1,0 +1,378 @@
+"""What a stream holds: its log, the table of its subjects, and the rules by which messages leave.
+
+Messages leave by a limit (count, bytes, age, count per subject), by their own TTL, by a roll-up, by a purge, by a
+deletion, or because every consumer has settled them (decided in jetstream/stream.py). Whatever the reason, they go through
+`_remove`: out of the log for every reader, out of the table, and the consumers are notified. The log writes the tombstone
+with its next batch; the caller decides when that must be.
+
+After a crash the limits, TTLs and roll-ups are applied again to what the log still holds, so those need not be durable at
+once; deletions and purges are made durable before they are answered.
+
+No asyncio, no clock: `now` comes with the call.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+
+import msgspec
+
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.expiry import Expiry
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.publish_checks import rollup_of
+from headwater.jetstream_state.recount import Recount
+from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.jetstream_state.subject_table import (
+    SubjectFilter,
+    SubjectRow,
+    SubjectTable,
+    memory_size,
+    stored_size,
+)
+from headwater.model.subject import is_literal
+from headwater.streams.log import Log, StoredRecord
+from headwater.streams.retention import Limits, Weighed, refusal, surplus
+
+SCAN_RECORDS = 4096  # per look into the log
+SCAN_BYTES = 4 << 20
+FRONT_RECORDS = 256  # oldest records that are kept at hand while limits remove them one by one
+
+
+class ContentsDocument(msgspec.Struct, array_like=True):
+    """The contents as they are stored beside the log's index."""
+
+    messages: int
+    bytes: int
+    subjects: list[SubjectRow]
+    expiries: list[tuple[int, int]]
+
+
+class Contents:
+    """See the head of this module. `on_removed(sequence, subject)` is called for each message that leaves, `on_purged()`
+    when many have left at once."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: StreamConfig,
+        on_removed: Callable[[int, bytes], None],
+        on_purged: Callable[[], None],
+    ) -> None:
+        self.log = log
+        self.config = config
+        self.size_of = memory_size if config.storage == "memory" else stored_size
+        self.overhead = self.size_of(b"", b"", b"")
+        self.subjects = self._new_table(config)
+        self._limits = limits_of(config)
+        self._on_removed = on_removed
+        self._on_purged = on_purged
+        self._front: deque[StoredRecord] = deque()
+        self.expiry = Expiry(self)
+        self._recount: Recount | None = None  # while it runs
+
+    def _new_table(self, config: StreamConfig) -> SubjectTable:
+        return SubjectTable(with_history=config.max_msgs_per_subject > 0, find_before=self._find_before)
+
+    # ── over a restart ──
+
+    def recover(self, each: Callable[[StoredRecord], None], now: int, offset: int = 0) -> None:
+        """Blocking: read the log once, from `offset` on, where what is before it was restored; and apply again what a crash
+        may have undone. `each` sees every record that was there."""
+        rollups = []
+        for record in self.scan(offset):
+            each(record)
+            block = record.header_block
+            self.added(record.subject, sequence_of(record.offset), self._size(record), block, record.timestamp_ns)
+            if block and self.config.allow_rollup_hdrs and (kind := rollup_of(block)):
+                rollups.append((kind, record.subject, sequence_of(record.offset)))
+        for kind, subject, sequence in rollups:
+            self.roll_up(kind, subject, sequence)
+        self.enforce(now)
+
+    def document(self) -> ContentsDocument:
+        """All that `recover` would find in the log."""
+        return ContentsDocument(
+            self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self.expiry.entries
+        )
+
+    def restore(self, document: ContentsDocument) -> None:
+        """Restore what `document` returned; the log holds the records that it counts."""
+        self.subjects.restore(document.subjects, document.messages, document.bytes)
+        self.expiry.entries = sorted(document.expiries)
+
+    def reconfigure(self, config: StreamConfig, now: int) -> None:
+        """Take on other limits, and apply them."""
+        per_subject = config.max_msgs_per_subject
+        self.config = config
+        self._limits = limits_of(config)
+        self.expiry.forget()
+        if (per_subject > 0) != self.subjects.with_history:
+            old, self.subjects = self.subjects, self._new_table(config)
+            self._recount = None
+            if per_subject > 0:
+                for record in self.scan(0):
+                    self.added(record.subject, sequence_of(record.offset), self._size(record))
+            else:
+                self.subjects.restore(old.rows(), old.messages, old.size_bytes)
+        elif per_subject > 0:
+            for row in self.subjects.rows():
+                for sequence, size in row.history[: max(0, row.count - per_subject)]:
+                    self._remove(row.subject, sequence, size)
+        self.enforce(now)
+
+    # ── what comes in ──
+
+    @property
+    def keeps_no_history(self) -> bool:
+        """Whether `added` does no more than `subjects.add`, for a message without particulars."""
+        return not self.subjects.with_history
+
+    def refusal(self, subject: bytes, size: int, in_flight: int, in_flight_bytes: int, of_subject: int) -> str:
+        """Why "discard new" refuses one more message; "" when it does not. `of_subject`: in flight to this subject."""
+        config = self.config
+        per_subject = config.max_msgs_per_subject
+        replaces = 0 < per_subject <= self.subjects.total(subject) + of_subject
+        if replaces and config.discard_new_per_subject:
+            return "maximum messages per subject exceeded"
+        if replaces:
+            return ""
+        return refusal(
+            self._limits, self.subjects.messages + in_flight, self.subjects.size_bytes + in_flight_bytes, size
+        )
+
+    def added(self, subject: bytes, sequence: int, size: int, block: bytes = b"", timestamp_ns: int = 0) -> None:
+        """A message became durable. The limit per subject is applied at once, the others by `enforce`."""
+        entry = self.subjects.add(subject, sequence, size)
+        history = entry.history
+        if history is not None:
+            while entry.count > self.config.max_msgs_per_subject:
+                self._remove(subject, *history[0])
+        if block and self.config.allow_msg_ttl:
+            self.expiry.note(sequence, block, timestamp_ns)
+
+    def added_all(self, items: list[Item]) -> tuple[int, int]:
+        """As `added` for each that has a subject; returns the first sequence and how many."""
+        stored = [item for item in items if item.subject]
+        for item in stored:
+            self.added(item.subject, item.sequence, item.size)
+        return (stored[0].sequence if stored else 0), len(stored)
+
+    def previous(self, subject: bytes, sequence: int) -> int:
+        """The message of this subject before the one at `sequence`; 0 when there is none."""
+        return self._find_before(subject, sequence) if self.subjects.total(subject) > 1 else 0
+
+    # ── what leaves ──
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether `enforce` could find anything to do, now or later."""
+        return self._limits.any or bool(self.expiry.entries)
+
+    def enforce(self, now: int) -> None:
+        """Remove what the limits of the whole stream leave no room for, and what is too old."""
+        limits = self._limits
+        if self.config.discard == "new":  # refuses what is too much, and removes nothing for it
+            limits = limits._replace(max_records=0, max_bytes=0)
+        if self.config.allow_msg_ttl:  # a message may outlive max_age, or leave a marker
+            limits = limits._replace(max_age_ns=0)
+        if limits.any and self.subjects.messages:
+            over = 0 < limits.max_records < self.subjects.messages or 0 < limits.max_bytes < self.subjects.size_bytes
+            if over or limits.max_age_ns > 0:
+                self._remove_oldest(limits, now)
+        self.expiry.enforce(now)
+
+    def next_expiry(self) -> int:
+        """When `enforce` has something to do because of time; 0: never."""
+        entries = self.expiry.entries
+        times = [entries[0][0]] if entries else []
+        if self.config.allow_msg_ttl:
+            times.append(self.expiry.next_age())
+        elif self._limits.max_age_ns > 0 and (first := self.log.first_timestamp_ns) is not None:
+            times.append(first + self._limits.max_age_ns)
+        return min(filter(None, times), default=0)
+
+    def remove(self, sequence: int) -> bool:
+        """Remove one message; False when it is not there. Raises StorageError."""
+        record = self.load(sequence)
+        if record is None:
+            return False
+        self._remove(record.subject, sequence, self._size(record))
+        return True
+
+    def roll_up(self, kind: bytes, subject: bytes, sequence: int) -> None:
+        """The message at `sequence` stands for all before it: of its subject, of those that its subject matches if it has
+        wildcards (a client purges so: `kv.purge("hello.*")`), or of the stream."""
+        if kind == b"all":
+            if self.log.start_offset < offset_of(sequence):
+                self.purge(below=sequence)
+        elif self.subjects.with_history and is_literal(subject):
+            entry = self.subjects.entry(subject)
+            for older, size in list(entry.history or ()) if entry is not None else ():
+                if older < sequence:
+                    self._remove(subject, older, size)
+        elif self.subjects.total(subject) > 1 or not is_literal(subject):
+            self.purge(SubjectFilter([subject]), below=sequence)
+
+    def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
+        """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how
+        many. Raises StorageError. At once: where there may be many, `looking.purge` gives way to other work."""
+        log, subjects = self.log, self.subjects
+        if wanted is None and not below and not keep:
+            count = subjects.messages
+            subjects.clear()
+            self._recount = None
+            self._front.clear()
+            self.expiry.entries.clear()
+            self.expiry.forget()
+            log.discard_range(log.start_offset, log.end_offset)
+            self._on_purged()
+            return count
+        most = self.count_of(wanted) - keep if keep else subjects.messages
+        end = offset_of(below) if below else log.end_offset
+        gone = 0
+        for record in self.scan(0):
+            if gone >= most or record.offset >= end:
+                break
+            if wanted is None or wanted.matches(record.subject):
+                self.drop([record])
+                gone += 1
+        if gone:
+            self._on_purged()
+        return gone
+
+    def drop(self, records: list[StoredRecord]) -> list[tuple[int, bytes]]:
+        """Remove these, of many that are to go; returns (sequence, subject) of each: the caller tells the consumers."""
+        gone = []
+        for record in records:
+            sequence = sequence_of(record.offset)
+            if self.log.discard(record.offset):
+                if self._recount is not None:
+                    self._recount.note_removed(record.subject, record.offset, self._size(record))
+                self.subjects.remove(record.subject, sequence, self._size(record))
+                gone.append((sequence, record.subject))
+        return gone
+
+    def count_of(self, wanted: SubjectFilter | None) -> int:
+        """Messages that match."""
+        return self.subjects.messages if wanted is None else self.subjects.count(wanted)
+
+    def forget(self, start: int, end: int) -> None:
+        """The records in `[start, end)` turned out to be unreadable. Of which subjects they were is known where a history is
+        kept; elsewhere the sum is corrected now, and the counts by subject by `count_anew`."""
+        if self.subjects.with_history:
+            for row in self.subjects.rows():
+                for sequence, size in row.history:
+                    if start <= offset_of(sequence) < end:
+                        self.subjects.remove(row.subject, sequence, size)
+            return
+        self.subjects.messages = min(self.subjects.messages, self.log.record_count)
+        self.subjects.forget_lasts(sequence_of(start), sequence_of(end))
+
+    def count_anew(self) -> Generator[None, None, None]:
+        """Correct the counts by subject after `forget`, a piece for each step of the generator. One at a time; another
+        `forget` meanwhile needs another. Raises StorageError."""
+        subjects = self.subjects
+        if subjects.with_history:
+            return
+        known = {row.subject: row.count for row in subjects.rows()}
+        recount = self._recount = Recount(known, subjects.size_bytes, self.log.end_offset)
+        try:
+            yield from recount.turns(self.log, self._size)
+            if self._recount is recount:
+                subjects.correct(recount.excess, recount.excess_bytes)
+        finally:
+            self._recount = None
+
+    def _remove(self, subject: bytes, sequence: int, size: int) -> None:
+        if self.log.discard(offset_of(sequence)):
+            if self._recount is not None:
+                self._recount.note_removed(subject, offset_of(sequence), size)
+            self.subjects.remove(subject, sequence, size)
+            self._on_removed(sequence, subject)
+
+    def _remove_oldest(self, limits: Limits, now: int) -> None:
+        while True:
+            oldest = list(self._oldest())
+            weighed = (Weighed(self._size(record), record.timestamp_ns) for record in oldest)
+            count = surplus(limits, self.subjects.messages, self.subjects.size_bytes, weighed, now)
+            for record in oldest[:count]:
+                self._remove(record.subject, sequence_of(record.offset), self._size(record))
+            if count < len(oldest) or not oldest:
+                return
+
+    def _oldest(self) -> Iterator[StoredRecord]:
+        """The oldest records that are at hand, as far as they are still there."""
+        front, log = self._front, self.log
+        while front and log.is_absent(front[0].offset):
+            front.popleft()
+        if not front or front[0].offset != log.start_offset:
+            front.clear()
+            front.extend(log.read(log.start_offset, FRONT_RECORDS, SCAN_BYTES))
+        return (record for record in front if not log.is_absent(record.offset))
+
+    # ── reading ──
+
+    def load(self, sequence: int) -> StoredRecord | None:
+        """The message with this sequence, if it is there. Raises StorageError."""
+        offset = offset_of(sequence)
+        if not self.log.start_offset <= offset < self.log.end_offset or self.log.is_absent(offset):
+            return None
+        records = self.log.read(offset, 1, 1)
+        return records[0] if records and records[0].offset == offset else None
+
+    def scan(self, offset: int) -> Iterator[StoredRecord]:
+        """Every durable record from `offset` on."""
+        while records := self.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
+            yield from records
+            offset = records[-1].offset + 1
+
+    def next_matching(self, sequence: int, wanted: SubjectFilter) -> StoredRecord | None:
+        """The first message at or above `sequence` that matches."""
+        if not self.subjects.count(wanted):
+            return None
+        return next((r for r in self.scan(max(offset_of(sequence), 0)) if wanted.matches(r.subject)), None)
+
+    def sequence_at_time(self, time_ns: int) -> int:
+        """The first sequence whose message is not older than `time_ns`; one past the last when all are older."""
+        return sequence_of(self.log.offset_at(time_ns))
+
+    def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
+        """Messages from `sequence` on that match; None when it takes a look at each of them."""
+        if sequence > self.log.end_offset:
+            return 0
+        if wanted is None:
+            return self.log.count(max(offset_of(sequence), 0), self.log.end_offset)
+        if sequence <= sequence_of(self.log.start_offset):
+            return self.subjects.count(wanted)
+        return None
+
+    def counted_from(self, sequence: int, wanted: SubjectFilter | None) -> int:
+        """As `count_from`, with a look at each message where it takes one. Raises StorageError."""
+        known = self.count_from(sequence, wanted)
+        if known is not None:
+            return known
+        return sum(1 for r in self.scan(offset_of(sequence)) if wanted is None or wanted.matches(r.subject))
+
+    def _size(self, record: StoredRecord) -> int:
+        return self.size_of(record.subject, record.header_block, record.payload)
+
+    def _find_before(self, subject: bytes, sequence: int) -> int:
+        """The last message of a subject below `sequence`, searched backwards; 0 when there is none."""
+        end = offset_of(sequence)
+        while end > self.log.start_offset:
+            start = max(self.log.start_offset, end - SCAN_RECORDS)
+            found, offset = 0, start
+            while offset < end and (records := self.log.read(offset, SCAN_RECORDS, SCAN_BYTES)):
+                for record in records:
+                    if record.offset < end and record.subject == subject:
+                        found = sequence_of(record.offset)
+                offset = records[-1].offset + 1
+            if found:
+                return found
+            end = start
+        return 0
+
+
+def limits_of(config: StreamConfig) -> Limits:
+    """The limits of the whole stream."""
+    return Limits(config.max_msgs, config.max_bytes, config.max_age)

@@ -1,0 +1,44 @@
+"""A store directory that nats-server has written: recognized, so that it is not taken for an empty one.
+
+    <store_dir>/jetstream/<account>/streams/<stream>/meta.inf      as nats-server's `store_dir` holds it
+    <store_dir>/<account>/streams/<stream>/meta.inf                when its `jetstream` folder was named itself
+
+Headwater reads nothing of it, and starts beside it only when there is no stream in it. Blocking.
+"""
+
+from headwater.errors import EnvironmentProblem
+from headwater.streams.files import Files
+
+IMPORT = "headwater store import"
+MOST_NAMED = 5  # streams in the message
+
+
+def refuse_foreign_store(files: Files, directory: str) -> None:
+    """Raises EnvironmentProblem when there are streams of nats-server in the directory."""
+    found = sorted(_streams(files, f"{directory}/jetstream") + _streams(files, directory))
+    if found:
+        named = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
+        what = f"{len(found)} streams of nats-server ({named})"
+        raise EnvironmentProblem(
+            f"the store directory {directory} holds {what}, which Headwater cannot serve",
+            value=directory,
+            hint=f"`{IMPORT}` will bring them over, and is not there yet; until then start with another store directory",
+        )
+
+
+def _streams(files: Files, directory: str) -> list[str]:
+    """`<account> > <stream>` of each that is there."""
+    return [
+        f"{account} > {stream}"
+        for account in _names(files, directory)
+        for stream in _names(files, f"{directory}/{account}/streams")
+        if "meta.inf" in _names(files, f"{directory}/{account}/streams/{stream}")
+    ]
+
+
+def _names(files: Files, directory: str) -> list[str]:
+    """Nothing where there is no directory, or none that may be read: its user reports that."""
+    try:
+        return files.listdir(directory)
+    except OSError:
+        return []

@@ -1,0 +1,13 @@
+cimport cython
+
+@cython.final
+@cython.freelist(1024)
+cdef class Item:
+    cdef readonly bytes reply
+    cdef public bytes ack
+    cdef readonly bytes subject
+    cdef readonly long long sequence
+    cdef readonly Py_ssize_t size
+    cdef readonly bytes message_id
+    cdef readonly object particulars
+    cdef public object answer

@@ -1,0 +1,60 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""A publish between its capture and its acknowledgement.
+
+Hot and compiled: one `Item` is made for every message that a stream takes in.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import cython
+
+from headwater.errors import JetStreamError
+
+Answer = Callable[[JetStreamError | None], None]
+"""Called once in the loop: with None when the message is durable, else with the reason why it was not stored."""
+
+
+class Particulars(NamedTuple):
+    """What has to be done about a message once it is durable, beyond acknowledging it. `rollup`: b"sub", b"all" or b""."""
+
+    rollup: bytes
+    header_block: bytes
+    payload: bytes
+    timestamp_ns: int
+
+
+class Item:
+    """One publish on its way to the disk. `subject` is b"" for the answer to a duplicate; then `sequence` is that of
+    the original. `reply` is b"" where no ack is wanted. `ack`: the answer; b"" for the ordinary PubAck.
+    `particulars`: None for a message like any other. `answer`: called beside the ack, for a message that another face of the
+    stream appended; None for one from a NATS client."""
+
+    reply: bytes
+    ack: bytes
+    subject: bytes
+    sequence: int
+    size: int
+    message_id: bytes
+    particulars: Particulars | None
+    answer: Answer | None
+
+    def __init__(
+        self,
+        reply: bytes,
+        ack: bytes,
+        subject: bytes,
+        sequence: cython.longlong,
+        size: cython.Py_ssize_t,
+        message_id: bytes,
+        particulars: Particulars | None = None,
+        answer: Answer | None = None,
+    ) -> None:
+        self.reply = reply
+        self.ack = ack
+        self.subject = subject
+        self.sequence = sequence
+        self.size = size
+        self.message_id = message_id
+        self.particulars = particulars
+        self.answer = answer

@@ -1,0 +1,275 @@
+"""Where JetStream keeps its streams, and the small documents beside each log.
+
+    <store_dir>/lock                            held while a broker uses the directory
+    <store_dir>/streams/<name>-<digest>/        one stream: a readable stem of its name, and 16 hex digits of its SHA-256
+        stream.a stream.b                       its configuration (JSON, `StreamRecord`), two checked copies
+        log/                                    the messages (`headwater.streams`)
+        consumers/<name>-<digest>.a .b          a durable consumer: configuration and state (`ConsumerRecord`)
+        consumers/state.<number>.journal        what happened to consumers since (`consumer_journal.py`)
+    <store_dir>/streams/….new                   a stream that was being made when the process died: removed at start
+    <store_dir>/streams/….deleted               one that was being deleted: likewise
+
+A file name is never made of a client's characters alone: names may hold what a file system forbids, and two names may
+be one to a file system that ignores case. The true name is in the document. A directory whose document is gone or
+unreadable is put aside: reported, not served and left alone, for there may be messages in it. A document of which one
+copy is damaged is written again from the other.
+
+All of this blocks and belongs in a worker thread, or before the loop has work.
+"""
+
+import hashlib
+import logging
+import re
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from headwater.errors import EnvironmentProblem, StorageError
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_documents.strict_reading import decode_stored
+from headwater.jetstream_state.consumer import ACKED_ALL, ConsumerSnapshot
+from headwater.jetstream_state.consumer_journal import Journal, identity_of
+from headwater.jetstream_state.consumer_journal import load as load_journal
+from headwater.streams import meta
+from headwater.streams.files import File, Files, storage_error
+from headwater.streams.finding import Finding
+from headwater.streams.store_directory import remove_tree, take_directory
+
+logger = logging.getLogger(__name__)
+
+LOG = "log"
+NEW = ".new"
+DELETED = ".deleted"
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_STEM = 48  # characters of the name that are kept for people's eyes
+
+
+class StreamRecord(msgspec.Struct):
+    """What is stored of a stream beside its messages."""
+
+    config: StreamConfig
+    created_ns: int
+
+
+class ConsumerRecord(msgspec.Struct):
+    """What is stored of a durable consumer."""
+
+    name: str
+    config: ConsumerConfig
+    created_ns: int
+    snapshot: ConsumerSnapshot
+    frame: int = 0  # of the journal, up to which the snapshot holds
+
+
+Record = TypeVar("Record", StreamRecord, ConsumerRecord)
+
+
+def file_stem(name: str) -> str:
+    """A file name for `name`, the same on every run, and different for every name."""
+    return f"{_UNSAFE.sub('_', name)[:_STEM]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
+    """How far the log reached at least: behind the highest sequence that was delivered or acknowledged."""
+    highest = 0
+    for record in consumers:
+        snapshot = record.snapshot
+        delivered = snapshot.delivered_stream if snapshot.delivered_consumer else 0
+        highest = max(highest, delivered, *snapshot.unacked, *snapshot.attempts)
+    for frame in journal.frames:
+        for _, events in frame.entries:
+            highest = max(highest, *(first if kind == ACKED_ALL else last for kind, first, last in events))
+    return highest  # one more than the offset of that sequence
+
+
+class StreamDirectory:
+    """The files of one stream. `findings`: what `load` and `load_consumers` met that did not stop them."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self.files = files
+        self.path = path
+        self.name = (
+            Path(path).name.rpartition("-")[0] or Path(path).name
+        )  # a likeness, until `load` has read the true one
+        self.findings: list[Finding] = []
+        self.identity = (
+            meta.NOBODY
+        )  # the stream's, which all its files carry; NOBODY until `load`, or where no file has one
+        self.log_path = f"{path}/{LOG}"
+        self._document = f"{path}/stream"
+        self.consumers_path = self._consumers = f"{path}/consumers"
+
+    def save(self, record: StreamRecord) -> None:
+        """Make the configuration durable. Raises OSError."""
+        meta.save(self.files, self._document, msgspec.json.encode(record), self.identity)
+
+    def load(self) -> StreamRecord:
+        """The configuration. Raises StorageError when none can be read."""
+        record = self._load(self._document, StreamRecord, "configuration")
+        self.name = record.config.name
+        return record
+
+    def check_log(self) -> None:
+        """Raises StorageError when the directory of the log is gone; an empty one becomes a finding, for a kill in
+        the middle of a creation leaves that too."""
+        try:
+            names = self.files.listdir(self.log_path)
+        except OSError as error:
+            raise storage_error("read its log", error) from error
+        if not any(name.endswith((".log", *meta.COPIES)) for name in names):
+            done = "made anew, empty; whatever was in it is lost"
+            self.findings.append(Finding(self.name, self.log_path, "there is nothing in the log's directory", done))
+
+    def save_consumer(self, record: ConsumerRecord) -> None:
+        """Make a durable consumer durable. Raises OSError."""
+        self.files.mkdir(self._consumers)
+        path = f"{self._consumers}/{file_stem(record.name)}"
+        meta.save(self.files, path, msgspec.json.encode(record), self.identity)
+
+    def remove_consumer(self, name: str) -> None:
+        """Forget a durable consumer; not an error when it is not there."""
+        meta.remove(self.files, f"{self._consumers}/{file_stem(name)}")
+        try:
+            self.files.sync_directory(self._consumers)
+        except FileNotFoundError:
+            return
+
+    def load_consumers(self) -> list[ConsumerRecord]:
+        """All durable consumers that can be read, in the order of their names. Raises StorageError when the directory
+        cannot be read."""
+        try:
+            names = self.files.listdir(self._consumers)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise storage_error("read its consumers", error) from error
+        records = []
+        for stem in sorted({Path(name).stem for name in names if name.endswith(meta.COPIES)}):
+            path = f"{self._consumers}/{stem}"
+            try:
+                records.append(self._load(path, ConsumerRecord, f"consumer {stem.rpartition('-')[0]}"))
+            except StorageError as error:
+                done = "the consumer is gone until its files are mended; they are left in place"
+                self.findings.append(Finding(self.name, path, error.message, done, severity="loss"))
+        return sorted(records, key=lambda record: record.name)
+
+    def load_journal(self, record: StreamRecord) -> Journal:
+        """What happened to the consumers since their states were saved; what of it cannot be believed is a finding. Raises
+        StorageError."""
+        try:
+            journal = load_journal(self.files, self._consumers, identity_of(record.config.name, record.created_ns))
+        except OSError as error:
+            raise storage_error("read the journal of its consumers", error) from error
+        for path, damage in journal.damage:
+            done = "what follows is not used: messages acknowledged there may be delivered again"
+            self.findings.append(Finding(self.name, path, damage, done, severity="loss"))
+        return journal
+
+    def _load(self, path: str, kind: type[Record], what: str) -> Record:
+        """A document, mended where one copy is damaged. Raises StorageError."""
+        damage: list[str] = []
+        try:
+            copy = meta.load_copy(self.files, path, damage, self.identity, partial(self._stranger, kind))
+        except OSError as error:
+            raise storage_error(f"read its {what}", error) from error
+        if copy is None and any("is not of this document" in complaint for complaint in damage):
+            raise StorageError(f"its {what} is not its own: {'; '.join(damage)}", value=path)
+        if copy is None:
+            state = "are damaged" if damage else "are missing"
+            raise StorageError(f"both copies of its {what} {state}", value=path)
+        try:
+            record = decode_stored(copy.payload, kind)
+        except msgspec.MsgspecError as error:
+            raise StorageError(f"its {what} is not one that this program knows: {error}", value=path) from error
+        if self.identity == meta.NOBODY:
+            self.identity = copy.identity
+        if damage:
+            done = self._mend(path, copy.payload)
+            self.findings += [Finding(self.name, path, complaint, done) for complaint in damage]
+        return record
+
+    def _stranger(self, kind: type[StreamRecord | ConsumerRecord], copy: meta.Copy) -> str:
+        """Why a copy does not belong where it lies; "" when it does."""
+        try:
+            record = decode_stored(copy.payload, kind)
+        except msgspec.MsgspecError:
+            return ""
+        is_stream = isinstance(record, StreamRecord)
+        name = record.config.name if isinstance(record, StreamRecord) else record.name
+        own = file_stem(name)
+        if own == (Path(self.path).name if is_stream else Path(copy.path).stem):
+            return ""
+        return f"is of {name!r}, which belongs in {own}"
+
+    def _mend(self, path: str, content: bytes) -> str:
+        try:
+            meta.save(self.files, path, content, self.identity)
+        except OSError as error:
+            return f"the other copy serves, and a new one cannot be written: {error.strerror}"
+        return "written again from the other copy"
+
+
+class Store:
+    """The directory of one broker. Raises EnvironmentProblem when it cannot be used."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        self.files = files
+        self.findings: list[Finding] = []
+        self._streams = f"{directory}/streams"
+        # The words are nats-server's: scripts look for them.
+        self._lock: File = take_directory(files, directory, ["streams"], "Can't start JetStream")
+
+    def close(self) -> None:
+        """Let another broker have the directory."""
+        self._lock.close()
+
+    def streams(self) -> list[StreamDirectory]:
+        """Every complete stream; what is left of unfinished business is removed, as far as the system lets us. Raises
+        EnvironmentProblem."""
+        found = []
+        try:
+            names = sorted(self.files.listdir(self._streams))
+        except OSError as error:
+            reason = f"the store directory {self._streams} cannot be read: {error.strerror}"
+            raise EnvironmentProblem(reason, value=self._streams) from error
+        for name in names:
+            path = f"{self._streams}/{name}"
+            if not name.endswith((NEW, DELETED)):
+                found.append(StreamDirectory(self.files, path))
+                continue
+            try:
+                self._remove(path)
+                logger.info("unfinished_stream_removed path=%s", path)
+            except OSError as error:
+                what = f"what is left of an unfinished stream cannot be removed: {error.strerror}"
+                self.findings.append(Finding(name.rpartition("-")[0], path, what, "left in place"))
+        return found
+
+    def create(self, record: StreamRecord) -> StreamDirectory:
+        """A directory with the configuration in it, complete or not at all. Raises OSError, and StorageError when there is
+        one already."""
+        path = f"{self._streams}/{file_stem(record.config.name)}"
+        if file_stem(record.config.name) in self.files.listdir(self._streams):
+            raise StorageError("there is a directory of this name in the store already", value=path)
+        self.files.make(f"{path}{NEW}/{LOG}")  # all of it is durable with what is synced below
+        made, directory = StreamDirectory(self.files, path + NEW), StreamDirectory(self.files, path)
+        made.identity = directory.identity = self.files.entropy(len(meta.NOBODY))
+        made.save(record)
+        self.files.rename(path + NEW, path)
+        self.files.sync_directory(self._streams)
+        return directory
+
+    def remove(self, directory: StreamDirectory) -> None:
+        """Remove a stream whose log is closed. Gone for good once this returns. Raises OSError."""
+        doomed = directory.path + DELETED
+        self.files.rename(directory.path, doomed)
+        self.files.sync_directory(self._streams)
+        self._remove(doomed)
+
+    def _remove(self, path: str) -> None:
+        remove_tree(self.files, path)
+        self.files.sync_directory(self._streams)

@@ -1,0 +1,63 @@
+"""What is kept of a stream beside its log's index, so that a start need not read the messages.
+
+It is written at a clean stop, and with each checkpoint of the log.
+"""
+
+from typing import Self
+
+import msgspec
+
+from headwater.errors import StorageError
+from headwater.jetstream_state.contents import Contents, ContentsDocument
+from headwater.model.header_block import lookup
+from headwater.streams.dedup import DuplicateWindow
+from headwater.streams.log import Log, StoredRecord
+
+MOST_IN_A_CHECKPOINT = 20_000  # subjects, remembered messages, ids and expiries together
+
+
+class StreamDocument(msgspec.Struct, array_like=True):
+    """`ids`: the window of message ids. `last_id`: of the last message that was taken in."""
+
+    contents: ContentsDocument
+    ids: list[tuple[bytes, int, int]]
+    last_id: bytes
+
+    @classmethod
+    def decode(cls, document: bytes | None) -> Self | None:
+        """None when there is none, or none of ours."""
+        if not document:
+            return None
+        try:
+            return msgspec.msgpack.decode(document, type=cls)
+        except msgspec.MsgspecError:
+            return None
+
+
+def checkpoint(log: Log, contents: Contents, duplicates: DuplicateWindow, apart_ns: int) -> bytes:
+    """The document of what is durable at this moment (`apart_ns`: from the window's clock to the time of day); b"" where
+    making it would hold the loop up for longer than some 20 ms (then a start after a crash reads all records, if not their
+    batches), or while removals are under way."""
+    subjects, end = contents.subjects, log.end_offset
+    kept = subjects.messages if subjects.with_history else 0
+    if len(subjects) + kept + len(duplicates) + len(contents.expiry.entries) > MOST_IN_A_CHECKPOINT:
+        return b""
+    if subjects.messages != log.record_count:
+        return b""
+    ids = [item for item in duplicates.dump(apart_ns) if item[1] < end]
+    last = log.read(end - 1, 1, 1)
+    return msgspec.msgpack.encode(StreamDocument(contents.document(), ids, message_id_of(last[0]) if last else b""))
+
+
+def last_message_id(log: Log) -> bytes:
+    """The Nats-Msg-Id of the last durable message; b"" where it had none, is removed, or cannot be read."""
+    try:
+        last = log.read(log.end_offset - 1, 1, 1)
+    except StorageError:
+        return b""
+    return message_id_of(last[0]) if last else b""
+
+
+def message_id_of(record: StoredRecord) -> bytes:
+    """The Nats-Msg-Id of a message; b"" where it has none."""
+    return (lookup(record.header_block, b"Nats-Msg-Id") or b"") if record.header_block else b""

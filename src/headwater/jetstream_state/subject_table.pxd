@@ -1,0 +1,26 @@
+cimport cython
+from headwater.jetstream_state.items cimport Item
+
+@cython.final
+cdef class SubjectFilter:
+    cdef readonly tuple patterns
+    cdef readonly bint literals
+    cdef dict _known
+    cpdef bint matches(self, bytes subject) except? -1
+
+@cython.final
+@cython.freelist(64)
+cdef class SubjectEntry:
+    cdef public long long count
+    cdef public long long last
+    cdef public object history
+
+@cython.final
+cdef class SubjectTable:
+    cdef public long long messages
+    cdef readonly long long size_bytes
+    cdef bint _with_history
+    cdef object _find_before
+    cdef dict _subjects
+
+    cpdef tuple add_all(self, list[Item] items)

@@ -1,0 +1,250 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
+"""Which subjects a stream holds: how many messages, which was the last. In memory, about 200 bytes a subject.
+
+It answers requests by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending
+count of a filtered consumer) without a look at the log. It is derived: filled from the log when a stream is opened (or
+from what a clean stop left), and kept up with every batch that became durable. Only durable messages are in it.
+
+With a limit per subject the sequences of what is kept are remembered too (`history`), so that the oldest is known when
+one more comes. Without, the last of a subject may become unknown when it is deleted: it is then looked for, once, at
+the next request for it.
+
+`SubjectFilter` is the filter of a consumer, with a cache, for a stream repeats its subjects.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+import cython
+import msgspec
+
+if cython.compiled:
+    from cython.cimports.headwater.jetstream_state.items import Item
+else:
+    from headwater.jetstream_state.items import Item
+
+from headwater.model.subject import is_literal, matches
+
+STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
+HEADER_OVERHEAD = 4  # and to one with a header block
+MEMORY_OVERHEAD = 16  # that of its memory store, with or without
+CACHED_SUBJECTS = 8192
+
+
+def stored_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
+    """Bytes that STREAM.INFO counts for a message, as nats-server's file store does, so that the two can be
+    compared."""
+    size = STORE_OVERHEAD + len(subject) + len(payload)
+    return size + HEADER_OVERHEAD + len(header_block) if header_block else size
+
+
+def memory_size(subject: bytes, header_block: bytes, payload: bytes) -> int:
+    """The same for a stream with memory storage."""
+    return MEMORY_OVERHEAD + len(subject) + len(header_block) + len(payload)
+
+
+class SubjectFilter:
+    """True for subjects that match one of the patterns."""
+
+    patterns: tuple[bytes, ...]
+
+    def __init__(self, patterns: Iterable[bytes]) -> None:
+        self.patterns = tuple(patterns)
+        self.literals = all(map(is_literal, self.patterns))
+        self._known: dict[bytes, bool] = {}
+
+    def matches(self, subject: bytes) -> cython.bint:
+        known: bool | None = self._known.get(subject)
+        if known is None:
+            if len(self._known) >= CACHED_SUBJECTS:
+                self._known.clear()
+            known = self._known[subject] = self._look(subject)
+        return known is True
+
+    def _look(self, subject: bytes) -> bool:
+        return any(matches(pattern, subject) for pattern in self.patterns)
+
+
+class SubjectEntry:
+    """One subject. `last` is the sequence of its last message; negative: below that, but not known. `sizes_of` are the
+    kept messages, oldest first, as (sequence, size), when a history is kept."""
+
+    count: int
+    last: int
+    history: deque[tuple[int, int]] | None
+
+    def __init__(self, history: deque[tuple[int, int]] | None) -> None:
+        self.count = 0
+        self.last = 0
+        self.history = history
+
+
+class SubjectRow(msgspec.Struct, array_like=True):
+    """A subject as a clean stop leaves it."""
+
+    subject: bytes
+    count: int
+    last: int
+    history: list[tuple[int, int]]
+
+
+class SubjectTable:
+    """`messages` and `size_bytes` of the stream, and per subject the count and the last sequence.
+
+    `with_history`: remember the messages of each subject. `find_before(subject, sequence)`: the last message of a subject
+    below a sequence, 0 for none.
+    """
+
+    def __init__(
+        self, *, with_history: bool = False, find_before: Callable[[bytes, int], int] = lambda _subject, _sequence: 0
+    ) -> None:
+        self.messages = 0
+        self.size_bytes = 0
+        self._with_history = with_history
+        self._find_before = find_before
+        self._subjects: dict[bytes, SubjectEntry] = {}
+
+    def __len__(self) -> int:
+        return len(self._subjects)
+
+    @property
+    def with_history(self) -> bool:
+        return self._with_history
+
+    def add(self, subject: bytes, sequence: int, size: int) -> SubjectEntry:
+        """A message became durable; sequences arrive in ascending order."""
+        self.messages += 1
+        self.size_bytes += size
+        entry = self._subjects.get(subject)
+        if entry is None:
+            entry = self._subjects[subject] = SubjectEntry(deque() if self._with_history else None)
+        entry.count += 1
+        entry.last = sequence
+        if entry.history is not None:
+            entry.history.append((sequence, size))
+        return entry
+
+    def add_all(self, items: list[Item]) -> tuple[int, int]:
+        """As `add` for each that has a subject, when no history is kept; returns the first sequence and how many."""
+        subjects = self._subjects
+        first: cython.longlong = 0
+        count: cython.longlong = 0
+        size: cython.longlong = 0
+        item: Item
+        entry: SubjectEntry | None
+        for item in items:
+            if item.subject:
+                entry = subjects.get(item.subject)
+                if entry is None:
+                    entry = subjects[item.subject] = SubjectEntry(None)
+                entry.count += 1
+                entry.last = item.sequence
+                size += item.size
+                count += 1
+                if first == 0:
+                    first = item.sequence
+        self.messages += count
+        self.size_bytes += size
+        return first, count
+
+    def remove(self, subject: bytes, sequence: int, size: int) -> None:
+        """A message is gone."""
+        entry = self._subjects.get(subject)
+        if entry is None:
+            return
+        self.messages -= 1
+        self.size_bytes -= size
+        entry.count -= 1
+        if entry.count <= 0:
+            del self._subjects[subject]
+            return
+        if entry.history is not None:
+            if entry.history[0][0] == sequence:
+                entry.history.popleft()
+            else:
+                entry.history = deque(item for item in entry.history if item[0] != sequence)
+        if entry.last == sequence:
+            entry.last = entry.history[len(entry.history) - 1][0] if entry.history else -sequence
+
+    def forget_lasts(self, start: int, end: int) -> None:
+        """The messages from sequence `start` up to `end` cannot be read: whose last was one of them has an earlier one."""
+        for entry in self._subjects.values():
+            if start <= entry.last < end:
+                entry.last = -entry.last
+
+    def correct(self, excess: dict[bytes, int], excess_bytes: int) -> None:
+        """Take off what was counted too many of each subject, when no history is kept; the sum of messages stays."""
+        self.size_bytes -= excess_bytes
+        for subject, count in excess.items():
+            entry = self._subjects.get(subject)
+            if entry is not None and count:
+                entry.count -= count
+                if entry.count <= 0:
+                    del self._subjects[subject]
+
+    def clear(self) -> None:
+        """Everything is gone."""
+        self.messages = self.size_bytes = 0
+        self._subjects.clear()
+
+    def names(self) -> list[bytes]:
+        """All subjects, as of now; a list of the caller's own."""
+        return list(self._subjects)
+
+    def entry(self, subject: bytes) -> SubjectEntry | None:
+        """What is known of one subject; None when it holds nothing."""
+        return self._subjects.get(subject)
+
+    def lasts_of(self, names: list[bytes]) -> list[int]:
+        """Sequences of the last messages of these subjects, of those that hold any."""
+        found = [(name, self._subjects.get(name)) for name in names]
+        return [self._last_of(name, entry) for name, entry in found if entry is not None]
+
+    def total(self, subject: bytes) -> int:
+        """Messages of one subject."""
+        entry = self._subjects.get(subject)
+        return entry.count if entry is not None else 0
+
+    def last(self, pattern: bytes) -> int:
+        """Sequence of the last message whose subject matches; 0 when there is none."""
+        return max((self._last_of(subject, entry) for subject, entry in self._matching(pattern)), default=0)
+
+    def lasts(self, wanted: SubjectFilter) -> list[int]:
+        """Sequences of the last message of each matching subject, ascending."""
+        return sorted(self._last_of(subject, entry) for subject, entry in self._wanted(wanted))
+
+    def count(self, wanted: SubjectFilter) -> int:
+        """Messages whose subject matches."""
+        return sum(entry.count for _, entry in self._wanted(wanted))
+
+    def counts(self, pattern: bytes) -> list[tuple[bytes, int]]:
+        """(subject, messages) of the matching subjects, in the order of the subjects."""
+        return sorted((subject, entry.count) for subject, entry in self._matching(pattern))
+
+    def rows(self) -> list[SubjectRow]:
+        """All of it, for `restore`."""
+        return [SubjectRow(s, e.count, e.last, list(e.history or ())) for s, e in self._subjects.items()]
+
+    def restore(self, rows: Iterable[SubjectRow], messages: int, size: int) -> None:
+        """What `rows` gave, and the sums."""
+        self.messages, self.size_bytes = messages, size
+        for row in rows:
+            entry = self._subjects[row.subject] = SubjectEntry(deque(row.history) if self._with_history else None)
+            entry.count, entry.last = row.count, row.last
+
+    def _last_of(self, subject: bytes, entry: SubjectEntry) -> int:
+        if entry.last < 0:
+            entry.last = self._find_before(subject, -entry.last)
+        return entry.last
+
+    def _matching(self, pattern: bytes) -> Iterator[tuple[bytes, SubjectEntry]]:
+        if is_literal(pattern):
+            entry = self._subjects.get(pattern)
+            return iter([(pattern, entry)] if entry is not None else [])
+        return (item for item in self._subjects.items() if matches(pattern, item[0]))
+
+    def _wanted(self, wanted: SubjectFilter) -> Iterator[tuple[bytes, SubjectEntry]]:
+        if wanted.literals:
+            found = ((pattern, self._subjects.get(pattern)) for pattern in wanted.patterns)
+            return ((pattern, entry) for pattern, entry in found if entry is not None)
+        return (item for item in self._subjects.items() if wanted.matches(item[0]))

@@ -1,0 +1,211 @@
+"""A spoke introduces itself: its CONNECT is judged, and answered with a second INFO.
+
+    CONNECT ─▶ handshake: is it a spoke, is it another one than we are?
+            ─▶ the gate: who is it, which account of ours is it joined to?
+            ─▶ INFO with `connect_info`: the account, and what may cross ─▶ joined
+
+Who is not let in hears nats-server's words; the reason is in our log and journal alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.errors import RemoteProtocolError
+from headwater.exchange.access_options import Permissions
+from headwater.exchange.auth.guard import Guard
+from headwater.exchange.auth.identity import (
+    LEAFNODE,
+    LEAFNODE_WS,
+    Credentials,
+    Identity,
+    PasswordCheck,
+    Refusal,
+    Verdict,
+)
+from headwater.exchange.leaf_options import LeafOptions
+from headwater.leaf import handshake
+from headwater.leaf.connection import LeafConnection
+from headwater.leaf.forwarding import LeafTarget
+from headwater.leaf.interest import Neighbour
+from headwater.leaf.permissions import Crossing, encoded, lists_of, never, without_queues
+from headwater.net.layer import Layer
+from headwater.wire import error_texts
+from headwater.wire.leaf_lines import LeafConnect, LeafInfo, decode_leaf_connect, encode_leaf_info
+
+if TYPE_CHECKING:
+    from headwater.exchange.account import Account
+    from headwater.exchange.accounts import Accounts
+    from headwater.exchange.auth.gate import Gate
+
+
+class Nodes(Protocol):
+    """What this needs of `service.LeafNodes`."""
+
+    options: LeafOptions
+    info: LeafInfo
+    accounts: "Accounts"
+    clock: Callable[[], float]
+
+    def joined(self) -> list[LeafConnection]: ...
+    def is_open(self, leaf: LeafConnection) -> bool: ...
+    def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
+    def broke(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
+    def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None: ...
+    def join(
+        self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
+    ) -> None: ...
+
+
+class Accepting:
+    """`gate`: of the listener for leaf nodes. `wall_clock`: seconds since 1970."""
+
+    def __init__(self, nodes: Nodes, gate: "Gate", wall_clock: Callable[[], float]) -> None:
+        self._nodes = nodes
+        self._gate = gate
+        self._wall_clock = wall_clock
+
+    def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
+        """True when the verdict comes later, and nothing more may be read until then."""
+        if leaf.remote is not None:
+            self._nodes.broke(leaf, error_texts.UNKNOWN_OPERATION, "a hub does not send CONNECT")
+            return False
+        try:
+            connect = decode_leaf_connect(json)
+        except RemoteProtocolError as error:
+            self._nodes.broke(leaf, "", str(error))
+            return False
+        if leaf.joined:  # said again: so is the answer
+            self._answer(leaf)
+            self._nodes.repeat(leaf, all_of_it=True)
+            return False
+        leaf.connect = connect
+        refusal = handshake.refusal_of(connect, self._nodes.info.cluster)
+        if refusal:
+            self._nodes.refuse(leaf, refusal, refusal)
+            return False
+        verdict = self._judge(leaf, connect)
+        if not isinstance(verdict, PasswordCheck):
+            self._hear_verdict(leaf, verdict)
+            return False
+        if leaf.link is not None:
+            leaf.link.pause_reading()
+        outcome = asyncio.get_running_loop().run_in_executor(None, verdict.decide)
+        outcome.add_done_callback(partial(self._hear_late_verdict, leaf))
+        return True
+
+    def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> Verdict:
+        if self._nodes.options.account and not self._nodes.options.users:
+            return Identity(account=self._nodes.options.account)
+        layer = leaf.link.layer if leaf.link is not None else None
+        shown = Credentials(
+            user=connect.user,
+            password=connect.password,
+            token=connect.auth_token,
+            nkey=connect.nkey,
+            jwt=connect.jwt,
+            signature=connect.sig,
+            nonce=leaf.nonce,
+            certificate_names=_certificate_names(layer),
+            connection_type=LEAFNODE_WS if leaf.websocket else LEAFNODE,
+            address=leaf.link.host if leaf.link is not None else "",
+        )
+        return self._gate.decide(shown, self._wall_clock())
+
+    def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
+        """A hashed password was compared, which takes a tenth of a second, in another thread."""
+        if outcome.cancelled() or not self._nodes.is_open(leaf):
+            return
+        failed = outcome.exception() is not None
+        self._hear_verdict(leaf, Refusal("the check failed") if failed else outcome.result())
+        leaf.go_on()
+
+    def _hear_verdict(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
+        connect = leaf.connect
+        if connect is None or not self._nodes.is_open(leaf):
+            return
+        if isinstance(verdict, Refusal):
+            self._nodes.refuse(leaf, error_texts.AUTHORIZATION, verdict.reason)
+            return
+        try:
+            account = self._nodes.accounts[verdict.account]
+        except KeyError:
+            self._nodes.refuse(leaf, error_texts.AUTHORIZATION, f"there is no account {verdict.account}")
+            return
+        if account.options is not None and 0 <= account.options.max_leafnodes <= account.leafnodes:
+            self._nodes.refuse(leaf, error_texts.MAXIMUM_ACCOUNT_CONNECTIONS, "the account has no room for leaf nodes")
+            return
+        leaf.identity, leaf.account = verdict, account
+        leaf.name, leaf.server_id, leaf.cluster = connect.name, connect.server_id, connect.cluster
+        leaf.remote_account = connect.remote_account
+        self._answer(leaf)
+        if handshake.is_too_old(connect.version, self._nodes.options.min_version):
+            text = handshake.old_version_text(self._nodes.options.min_version)
+            self._nodes.refuse(leaf, text, text)
+            return
+        if self._is_loop(leaf):
+            self._nodes.refuse(leaf, handshake.loop_text(account.name), "we are a leaf node of it ourselves")
+            return
+        self._end_twin(leaf)
+        permissions = verdict.rules.source if verdict.rules is not None else Permissions()
+        system = account.is_system
+        told = Crossing(never("", system=system), [without_queues(permissions.publish)])
+        sends = Crossing(
+            (*never(self._nodes.info.domain, system=system), *encoded(connect.deny_pub)),
+            [without_queues(permissions.subscribe)],
+        )
+        guard = Guard(verdict.rules, self._nodes.clock) if verdict.rules is not None else None
+        leaf.allow(Crossing(never("", system=system)), guard)
+        isolated = connect.isolate or self._nodes.options.isolate
+        neighbour = Neighbour(is_hub=connect.is_hub, cluster=connect.cluster, isolated=isolated, hears=told)
+        target = LeafTarget(leaf.standing(), sends, "" if connect.is_hub else connect.cluster)
+        target.guard = guard if guard is not None and guard.tracks else None
+        self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.info.headers)
+
+    def _answer(self, leaf: LeafConnection) -> None:
+        """The second INFO: the account here, and what may cross."""
+        if leaf.account is None:
+            return
+        permissions = leaf.identity.rules.source if leaf.identity.rules is not None else Permissions()
+        leaf.send(
+            encode_leaf_info(
+                self._nodes.info.replace(
+                    client_id=leaf.number,
+                    connect_info=True,
+                    remote_account=leaf.account.name,
+                    acc_is_sys=leaf.account.is_system,
+                    imports=lists_of(without_queues(permissions.subscribe)),
+                    exports=lists_of(permissions.publish),
+                )
+            )
+        )
+
+    def _is_loop(self, leaf: LeafConnection) -> bool:
+        """Whether we are joined already, by a connection that we dialled, to the account that it comes from: messages
+        would go round. The connection that stands first stays."""
+        return any(other.remote is not None and other.leads_where(leaf) for other in self._nodes.joined())
+
+    def _end_twin(self, leaf: LeafConnection) -> None:
+        """The same spoke, joined to the same accounts, is there already: the connection that came first is dead, or two
+        remotes of one server lead here. As in nats-server, the new one stays."""
+        if not leaf.remote_account:
+            return
+        for other in self._nodes.joined():
+            if (
+                other.remote is None
+                and (other.name, other.cluster, other.remote_account) == (leaf.name, leaf.cluster, leaf.remote_account)
+                and other.account is leaf.account
+            ):
+                self._nodes.refuse(
+                    other, handshake.DUPLICATE, "another connection of the same leaf node took its place"
+                )
+
+
+def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
+    if layer is None:
+        return ()
+    from headwater.exchange.auth.certificates import names_in
+    from headwater.net.tls import tls_of
+
+    return names_in(tls_of(layer))

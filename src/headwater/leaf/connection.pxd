@@ -1,0 +1,48 @@
+cimport cython
+from headwater.exchange.auth.guard cimport Guard
+from headwater.exchange.router cimport Router
+from headwater.exchange.sublist cimport Outlet
+from headwater.leaf.forwarding cimport LeafForwarding, LeafTarget
+from headwater.wire.message_view cimport MessageView
+from headwater.wire.route_ops cimport RouteOpHandler, RouteOpParser
+
+
+@cython.final
+cdef class LeafConnection(RouteOpHandler):
+    cdef public object nodes
+    cdef public Py_ssize_t number
+    cdef public object remote
+    cdef public object link
+    cdef public Outlet outlet
+    cdef public RouteOpParser parser
+    cdef public str nonce
+    cdef public object connect
+    cdef public object info
+    cdef public object identity
+    cdef public object account
+    cdef public str name
+    cdef public str server_id
+    cdef public str cluster
+    cdef public str remote_account
+    cdef public object neighbour
+    cdef public bint websocket
+    cdef public long long since
+    cdef public double opened
+    cdef public Py_ssize_t pings_out
+    cdef public double rtt
+    cdef public double pinged_at
+    cdef public Py_ssize_t in_messages
+    cdef public Py_ssize_t in_bytes
+    cdef public Py_ssize_t refused
+    cdef public Py_ssize_t groups_missed
+    cdef public str end_reason
+    cdef object _settled
+    cdef public bint joined
+    cdef Router _router
+    cdef LeafForwarding _forwarding
+    cdef LeafTarget _target
+    cdef object _mappings
+    cdef Guard _guard
+    cdef object _hears
+
+    cdef bint _may_come(self, MessageView message) except? -1

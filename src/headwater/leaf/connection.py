@@ -1,0 +1,335 @@
+"""One connection to a leaf node, or to a hub: reads its ops and hands them on. Nothing is decided here.
+
+Documents and interest go to `service.LeafNodes`; messages go straight to the account's router and to the other neighbours:
+that way is compiled, and takes messages with the same line together.
+
+Until the other end is joined to an account nothing that it says about messages counts.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.shown_subject import route_arrival
+    from cython.cimports.headwater.exchange.sublist import Match, Outlet
+    from cython.cimports.headwater.leaf.forwarding import LeafForwarding, LeafTarget
+    from cython.cimports.headwater.wire.message_view import MessageView, renamed
+    from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+else:
+    from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.router import Router
+    from headwater.exchange.shown_subject import route_arrival
+    from headwater.exchange.sublist import Match, Outlet
+    from headwater.leaf.forwarding import LeafForwarding, LeafTarget
+    from headwater.wire.message_view import MessageView, renamed
+    from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from headwater.exchange.auth.identity import Identity
+from headwater.leaf.permissions import Crossing
+from headwater.wire import error_texts, route_ops
+from headwater.wire.route_lines import PING, PONG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from headwater.exchange.account import Account
+    from headwater.exchange.mappings import Mappings
+    from headwater.exchange.sublist import Outlet as AnyOutlet
+    from headwater.leaf.interest import Neighbour
+    from headwater.leaf.remote import Remote
+    from headwater.net.link import Link
+    from headwater.wire.leaf_lines import LeafConnect, LeafInfo
+
+    class LeafRegister(Protocol):
+        """What a connection needs of `service.LeafNodes`. For type checkers only."""
+
+        clock: Callable[[], float]
+
+        def opened(self, leaf: "LeafConnection") -> None: ...
+        def lost(self, leaf: "LeafConnection", error: Exception | None) -> None: ...
+        def hold(self, leaf: "LeafConnection", congested: list[AnyOutlet]) -> None: ...
+        def on_connect(self, leaf: "LeafConnection", json: bytes) -> bool: ...
+        def on_info(self, leaf: "LeafConnection", json: bytes) -> None: ...
+        def on_error(self, leaf: "LeafConnection", text: str) -> None: ...
+        def on_early(self, leaf: "LeafConnection") -> None: ...
+        def on_interest(self, leaf: "LeafConnection", subject: bytes, queue: bytes, weight: int) -> None: ...
+        def publish_refused(self, leaf: "LeafConnection", subject: bytes) -> None: ...
+        def broke(self, leaf: "LeafConnection", said: str, reason: str) -> None: ...
+
+
+MAX_CONTROL_LINE: int = 1 << 16  # as nats-server's: 16 times that of clients
+_SAID = {
+    route_ops.UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
+    route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
+    route_ops.PAYLOAD_TOO_LARGE: error_texts.MAXIMUM_PAYLOAD,
+}
+_NO_QUEUES: list[bytes] = []
+
+
+class LeafConnection(RouteOpHandler):
+    """`remote`: the hub that we dialled; None when the other end came to us."""
+
+    def __init__(self, nodes: "LeafRegister", number: int, max_payload: int, remote: "Remote | None" = None) -> None:
+        self.nodes = nodes
+        self.number = number
+        self.remote = remote
+        self.link: Link | None = None
+        self.outlet: Outlet | None = None
+        self.parser = RouteOpParser(self, b"", route_ops.LEAF, MAX_CONTROL_LINE, max_payload)
+        # Who the other end is, as far as it has said.
+        self.nonce = ""
+        self.connect: LeafConnect | None = None
+        self.info: LeafInfo | None = None
+        self.identity = Identity()
+        self.account: Account | None = None
+        self.name = ""
+        self.server_id = ""
+        self.cluster = ""
+        self.remote_account = ""
+        self.neighbour: Neighbour | None = None
+        self.websocket = False
+        self.since = time.time_ns()
+        # Pulse and counters.
+        self.opened = nodes.clock()
+        self.pings_out = 0
+        self.rtt = 0.0
+        self.pinged_at = 0.0
+        self.in_messages = 0
+        self.in_bytes = 0
+        self.refused = 0  # messages that came and may not cross
+        self.groups_missed = 0  # messages for a group of which nobody was here any more
+        self.end_reason = ""
+        self._settled: asyncio.Future[None] | None = None
+        # Where messages go, once it is joined.
+        self.joined = False
+        self._router: Router | None = None
+        self._forwarding: LeafForwarding | None = None
+        self._target: LeafTarget | None = None
+        self._mappings: Mappings | None = None
+        self._guard: Guard | None = None
+        self._hears: Crossing | None = None
+
+    # ── the link's owner ──
+
+    def attach(self, link: "Link") -> None:
+        """The connection stands."""
+        self.link = link
+        self.outlet = Outlet(link, link.output)
+        self.outlet.is_route = True
+        self.nodes.opened(self)
+
+    def receive(self, buffer: bytearray, filled: int) -> int:
+        """Parse what came, and write what it led to; then wait a moment when a client here is about to be cut off."""
+        router: Router | None = self._router
+        if router is None:
+            return self.parser.parse(buffer, 0, filled)
+        router.begin_read()
+        try:
+            used = self.parser.parse(buffer, 0, filled)
+        finally:
+            router.end_read()
+        if router.flusher.congested:
+            self.nodes.hold(self, router.flusher.congested)
+        return used
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+        self.parser.stopped = True
+        if self.outlet is not None:
+            self.outlet.closed = True
+        self._settle()
+        self.nodes.lost(self, error)
+
+    # ── what is written ──
+
+    def send(self, data: bytes) -> None:
+        """Write soon."""
+        if self.link is not None and not self.link.closing and data:
+            self.link.output.append(data)
+            self.link.flush_soon()
+
+    def ping(self, most: int, now: float) -> bool:
+        """Ask for a sign of life; False when `most` are without one already."""
+        if self.pings_out >= most:
+            self.close(error_texts.STALE_CONNECTION)
+            return False
+        self.pings_out += 1
+        self.pinged_at = now
+        self.send(PING)
+        return True
+
+    def settled(self) -> "asyncio.Future[None]":
+        """Ask the other end, and get what is done once it has read all that was sent so far, or is lost."""
+        self.ping(1 << 30, self.nodes.clock())
+        self._settle()
+        self._settled = asyncio.get_running_loop().create_future()
+        return self._settled
+
+    def _settle(self) -> None:
+        if self._settled is not None and not self._settled.done():
+            self._settled.set_result(None)
+
+    def close(self, said: str = "", reason: str = "") -> None:
+        """End it after what was sent, `said` as the last word."""
+        self.parser.stopped = True
+        self.end_reason = self.end_reason or said or reason
+        if said:
+            self.send(error_texts.encode_error(said))
+        if self.link is not None:
+            self.link.resume_reading()  # it may wait for a verdict; the end of a link is read
+            self.link.close()
+
+    def go_on(self) -> None:
+        """The verdict on CONNECT is there: parse on, if it let the other end in."""
+        if self.parser.suspended and self.link is not None and not self.link.closing:
+            self.parser.stopped = self.parser.suspended = False
+            self.link.resume_reading()
+            self.link.read_on()
+
+    def join(self, account: "Account", forwarding: LeafForwarding, target: LeafTarget, headers: bool) -> None:
+        """From now on messages count."""
+        self.account = account
+        self._router = account.router
+        self._forwarding = forwarding
+        self._target = target
+        self._mappings = account.mappings
+        target.outlet.headers = headers
+        self.joined = True
+
+    def allow(self, hears: Crossing, guard: Guard | None) -> None:
+        """What may come: `hears` drops the rest; of a user with permissions `guard` is asked, too."""
+        self._hears = hears
+        self._guard = guard
+
+    def leads_where(self, other: "LeafConnection") -> bool:
+        """Whether it joins the same account here to the same account of the same server."""
+        return (
+            bool(self.server_id)
+            and self.server_id == other.server_id
+            and self.account is other.account
+            and self.remote_account == other.remote_account
+        )
+
+    def standing(self) -> Outlet:
+        """Where it is written to; only for one that is attached."""
+        if self.outlet is None:
+            raise AssertionError("a leaf node that was never attached said something")
+        return self.outlet
+
+    @property
+    def target(self) -> LeafTarget | None:
+        """It as a receiver of messages."""
+        return self._target
+
+    # ── ops ──
+
+    def on_connect(self, json: bytes) -> cython.int:
+        return route_ops.SUSPEND if self.nodes.on_connect(self, json) else 0
+
+    def on_info(self, json: bytes) -> cython.int:
+        self.nodes.on_info(self, json)
+        return 0
+
+    def on_ping(self) -> cython.int:
+        if self.joined or self.remote is not None:
+            self.send(PONG)
+        else:
+            self.nodes.on_early(self)
+        return 0
+
+    def on_pong(self) -> cython.int:
+        if self.pings_out:
+            self.rtt = max(self.nodes.clock() - self.pinged_at, 1e-9)
+        self.pings_out = 0
+        self._settle()
+        return 0
+
+    def on_error(self, text: bytes) -> cython.int:
+        self.nodes.on_error(self, text.decode("utf-8", "replace"))
+        return 0
+
+    def on_interest(self, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t) -> cython.int:
+        if not self.joined:
+            self.nodes.on_early(self)
+            return 0
+        self.nodes.on_interest(self, subject, queue, weight if queue else 1)
+        return 0
+
+    def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
+        if not self.joined:
+            self.nodes.on_early(self)
+            return 0
+        self.nodes.on_interest(self, subject, queue, 0)
+        return 0
+
+    def on_message(self, message: RouteMessage) -> cython.int:
+        if not self.joined:
+            self.nodes.on_early(self)
+            return 0
+        self.in_messages += 1
+        self.in_bytes += message.end - message.headers
+        if not self._may_come(message):
+            return 0
+        queues: list[bytes] = message.queues
+        view: MessageView = message
+        if self._mappings is not None:
+            mapped = self._mappings.apply(message.subject_bytes())
+            if mapped is not None:
+                view = renamed(mapped, message)
+        router: Router = cython.cast(Router, self._router)
+        match: Match = router.sublist.find(view.buffer, view.subject, view.subject_end)
+        forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
+        frames: cython.int = 0
+        if len(forwarding.targets) > 1:
+            frames = forwarding.pass_on(router, cython.cast(LeafTarget, self._target), match.queues, queues, view)
+        if queues or match.groups:
+            if queues and not frames:
+                for queue in queues:
+                    if queue not in match.queues:
+                        self.groups_missed += 1
+            match = match.serving(queues, True)
+        if match.plain or match.groups:
+            route_arrival(router, self.outlet, match, view, False)
+        return 0
+
+    def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
+        if not self.joined or self._mappings is not None or message.queues or message.reply != message.reply_end:
+            return RouteOpHandler.on_message_run(self, message, stride, count)
+        router: Router = cython.cast(Router, self._router)
+        match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+        if match.groups:
+            match = match.serving(_NO_QUEUES, True)
+        if not match.separate or not self._may_come(message):
+            return RouteOpHandler.on_message_run(self, message, stride, count)
+        self.in_messages += count
+        self.in_bytes += count * (message.end - message.headers)
+        forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
+        if len(forwarding.targets) > 1:
+            forwarding.send_run(router, self._target, match, message, stride, count)
+        router.route_run_here(self.outlet, match, message, stride, count)
+        return 0
+
+    def _may_come(self, message: MessageView) -> cython.bint:
+        """Whether a message may cross; whoever sends one that may not is told, if its user has permissions here."""
+        if self._guard is not None and not self._guard.may_publish(message):
+            subject: bytes = message.subject_bytes()
+            if not subject.startswith((b"$LDS.", b"_GR_.")):
+                self.nodes.publish_refused(self, subject)
+                return False
+        hears = self._hears
+        if hears is not None and (message.buffer[message.subject] == 36 or not hears.is_open):  # $
+            if not hears.has(message.subject_bytes()):
+                self.refused += 1
+                return False
+        return True
+
+    def on_violation(self, violation: cython.int) -> cython.int:
+        said = _SAID.get(violation, "")
+        self.nodes.broke(self, said, said or "arguments that cannot be read")
+        return 1

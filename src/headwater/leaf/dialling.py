@@ -1,0 +1,84 @@
+"""What lies between a leaf node's connection and the wire: TLS before or after the hub's INFO, WebSocket, both.
+
+    tls://, tls {}                  INFO in the clear, then TLS
+    tls { handshake_first: true }   TLS before any other byte
+    ws://, wss://                   binary frames, at <path>/leafnode; wss: in TLS from the first byte on
+
+A hub that asks for TLS gets it, whatever the URL says; one that does not offer what we insist on is left.
+"""
+
+from typing import TYPE_CHECKING
+
+from headwater.errors import EnvironmentProblem, TransportError
+from headwater.exchange.leaf_options import RemoteOptions, RemoteTlsOptions
+from headwater.leaf.credentials import check
+from headwater.leaf.remote import Address, Remote, address_of
+from headwater.net.address import bracketed
+from headwater.net.layer import Layer, Stack
+from headwater.net.link import Link
+from headwater.wire.leaf_lines import LeafInfo
+
+if TYPE_CHECKING:
+    import ssl
+
+ENDPOINT = "/leafnode"
+
+
+def check_remote(options: RemoteOptions) -> None:
+    """Raises what dialling would raise each time: ConfigError for files, EnvironmentProblem for a package."""
+    check(options)
+    addresses = [address_of(url) for url in options.urls]
+    if options.tls is not None or any(address.is_secure for address in addresses):
+        _context(options.tls)
+    if any(address.is_websocket for address in addresses):
+        try:
+            import headwater.net.websocket_client  # noqa: F401
+        except ImportError as error:
+            raise EnvironmentProblem(
+                "WebSocket needs the package wsproto", hint="pip install 'headwater[websocket]'"
+            ) from error
+
+
+def layer_for(remote: Remote, address: Address) -> Layer | None:
+    """What a connection to `address` begins with. Raises ConfigError for files that cannot be used."""
+    tls = remote.options.tls
+    secure: Layer | None = None
+    if (
+        address.scheme == "wss"
+        or (address.is_websocket and tls is not None)
+        or (tls is not None and tls.handshake_first)
+    ):
+        secure = _tls_layer(remote, address)
+    if not address.is_websocket:
+        return secure
+    from headwater.net.websocket_client import WebSocketClientLayer
+
+    websocket = WebSocketClientLayer(f"{bracketed(address.host)}:{address.port}", address.path.rstrip("/") + ENDPOINT)
+    return websocket if secure is None else Stack(secure, websocket)
+
+
+def secured(link: Link, remote: Remote, address: Address, info: LeafInfo) -> None:
+    """Let TLS begin behind the hub's INFO, where it is wanted and has not begun. Raises TransportError when we insist on it
+    and the hub does not offer it; what is written meanwhile waits for the handshake."""
+    if link.layer is not None:
+        return
+    wanted = address.is_secure or remote.options.tls is not None
+    if not wanted and not info.tls_required:
+        return
+    if not info.tls_required:
+        raise TransportError(f"{address.shown} does not offer TLS, and we insist on it", value=address.shown)
+    link.install(_tls_layer(remote, address))
+
+
+def _tls_layer(remote: Remote, address: Address) -> Layer:
+    from headwater.net.tls import TlsLayer
+
+    return TlsLayer(_context(remote.options.tls), server_side=False, server_hostname=remote.tls_name(address))
+
+
+def _context(tls: RemoteTlsOptions | None) -> "ssl.SSLContext":
+    from headwater.net.tls import client_context
+
+    if tls is None:
+        return client_context()
+    return client_context(tls.ca_file, tls.cert_file, tls.key_file, verify=not tls.insecure)

@@ -1,0 +1,329 @@
+"""Messages to leaf nodes and hubs: who among them gets one, and in which frame.
+
+One `LeafForwarding` per account. A message goes to every neighbour with plain interest, but not back to where it came from,
+nor between two spokes of one cluster, nor where its subject may not cross. Of a queue group
+
+    a member here           takes it: nothing leaves
+    else one neighbour      by the number of members behind each; its name in the frame says that it was chosen
+
+A neighbour gets one frame for all that it wants of a message. What was worked out for one Match is kept with it
+(`LeafPlan`).
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.peer_frames import PeerFrames
+    from cython.cimports.headwater.exchange.router import PeerForwarding, Router
+    from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
+    from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
+    from cython.cimports.headwater.exchange.xorshift import Xorshift
+    from cython.cimports.headwater.wire.memory import equals
+    from cython.cimports.headwater.wire.message_view import MessageView
+else:
+    from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.peer_frames import PeerFrames
+    from headwater.exchange.router import PeerForwarding, Router
+    from headwater.exchange.shown_subject import AddressedMessage
+    from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
+    from headwater.exchange.xorshift import Xorshift
+    from headwater.wire.memory import equals
+    from headwater.wire.message_view import MessageView
+
+from headwater.leaf.permissions import Crossing
+
+_NONE: list[bytes] = []
+
+
+class LeafTarget(PeerFrames):
+    """A neighbour as far as frames are concerned. `sends`: what may cross to it. `cluster`: that it is part of, or ""; for
+    hubs always "": what comes from one may go to another.
+    """
+
+    def __init__(self, outlet: Outlet, sends: Crossing, cluster: str = "") -> None:
+        PeerFrames.__init__(self, outlet, b"LMSG ", b"HMSG ")
+        self.cluster = cluster
+        self.kept_back = 0  # messages that may not cross
+        self.able = False  # of whoever chooses among several
+        self.guard: Guard | None = None  # of a user who may answer what he is sent: remembers reply subjects
+        self.allow(sends)
+
+    def allow(self, sends: Crossing) -> None:
+        """What may cross from now on."""
+        self.sends = sends
+        self._open = sends.is_open
+        self._last = b""  # a subject that may cross
+
+    def takes(self, message: MessageView, source: "LeafTarget | None") -> cython.bint:
+        """Whether a message that came from `source` (None: from here) may go there now."""
+        if self.outlet.closed or self is source:
+            return False
+        if source is not None and source.cluster and source.cluster == self.cluster:
+            return False
+        if self._open and message.buffer[message.subject] != 36:  # $
+            return True
+        if self._last and equals(message.buffer, message.subject, message.subject_end, self._last):
+            return True
+        subject: bytes = message.subject_bytes()
+        if not self.sends.has(subject):
+            self.kept_back += 1
+            return False
+        self._last = subject
+        return True
+
+
+class LeafChoice:
+    """A queue group at the neighbours; `bounds` are the sums of the weights up to each of `targets`."""
+
+    def __init__(self, queue: bytes, targets: list[LeafTarget], weights: list[int]) -> None:
+        self.queue = queue
+        self.targets = targets
+        self.weights = weights
+        self.name = queue + b" "
+        self.listed = b" | " + self.name
+
+
+class LeafPlan:
+    """`plain`: the neighbours with plain interest."""
+
+    def __init__(self, match: Match, targets: dict[Outlet, LeafTarget], weights: dict[Subscription, int]) -> None:
+        self.plain = [targets[cython.cast(Outlet, each.outlet)] for each in match.firsts()]
+        self.choices: list[LeafChoice] = []
+        for queue, members in zip(match.queues, match.groups, strict=True):
+            behind: dict[LeafTarget, int] = {}
+            for each in members:  # a group is one across literal subjects and wildcards
+                target = targets[cython.cast(Outlet, each.outlet)]
+                behind[target] = behind.get(target, 0) + weights[each]
+            self.choices.append(LeafChoice(queue, list(behind), list(behind.values())))
+
+
+class LeafForwarding(PeerForwarding):
+    """`seed` starts the choice among members of queue groups; any integer."""
+
+    def __init__(self, seed: int) -> None:
+        self.interest = Sublist()
+        self.targets: dict[Outlet, LeafTarget] = {}
+        self.headers_dropped = 0
+        self._known: dict[Outlet, dict[tuple[bytes, bytes], Subscription]] = {}
+        self._weights: dict[Subscription, int] = {}
+        self._chance = Xorshift(seed)
+        self._addressed = AddressedMessage()
+
+    # ── neighbours and what they want ──
+
+    def add(self, target: LeafTarget) -> None:
+        """A neighbour is there."""
+        self.targets[target.outlet] = target
+        self._known[target.outlet] = {}
+
+    def drop(self, outlet: Outlet) -> None:
+        """It is gone: so is all that it wanted."""
+        for subscription in self._known.pop(outlet, {}).values():
+            self.interest.remove(subscription)
+            self._weights.pop(subscription, None)
+        self.targets.pop(outlet, None)
+
+    def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int) -> None:
+        """It wants `subject` (`weight` members of a group do), or with a weight of 0 no more."""
+        known = self._known.get(outlet)
+        if known is None:
+            return
+        key = (subject, queue)
+        found = known.get(key)
+        if not weight:
+            if found is not None:
+                del known[key]
+                self.interest.remove(found)
+                self._weights.pop(found, None)
+            return
+        if found is None:
+            found = known[key] = Subscription(subject, queue, b"", outlet)
+            self._weights[found] = weight
+            self.interest.insert(found)
+        elif self._weights[found] != weight:
+            self._weights[found] = weight
+            self.interest.generation += 1  # plans hold the weights
+
+    def wants_of(self, outlet: Outlet) -> list[bytes]:
+        """The subjects that it wants, one for each group too."""
+        return [subject for subject, _ in self._known.get(outlet, {})]
+
+    # ── what others ask ──
+
+    def has_interest(self, subject: bytes) -> cython.bint:
+        match: Match = self.interest.match(subject)
+        members: list[Subscription]
+        for members in [match.plain, *match.groups]:
+            for each in members:
+                if self.targets[cython.cast(Outlet, each.outlet)].sends.has(subject):
+                    return True
+        return False
+
+    def pending(self, subject: bytes) -> cython.Py_ssize_t:
+        match: Match = self.interest.match(subject)
+        most: cython.Py_ssize_t = 0
+        members: list[Subscription]
+        for members in [match.plain, *match.groups]:
+            for each in members:
+                most = max(most, cython.cast(Outlet, each.outlet).link.pending)
+        return most
+
+    # ── messages from here ──
+
+    def route(self, router: Router, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
+        """Deliveries here, and frames sent, together."""
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        frames: cython.int = 0
+        if remote.plain or remote.groups:
+            frames = self._send(router, None, match.queues, None, remote, message)
+            if not match.plain and not match.groups:
+                return frames
+        return frames + router.route_here(publisher, match, True, message, None, False)
+
+    def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
+        """The same for a message that goes to `inbox` under another subject; see `shown_subject`."""
+        remote: Match = self.interest.match(inbox)
+        frames: cython.int = 0
+        if remote.plain or remote.groups:
+            frames = self._send(router, None, match.queues, None, remote, self._addressed.to(inbox, message))
+            if not match.plain and not match.groups:
+                return frames
+        return frames + router.route_under_here(inbox, match, message, None, False)
+
+    def route_run(
+        self,
+        router: Router,
+        publisher: Outlet | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Receivers here, and neighbours, together; each gets all of a run with one copy, where nothing is to be chosen."""
+        frames: cython.int = self.send_run(router, None, match, message, stride, count)
+        return frames + router.route_run_here(publisher, match, message, stride, count)
+
+    # ── to neighbours alone ──
+
+    def pass_on(
+        self, router: Router, source: LeafTarget, served: list[bytes], queues: list[bytes], message: MessageView
+    ) -> cython.int:
+        """A message of one neighbour to the others: of groups only those that its frame named in `queues` and that have no
+        member here (`served`). Returns how many frames that were."""
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if not remote.plain and not remote.groups:
+            return 0
+        return self._send(router, source, served, queues, remote, message)
+
+    def send_run(
+        self,
+        router: Router,
+        source: LeafTarget | None,
+        match: Match,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The frames of `count` messages with the same line; leaves `message` where it was."""
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if not remote.plain and not remote.groups:
+            return 0
+        plan: LeafPlan = self._plan(remote)
+        target: LeafTarget
+        frames: cython.int = 0
+        if not plan.choices:
+            for target in plan.plain:
+                if target.takes(message, source):
+                    self.headers_dropped += target.write_run(b"", message, stride, count)
+                    self._count(router, target, message, count)
+                    frames += 1
+            return frames
+        queues = _NONE if source is not None else None
+        for _ in range(count):
+            frames += self._send(router, source, match.queues, queues, remote, message)
+            message.advance(stride)
+        message.advance(-stride * count)
+        return frames
+
+    def _plan(self, remote: Match) -> LeafPlan:
+        plan: LeafPlan = cython.cast(LeafPlan, remote.plan)
+        if plan is None:
+            plan = LeafPlan(remote, self.targets, self._weights)
+            remote.plan = plan
+        return plan
+
+    def _send(
+        self,
+        router: Router,
+        source: LeafTarget | None,
+        served: list[bytes],
+        queues: list[bytes] | None,
+        remote: Match,
+        message: MessageView,
+    ) -> cython.int:
+        """The frames of one message; returns how many there are. `queues`: the groups that it is for, None for all."""
+        plan: LeafPlan = self._plan(remote)
+        frames: cython.int = 0
+        target: LeafTarget
+        choice: LeafChoice
+        others: list[LeafTarget] | None = None
+        for target in plan.plain:
+            target.plain = target.takes(message, source)
+        for choice in plan.choices:
+            if choice.queue in served or (queues is not None and choice.queue not in queues):
+                continue
+            chosen = self._choose(choice, source, message)
+            if chosen is None:
+                continue
+            target = chosen
+            if target.listed:
+                target.listed += choice.name
+                continue
+            target.listed = choice.listed
+            if not target.plain:
+                others = [target] if others is None else [*others, target]
+        for target in plan.plain:
+            if target.plain:
+                target.plain = False
+                frames += self._write(router, target, message)
+        if others is not None:
+            for target in others:
+                frames += self._write(router, target, message)
+        return frames
+
+    def _choose(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> LeafTarget | None:
+        """One of the neighbours that may have it, by their weights; None when there is none."""
+        total: cython.Py_ssize_t = 0
+        index: cython.Py_ssize_t
+        target: LeafTarget
+        for index in range(len(choice.targets)):
+            target = choice.targets[index]
+            target.able = target.takes(message, source)
+            if target.able:
+                total += choice.weights[index]
+        if total == 0:
+            return None
+        total = self._chance.below(total)
+        for index in range(len(choice.targets)):
+            target = choice.targets[index]
+            if target.able:
+                total -= choice.weights[index]
+                if total < 0:
+                    return target
+        return None
+
+    def _write(self, router: Router, target: LeafTarget, message: MessageView) -> cython.int:
+        self.headers_dropped += target.write(target.listed, message)
+        target.listed = b""
+        return self._count(router, target, message, 1)
+
+    def _count(self, router: Router, target: LeafTarget, message: MessageView, count: cython.Py_ssize_t) -> cython.int:
+        outlet: Outlet = target.outlet
+        if target.guard is not None:
+            target.guard.lets_through(message, b"")
+        outlet.out_messages += count
+        outlet.out_bytes += count * (message.end - message.headers)
+        if not outlet.dirty:
+            router.mark_dirty(outlet)
+        return 1

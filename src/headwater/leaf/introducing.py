@@ -1,0 +1,163 @@
+"""A hub introduces itself: its INFO is answered with CONNECT, and its second INFO says where we are joined.
+
+    INFO ─▶ is it a port for leaf nodes? ─▶ TLS, if either side wants it ─▶ CONNECT
+    INFO with `connect_info`: the account there, and what may cross ─▶ joined
+    any later INFO: other addresses of the hub, other permissions
+
+A hub older than `info_on_connect` sends no second one: we are joined once CONNECT is sent.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.exchange.leaf_options import LeafOptions
+from headwater.leaf import handshake
+from headwater.leaf.connection import LeafConnection
+from headwater.leaf.dialling import secured
+from headwater.leaf.forwarding import LeafTarget
+from headwater.leaf.interest import Neighbour
+from headwater.leaf.permissions import Crossing, encoded, never, rules_of
+from headwater.leaf.remote import Address, Remote
+from headwater.wire.leaf_lines import PROTOCOL, LeafConnect, LeafInfo, decode_leaf_info, encode_leaf_connect
+
+if TYPE_CHECKING:
+    from headwater.exchange.account import Account
+    from headwater.exchange.accounts import Accounts
+
+INFO_SECONDS = 2.0  # for the hub's second INFO
+
+
+class Nodes(Protocol):
+    """What this needs of `service.LeafNodes`."""
+
+    options: LeafOptions
+    info: LeafInfo
+    accounts: "Accounts"
+    stores: "Callable[[Account], bool]"
+    clock: Callable[[], float]
+
+    def joined(self) -> list[LeafConnection]: ...
+    def is_open(self, leaf: LeafConnection) -> bool: ...
+    def broke(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
+    def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None: ...
+    def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None: ...
+    def address_of(self, leaf: LeafConnection) -> Address: ...
+    def join(
+        self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
+    ) -> None: ...
+
+
+class Introducing:
+    """For all hubs that we dial."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+
+    def on_info(self, leaf: LeafConnection, json: bytes) -> None:
+        remote = leaf.remote
+        if remote is None:
+            return  # a spoke's that asks for compression, or says nothing that counts
+        try:
+            info = decode_leaf_info(json)
+        except RemoteProtocolError as error:
+            self._nodes.broke(leaf, "", str(error))
+            return
+        first, leaf.info = leaf.info is None, info
+        if first:
+            if not handshake.is_hub_info(info):
+                leaf.close("", handshake.WRONG_PORT)
+                return
+            self._nodes.expect(leaf, INFO_SECONDS + (remote.options.tls.timeout if remote.options.tls else 2.0), "")
+            leaf.name, leaf.server_id = info.server_name, info.server_id
+            asyncio.get_running_loop().call_soon(self._introduce, leaf, remote, info)  # TLS may not begin within a read
+            return
+        if info.leafnode_urls is not None:
+            remote.announced(info.leafnode_urls, self._nodes.address_of(leaf))
+        if leaf.joined:
+            self._renew(leaf, info)
+        elif info.connect_info:
+            self._join_hub(leaf, remote, info)
+
+    def _introduce(self, leaf: LeafConnection, remote: Remote, info: LeafInfo) -> None:
+        """CONNECT, inside TLS where either side wants it."""
+        if leaf.link is None or not self._nodes.is_open(leaf):
+            return
+        address = self._nodes.address_of(leaf)
+        try:
+            secured(leaf.link, remote, address, info)
+            connect = self._introduction(remote, address, info)
+        except HeadwaterError as error:
+            leaf.close("", str(error))
+            return
+        leaf.send(encode_leaf_connect(connect))
+        if info.info_on_connect:
+            self._nodes.expect(leaf, INFO_SECONDS + remote.options.first_info_timeout, handshake.STALE)
+        else:
+            self._join_hub(leaf, remote, info)
+
+    def _introduction(self, remote: Remote, address: Address, info: LeafInfo) -> LeafConnect:
+        from headwater.leaf.credentials import prove
+
+        ours, options = self._nodes.info, remote.options
+        connect = LeafConnect(
+            version=ours.version,
+            server_id=ours.server_id,
+            domain=ours.domain,
+            name=ours.server_name,
+            is_hub=options.hub,
+            cluster=ours.cluster or ours.server_name,
+            headers=ours.headers and info.headers,
+            jetstream=self._nodes.stores(self._nodes.accounts[options.account]),
+            deny_pub=options.deny_imports,
+            isolate=options.request_isolation,
+            compress_mode="off" if info.compression and info.compression != "not supported" else "not supported",
+            remote_account=options.account,
+            protocol=PROTOCOL,
+        )
+        prove(connect, options, address, info.nonce)
+        return connect
+
+    def _join_hub(self, leaf: LeafConnection, remote: Remote, info: LeafInfo) -> None:
+        account = self._nodes.accounts[remote.options.account]
+        leaf.cluster, leaf.remote_account, leaf.account = info.cluster, info.remote_account, account
+        for other in self._nodes.joined():
+            if not other.leads_where(leaf):
+                continue
+            if other.remote is not None:
+                leaf.close("", f"{handshake.DUPLICATE}: another remote leads to the same account of {info.server_name}")
+                return
+            age = self._nodes.clock() - other.opened
+            if not handshake.ours_stays(self._nodes.info.server_id, info.server_id, age):
+                leaf.close("", f"{handshake.loop_text(account.name)}: it is our leaf node already")
+                return
+        sends, hears = self._crossings(remote, info, account)
+        leaf.allow(hears, None)
+        isolated = remote.options.isolate or self._nodes.options.isolate
+        neighbour = Neighbour(is_hub=not remote.options.hub, isolated=isolated, hears=hears)
+        headers = info.headers and self._nodes.info.headers
+        remote.joined(self._nodes.address_of(leaf))
+        self._nodes.join(leaf, account, neighbour, LeafTarget(leaf.standing(), sends), headers=headers)
+
+    def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
+        """What we may send there, and what we take."""
+        options, system = remote.options, account.is_system
+        denied = (*never(self._nodes.info.domain, system=system), *encoded(options.deny_exports))
+        sends = Crossing(denied, [rules_of(info.exports)])
+        hears = Crossing(
+            (*never("", system=system), *encoded(options.deny_imports)),
+            [rules_of(info.imports)],
+        )
+        return sends, hears
+
+    def _renew(self, leaf: LeafConnection, info: LeafInfo) -> None:
+        """A later INFO may change what crosses."""
+        target, neighbour = leaf.target, leaf.neighbour
+        if leaf.remote is None or leaf.account is None or target is None or neighbour is None:
+            return
+        sends, hears = self._crossings(leaf.remote, info, leaf.account)
+        target.allow(sends)
+        leaf.allow(hears, None)
+        neighbour.hears = hears
+        self._nodes.repeat(leaf, all_of_it=False)

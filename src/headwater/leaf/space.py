@@ -1,0 +1,72 @@
+"""One account among leaf nodes: its router here, what is wanted here, and what the neighbours want.
+
+It is made for the first neighbour that is joined to the account, or for a hub that is dialled for it. What the account
+wants of the server (`$SYS.`) stays here, but for that of the system account.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from headwater.leaf.forwarding import LeafForwarding, LeafTarget
+from headwater.leaf.interest import Interest, Line
+from headwater.wire.leaf_lines import LOOP_DETECTION
+
+if TYPE_CHECKING:
+    from headwater.exchange.account import Account
+    from headwater.exchange.sublist import Subscription
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MARK_LENGTH = 22
+
+
+class LeafSpace:
+    """`tell` gets the lines that neighbours are to hear."""
+
+    def __init__(self, account: "Account", tell: Callable[["LeafSpace", list[Line]], None]) -> None:
+        self.account = account
+        mark = "".join(_DIGITS[byte % len(_DIGITS)] for byte in os.urandom(_MARK_LENGTH))
+        self.interest = Interest(LOOP_DETECTION + mark.encode())
+        self.forwarding = LeafForwarding(int.from_bytes(os.urandom(4)))
+        self._tell = tell
+        self._announced: set[Subscription] = set()
+        self._mapped: list[bytes] = []
+        # Of connections that are gone: messages that might not cross, either way, and those for groups without members.
+        self.refused = 0
+        self.missed = 0
+        self._kept_back = 0
+        account.router.join(self.forwarding, self, leafs=True)
+        self.mappings_changed()
+
+    def mappings_changed(self) -> None:
+        """What is mapped to other subjects here is wanted from neighbours, whoever subscribes to those."""
+        before, self._mapped = self._mapped, self.account.mappings.sources if self.account.mappings is not None else []
+        for source in self._mapped:
+            self._tell(self, self.interest.add(source, b""))
+        for source in before:
+            self._tell(self, self.interest.remove(source, b""))
+
+    def kept_back(self) -> int:
+        """Messages that might not cross to a neighbour."""
+        return self._kept_back + sum(target.kept_back for target in self.forwarding.targets.values())
+
+    def count_lost(self, target: LeafTarget | None, refused: int, missed: int) -> None:
+        """A connection is gone: what it counted stays."""
+        self.refused += refused
+        self.missed += missed
+        if target is not None:
+            self._kept_back += target.kept_back
+
+    def subscribed(self, subscription: "Subscription") -> None:
+        """The router has a new subscription."""
+        subject = subscription.subject
+        if subject.startswith(b"$SYS.") and not self.account.is_system:
+            return
+        self._announced.add(subscription)
+        self._tell(self, self.interest.add(subject, subscription.queue))
+
+    def unsubscribed(self, subscription: "Subscription") -> None:
+        """One has ended."""
+        if subscription in self._announced:
+            self._announced.discard(subscription)
+            self._tell(self, self.interest.remove(subscription.subject, subscription.queue))

@@ -1,0 +1,298 @@
+"""A listener: an address whose connections become links. It is bound first and opened later, so that all of a server's ports
+open in one turn of the loop.
+
+    bind(host, port) ─▶ Listener, still closed ── open() ─▶ accept ─▶ make_link ── close() ─▶ no new ones
+
+asyncio's own server opens when it is bound, and when the process is out of descriptors it logs a traceback for every place
+in its backlog and tries again as often: 20 MB of log in five seconds. This one says so once in ten seconds, with
+a count, and looks again after a pause that grows. What it accepts in one turn of the loop is bounded, so that a storm of
+newcomers leaves time for those who are in.
+
+A connection above the listener's limits (`net.limits`) is sent `farewell` and closed; that is counted, and logged at most
+once in the same time.
+
+`0.0.0.0` and `::` are every address of this machine, of both families, as for a nats-server: one socket takes both. Where
+there is no IPv6, it is IPv4 alone.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, cast
+
+from headwater.errors import EnvironmentProblem
+from headwater.net.address import plain_host
+from headwater.net.limits import Limits
+from headwater.net.link import Link, LinkOwner
+from headwater.net.places import Place, Places, RateLimitedLog
+
+if TYPE_CHECKING:
+    import ssl
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 1024  # connections; a reconnect storm of a few thousand clients arrives within one turn of the loop or two
+ACCEPTED_PER_TURN = 64  # a connection takes some 100 us until its greeting is out
+FIRST_PAUSE = 0.05  # seconds without accepting when there is no descriptor left; doubled each time
+LONGEST_PAUSE = 1.0
+ANY_ADDRESS = ("", "0.0.0.0", "::")
+FAREWELL_SECONDS = 0.1  # that a connection which is turned away stays, so that its peer reads why
+MOST_FAREWELLS = 64  # connections at a time; others are closed at once
+NO_LIMITS = Limits()
+HTTP_FAREWELL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def _given_up(accepted: socket.socket, place: Place, task: "asyncio.Task[None]") -> None:
+    """The listener was closed before the link was made, maybe before its task had run at all."""
+    if task.cancelled():
+        place.leave()
+        accepted.close()
+
+
+class Guest(Protocol):
+    """A protocol of asyncio that a listener makes for a connection: a link, or one that a library brings."""
+
+    on_end: Callable[[], object] | None  # to be called once, when the connection is gone
+
+
+class Listener:
+    """Made by `bind`. `make_link` is called for every connection; `port` is the one that was bound."""
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        make_link: Callable[[], Guest],
+        limits: Limits = NO_LIMITS,
+        farewell: bytes = b"",
+        tls: "ssl.SSLContext | None" = None,
+    ) -> None:
+        self.sockets = sockets
+        self.places = Places(limits, asyncio.get_running_loop().time)
+        self._farewell = farewell
+        self._leaving: dict[socket.socket, asyncio.TimerHandle] = {}  # those that were told so
+        self.port = int(sockets[0].getsockname()[1])
+        self.refused = 0  # connections that could not be accepted for want of descriptors or memory, as far as counted
+        self._make_link = make_link
+        self._tls = tls  # asyncio's own, for protocols that are no links
+        self._handshake_seconds = (limits.login_seconds or None) if tls is not None else None
+        self._loop = asyncio.get_running_loop()
+        self._pause = FIRST_PAUSE
+        self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()  # connections that are being made
+        self._failures = RateLimitedLog(self._loop.time)
+
+    def open(self) -> None:
+        """Accept from now on. Raises EnvironmentProblem when another process listens there since it was bound."""
+        for one in self.sockets:
+            try:
+                one.listen(BACKLOG)
+            except OSError as error:
+                raise _problem(one.getsockname()[0], self.port, error) from error
+            if hasattr(
+                socket, "SO_REUSEPORT"
+            ):  # what is accepted inherits it: after a kill the port can be taken again
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._watch(one)
+
+    def close(self) -> None:
+        """Accept no more; connections that stand stay. Safe to call again."""
+        for one in self.sockets:
+            if one.fileno() >= 0:
+                self._ignore(one)
+                one.close()
+        for timer in self._pauses.values():
+            timer.cancel()
+        self._pauses.clear()
+        for task in self._tasks:
+            task.cancel()
+        for leaving in list(self._leaving):
+            self._dismiss(leaving)
+
+    async def wait_closed(self) -> None:
+        """After `close`: return when nothing of this listener is left."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _watch(self, one: socket.socket) -> None:
+        try:
+            self._loop.add_reader(one.fileno(), self._accept, one)
+        except NotImplementedError:  # Windows: a proactor knows no readiness
+            self._start(self._accept_one_by_one(one))
+
+    def _ignore(self, one: socket.socket) -> None:
+        try:
+            self._loop.remove_reader(one.fileno())
+        except NotImplementedError:
+            return
+
+    def _accept(self, one: socket.socket) -> None:
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                accepted, address = one.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._failed(one, error)
+                return
+            self._pause = FIRST_PAUSE
+            accepted.setblocking(False)
+            self._receive(accepted, address[0])
+
+    async def _accept_one_by_one(self, one: socket.socket) -> None:
+        while True:
+            accepted, address = await self._loop.sock_accept(one)
+            self._receive(accepted, address[0])
+
+    def _receive(self, accepted: socket.socket, address: str) -> None:
+        host = plain_host(address)
+        reason = self.places.refusal(host)
+        if reason:
+            self.places.note_refusal(self.port, host, reason)
+            self._turn_away(accepted)
+        else:
+            place = self.places.take(host)
+            task = self._start(self._connect(accepted, place))
+            task.add_done_callback(partial(_given_up, accepted, place))
+
+    def _turn_away(self, accepted: socket.socket) -> None:
+        if not self._farewell or len(self._leaving) >= MOST_FAREWELLS:
+            accepted.close()
+            return
+        try:
+            accepted.send(self._farewell)
+            accepted.shutdown(socket.SHUT_WR)
+        except OSError:
+            accepted.close()
+            return
+        self._leaving[accepted] = self._loop.call_later(FAREWELL_SECONDS, self._dismiss, accepted)
+
+    def _dismiss(self, leaving: socket.socket) -> None:
+        self._leaving.pop(leaving).cancel()
+        leaving.close()
+
+    def _start(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _connect(self, accepted: socket.socket, place: Place) -> None:
+        def make_link() -> asyncio.BaseProtocol:
+            guest = self._make_link()
+            guest.on_end = place.leave
+            return cast(asyncio.BaseProtocol, guest)
+
+        try:
+            await self._loop.connect_accepted_socket(
+                make_link, accepted, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+            )
+            return
+        except OSError as error:  # it has gone already
+            logger.debug("connection_lost_while_accepted reason=%s", error)
+        except Exception:
+            logger.exception("link_not_made")
+        place.leave()
+        accepted.close()
+
+    def _failed(self, one: socket.socket, error: OSError) -> None:
+        """No more for a moment: readiness would be reported again at once, and cost a core."""
+        self._ignore(one)
+        self._pauses[one] = self._loop.call_later(self._pause, self._go_on, one)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self.refused += 1
+        text = "cannot accept connections: %s (address=%s times=%d)"
+        self._failures.say(logging.ERROR, text, error.strerror, one.getsockname()[:2])
+
+    def _go_on(self, one: socket.socket) -> None:
+        self._pauses.pop(one, None)
+        self._watch(one)
+
+
+def bind(
+    host: str,
+    port: int,
+    make_owner: Callable[[], LinkOwner],
+    make_link: Callable[[LinkOwner], Link] = Link,
+    *,
+    reuse_port: bool = False,
+    limits: Limits = NO_LIMITS,
+    farewell: bytes = b"",
+) -> Listener:
+    """A listener on `host:port` (port 0: any free one), not open yet, each connection with an owner of its own.
+
+    A name is bound at all its addresses. `make_link` may put layers in between (`net.tls.secure_link`). `reuse_port`:
+    other processes with the same flag share the address, and the system deals connections out to all. `limits`: how
+    many connections there may be; `farewell`: sent to those above them. Raises EnvironmentProblem when the address cannot
+    be bound. To be called in the loop that will accept.
+    """
+    sockets = bound_sockets(host, port, reuse_port=reuse_port)
+    return Listener(sockets, lambda: make_link(make_owner()), limits, farewell)
+
+
+def bound_sockets(host: str, port: int, *, reuse_port: bool = False) -> list[socket.socket]:
+    """Sockets that hold `host:port` and do not listen yet; all have the same port. Raises EnvironmentProblem."""
+    bound: list[socket.socket] = []
+    try:
+        for family, address in addresses(host, port):
+            same_port = bound[0].getsockname()[1] if bound else port
+            bound.append(bound_socket(family, (address[0], same_port, *address[2:]), reuse_port=reuse_port))
+    except (OSError, OverflowError) as error:
+        for made in bound:
+            made.close()
+        raise _problem(host, port, error) from error
+    return bound
+
+
+def _problem(host: str, port: int, error: Exception) -> EnvironmentProblem:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return EnvironmentProblem(
+        f"cannot listen on {host}:{port}: {reason}",
+        value=f"{host}:{port}",
+        hint="choose another address or port; port 0 takes any free one",
+    )
+
+
+Address = tuple[str | int, ...]
+"""As sockets have it: host and port first."""
+
+
+def addresses(host: str, port: int) -> list[tuple[int, Address]]:
+    """What to bind for `host`: address families and addresses. Raises OSError for a name that does not resolve."""
+    if host in ANY_ADDRESS:
+        return [(socket.AF_INET6, ("::", port))] if speaks_ipv6() else [(socket.AF_INET, ("0.0.0.0", port))]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    known = [(int(family), (str(address[0]), *address[1:])) for family, _, _, _, address in found]
+    return list(dict.fromkeys(known))
+
+
+def speaks_ipv6() -> bool:
+    """Whether this machine has IPv6; a kernel may be configured without it."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            probe.bind(("::", 0))
+    except OSError:
+        return False
+    return True
+
+
+def bound_socket(family: int, address: Address, *, reuse_port: bool = False) -> socket.socket:
+    """One of them, bound and not listening; `::` takes IPv4 too. Raises OSError."""
+    # What it accepts bears its protocol number, and asyncio sets TCP_NODELAY only where that is TCP's.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        # A port that was in use a moment ago may be taken again. One that the system chooses is free, and has to be ours
+        # alone until we listen; on Windows the option would let others take it over.
+        if address[1] != 0 and hasattr(socket, "SO_REUSEPORT"):
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address[0] != "::")
+        made.bind(address)
+        made.setblocking(False)
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,87 @@
+"""Who is connected to a listener, and whether there is room for one more: the counting behind `Limits.connections` and
+`Limits.per_address`, the same for a TCP port and for QUIC.
+
+    places.refusal(host) ── "" ──▶ places.take(host) ─▶ Place ── leave()
+              └── a reason ──▶ the connection is closed, counted, and logged once in SECONDS_BETWEEN_LINES
+"""
+
+import logging
+from collections.abc import Callable
+
+from headwater.net.limits import Limits
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class RateLimitedLog:
+    """At most one line in SECONDS_BETWEEN_LINES, with how many there would have been. One for each kind of line."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._untold = 0
+        self._told_at = float("-inf")
+
+    def say(self, level: int, text: str, *values: object) -> None:
+        """`text` ends in a place for the count."""
+        self._untold += 1
+        if self._clock() >= self._told_at + SECONDS_BETWEEN_LINES:
+            logger.log(level, text, *values, self._untold)
+            self._untold, self._told_at = 0, self._clock()
+
+
+class Place:
+    """One connection among those of a listener, until it `leave`s; to do so again does no harm."""
+
+    def __init__(self, places: "Places", host: str) -> None:
+        self._places: Places | None = places
+        self._host = host
+
+    def leave(self) -> None:
+        """The connection is gone."""
+        places, self._places = self._places, None
+        if places is not None:
+            places.left(self._host)
+
+
+class Places:
+    """Those of one listener. `on_turned_away` is called with the address and the reason of each that found none."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+        self.connections = 0  # that there are now, and from which addresses
+        self.by_host: dict[str, int] = {}
+        self.turned_away = 0  # connections above the limits
+        self.on_turned_away: Callable[[str, str], None] | None = None
+        self._limits = limits
+        self._refusals = RateLimitedLog(clock)
+
+    def refusal(self, host: str) -> str:
+        """Why there is no room for one more from this address; "" when there is."""
+        limits = self._limits
+        if 0 < limits.per_address <= self.by_host.get(host, 0):
+            return f"there are {limits.per_address} from this address"
+        if 0 < limits.connections <= self.connections:
+            return f"there are {limits.connections}"
+        return ""
+
+    def take(self, host: str) -> Place:
+        """One more."""
+        self.connections += 1
+        self.by_host[host] = self.by_host.get(host, 0) + 1
+        return Place(self, host)
+
+    def left(self, host: str) -> None:
+        """One fewer."""
+        self.connections -= 1
+        self.by_host[host] -= 1
+        if not self.by_host[host]:
+            del self.by_host[host]
+
+    def note_refusal(self, port: int, host: str, reason: str) -> None:
+        """A connection is turned away."""
+        self.turned_away += 1
+        if self.on_turned_away is not None:
+            self.on_turned_away(host, reason)
+        text = "connection_turned_away port=%d address=%s reason=%r times=%d"
+        self._refusals.say(logging.WARNING, text, port, host, reason)

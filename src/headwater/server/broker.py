@@ -1,0 +1,579 @@
+"""The broker: a NATS server to embed in a running event loop, or to run by `headwater serve`.
+
+    async with Broker(jetstream=True, store_dir="data") as broker:
+        client = await headwater.connect(broker.url)
+
+It runs in any event loop. `headwater serve` uses one that reads from its clients without asyncio's detours, which spares a
+third of the CPU of many requests at a time; a program that owns its loop may have the same, on Linux:
+
+    asyncio.Runner(loop_factory=headwater.net.direct_loop.DirectLoop)
+
+Starting reads certificates and keys, recovers the streams, binds the ports, and then accepts at all of them in one turn of
+the loop: a client never sees a stream that is not there yet, and who was let in at one port finds the others open. Stopping
+takes no new clients, writes what streams have staged, and ends the connections.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from headwater.errors import LocalProtocolError
+from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.account import Account
+from headwater.exchange.accounts import Accounts
+from headwater.exchange.auth.gate import Gate
+from headwater.exchange.journal import Journal
+from headwater.exchange.listener_options import TlsOptions
+from headwater.exchange.options import BrokerOptions
+from headwater.exchange.router import Router
+from headwater.exchange.sessions import Sessions
+from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.net.address import bracketed
+from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
+from headwater.net.link import Link, LinkOwner
+from headwater.net.listening import HTTP_FAREWELL, Listener, bind
+from headwater.server.system.account import SystemAccount
+from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
+from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
+from headwater.wire.handshake import ServerInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from headwater.cluster.service import Cluster
+    from headwater.errors import JetStreamError
+    from headwater.exchange.cluster_options import ClusterOptions
+    from headwater.exchange.leaf_options import LeafOptions
+    from headwater.iggy.face import Iggy, IggyOptions
+    from headwater.jetstream.service import JetStream
+    from headwater.leaf.service import LeafNodes
+    from headwater.net.tls import ServerTls
+    from headwater.server.broker_arguments import BrokerArguments
+    from headwater.server.faces.iggy import IggyFace
+    from headwater.server.monitoring.view import View
+    from headwater.server.without_streams import NotEnabled
+    from headwater.streams.finding import Finding
+
+logger = logging.getLogger(__name__)
+
+
+class Broker:
+    """A NATS server in this process. The keyword arguments are the fields of `BrokerOptions`, or `options` has them all.
+    `store_dir` is where streams are kept, `iggy` opens listeners for Iggy clients over the same streams. `leaf`: the
+    URL, or several, of a hub that this broker is a leaf node of; `credentials`: the .creds file for it.
+
+    `url`, `host` and `port` hold once it is started, and so do `websocket_url` and `websocket_port` if there is such a
+    listener. Raises ConfigError for options that cannot work, and from `start` EnvironmentProblem when an address cannot
+    be bound or a package is missing.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        store_dir: "str | Path | None" = None,
+        options: BrokerOptions | None = None,
+        iggy: "IggyOptions | None" = None,
+        leaf: "str | Sequence[str]" = "",
+        credentials: "str | Path" = "",
+        **fields: "Unpack[BrokerArguments]",
+    ) -> None:
+        if options is None:
+            given: dict[str, Any] = {**fields} if store_dir is None else {"store_dir": store_dir, **fields}
+            options = BrokerOptions(host=host, port=port, **given)
+        elif fields:
+            raise TypeError(f"give options, or {', '.join(fields)}: not both")
+        if leaf:
+            from headwater.server.leafnodes import spoke_of
+
+            if options.leafnodes is not None:
+                raise TypeError("give leaf, or leafnodes: not both")
+            options = options.replace(leafnodes=spoke_of(leaf, credentials))
+        elif credentials:
+            raise TypeError("credentials are for the hub that leaf names")
+        self.options = options
+        self._iggy_options = iggy
+        self._iggy: IggyFace | None = None
+        self.server_id = encode_nkey(NkeyKind.SERVER, os.urandom(32))
+        self.host = options.host
+        self.port = options.port
+        self.websocket_port = 0
+        self.accounts: Accounts | None = None
+        self.sessions: Sessions | None = None
+        self.jetstreams: dict[str, JetStream] = {}  # by account
+        self._without_streams: list[NotEnabled] = []
+        self.cluster: Cluster | None = None
+        self.leafnodes: LeafNodes | None = None
+        self.journal = Journal(time.time_ns, time.monotonic)  # what an operator must see
+        self.system_account = options.system_account
+        self.system: SystemAccount | None = None
+        self.view: View | None = None  # of monitoring, once there is any
+        self._started_ns = 0
+        self._listeners: list[Listener] = []
+        self._starting: set[asyncio.Task[None]] = set()
+        self._tls: ServerTls | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect to."""
+        return f"{'tls' if self.options.tls else 'nats'}://{bracketed(self.host)}:{self.port}"
+
+    @property
+    def websocket_url(self) -> str:
+        """Where WebSocket clients connect to; empty when they cannot."""
+        websocket = self.options.websocket
+        if websocket is None:
+            return ""
+        host = bracketed(websocket.host or self.host)
+        return f"{'wss' if websocket.tls else 'ws'}://{host}:{self.websocket_port}"
+
+    @property
+    def iggy(self) -> "Iggy":
+        """The Iggy server of this broker, whose ports hold now. Raises LocalProtocolError when there is none, or the broker
+        is not started."""
+        if self._iggy is None:
+            started = self.sessions is not None
+            hint = "give Broker the keyword iggy=IggyOptions(...)" if started else "start it first"
+            raise LocalProtocolError("the broker has no Iggy listeners", hint=hint)
+        return self._iggy.iggy
+
+    @property
+    def router(self) -> Router | None:
+        """That of the global account; None when the broker does not run."""
+        return self.accounts[GLOBAL_ACCOUNT].router if self.accounts is not None else None
+
+    async def start(self) -> None:
+        """Recover the streams, bind, accept."""
+        await self.prepare()
+        try:
+            self.open()
+        except BaseException:
+            await self.stop()
+            raise
+        await asyncio.sleep(0)  # routes are on their way to the peers before this broker is known to be ready
+
+    async def prepare(self) -> None:
+        """All of a start but `open`: the ports are bound, and no connection is accepted yet. Raises what `start` raises, and
+        LocalProtocolError when the broker is started already."""
+        if self.sessions is not None:
+            raise LocalProtocolError("the broker is started already")
+        self._started_ns = time.time_ns()
+        options = self.options
+        gate = Gate(options)
+        if options.tls is not None:
+            self.renew_certificates(options.tls)
+        loop = asyncio.get_running_loop()
+        accounts = Accounts(
+            [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
+        )
+        sessions = Sessions(options, accounts, gate, self._info(), time.monotonic, journal=self.journal)
+        self._map_subjects(accounts, options.cluster.name if options.cluster is not None else "")
+        for account in accounts:
+            account.server_name = sessions.greetings.info.server_name
+        self.system_account = gate.system_account
+        self.accounts, self.sessions = accounts, sessions
+        self.system = SystemAccount(self, accounts, sessions, accounts[gate.system_account])
+        try:
+            if options.jetstream:
+                self._check_store()
+            for account in accounts:
+                if options.jetstream and self._has_streams(account, accounts):
+                    await self._start_jetstream(account)
+                elif options.jetstream and not account.is_system:
+                    self._refuse_jetstream(account)
+            self._bind(options, sessions)
+            if options.cluster is not None:
+                await self._start_cluster(options.cluster, accounts, sessions)
+            if options.leafnodes is not None:
+                await self._start_leafnodes(options.leafnodes, gate, accounts)
+            if self._iggy_options is not None:
+                from headwater.server.faces.iggy import IggyFace
+
+                iggy = IggyFace(self._iggy_options, options, self.jetstreams, self.journal)
+                await iggy.start()
+                for finding in iggy.iggy.service.findings:
+                    self._note_finding("", finding)
+                iggy.iggy.service.on_finding = partial(self._note_finding, "")
+                self._iggy = iggy
+        except BaseException:
+            await self.stop()
+            raise
+
+    def open(self) -> None:
+        """Accept, at all doors; call it once, after `prepare`. Raises EnvironmentProblem when an address is taken by now."""
+        if self.cluster is not None:
+            self.cluster.open()
+        if self.leafnodes is not None:
+            self.leafnodes.open()
+        for listener in self._listeners:  # that of clients is the last: it is waited for
+            listener.open()
+
+    def note_turned_away(self, port: int, address: str, reason: str) -> None:
+        """Record that a listener has closed a connection above its limits, and the `reason`; the listener has logged it."""
+        self.journal.note("connection_turned_away", port=port, address=address, reason=reason, log=False)
+
+    def _bind(self, options: BrokerOptions, sessions: Sessions) -> None:
+        """The ports of clients."""
+        too_many = encode_error(MAXIMUM_CONNECTIONS)
+        limits = options.connection_limits
+        if options.websocket is not None:
+            from headwater.server.listeners import websocket_links
+
+            host = options.websocket.host or options.host
+            links = websocket_links(options.websocket, options.max_payload)
+            door = bind(
+                host,
+                options.websocket.port,
+                sessions.make_websocket,
+                links,
+                reuse_port=options.reuse_port,
+                limits=limits[WEBSOCKET].replace(connections=0),  # the register of clients counts all
+                farewell=b"" if options.websocket.tls else HTTP_FAREWELL,
+            )
+            self._listeners.append(door)
+            self.websocket_port = door.port
+            sessions.greetings.websocket_address = (host, door.port)
+        door = bind(
+            options.host,
+            options.port,
+            sessions.make,
+            self._make_link,
+            reuse_port=options.reuse_port,
+            limits=limits[CLIENTS].replace(connections=0),
+            farewell=b"" if options.tls is not None and options.tls.handshake_first else too_many,
+        )
+        self._listeners.append(door)
+        for listener in self._listeners:
+            listener.places.on_turned_away = partial(self.note_turned_away, listener.port)
+        self.port = sessions.greetings.info.port = door.port
+
+    async def stop(self) -> None:
+        """Write what is staged, and end all connections. Safe to call again.
+
+        In the order in which nothing is lost that was taken: acknowledgements go to clients here and elsewhere; the peers
+        of a cluster send messages for clients here before these are gone; messages of clients here go to the peers.
+        """
+        self._stop_listening()
+        if self.system is not None:
+            self.system.stop()
+            self.system = None
+        if self._iggy is not None:
+            await self._iggy.stop()
+            self._iggy = None
+        for task in [*self._starting]:
+            task.cancel()
+        await asyncio.gather(*(service.stop() for service in self.jetstreams.values()))
+        self.jetstreams.clear()
+        for refusing in self._without_streams:
+            refusing.stop()
+        self._without_streams.clear()
+        if self.cluster is not None:
+            await self.cluster.withdraw()
+        if self.leafnodes is not None:
+            await self.leafnodes.withdraw()
+        if self.sessions is not None:
+            self.sessions.close_all()
+            self.sessions = None
+        if self.cluster is not None:
+            await self.cluster.stop()
+            self.cluster = None
+        if self.leafnodes is not None:
+            await self.leafnodes.stop()
+            self.leafnodes = None
+        self.view = None
+
+    async def lame_duck(self) -> None:
+        """Send the clients away, gently: take no new ones, announce `ldm`, and after the grace period end
+        their connections one by one, spread over `lame_duck_duration`. Call `stop` afterwards.
+        """
+        sessions, options = self.sessions, self.options
+        if sessions is None:
+            return
+        self._stop_listening()
+        if self.system is not None:
+            self.system.lame_duck()
+        if self.cluster is not None:
+            self.cluster.leave()
+        sessions.announce(ldm=True)
+        if not len(sessions):
+            return
+        await asyncio.sleep(options.lame_duck_grace_period)
+        leaving = [session.link for session in sessions.all() if session.link is not None]
+        pause = max(0.0, options.lame_duck_duration - options.lame_duck_grace_period) / max(1, len(leaving))
+        for link in leaving:
+            link.close()
+            # At most a second: the last client is not worth waiting for, the spread only spares the others a stampede.
+            await asyncio.sleep(min(pause, 1.0))
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def reload(self, options: BrokerOptions) -> int:
+        """Go on under other options, as far as `reauthorization.accounts_can_change` and `Sessions.reload` allow; returns
+        how many clients had to leave. Streams of new accounts are there a moment later.
+
+        Raises EnvironmentProblem when a package is missing that the new users need, LocalProtocolError before the start;
+        nothing has changed then.
+        """
+        if self.sessions is None or self.accounts is None:
+            raise LocalProtocolError("the broker is not started")
+        left = self.sessions.reload(options)
+        self.options = options
+        if options.operator is None:
+            for account in self.accounts.reload(options.accounts):
+                account.server_name = self.sessions.greetings.info.server_name
+                if self.system is not None:
+                    self.system.add(account)
+                if self.cluster is not None:
+                    account.cluster_name = self.cluster.name
+                    self.cluster.add_account(account)
+                if options.jetstream and self._has_streams(account, self.accounts):
+                    starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
+                    self._starting.add(starting)
+                    starting.add_done_callback(self._started)
+                elif options.jetstream:
+                    self._refuse_jetstream(account)
+                elif self.cluster is not None:
+                    self._pass_on_domain([account])
+        self._map_subjects(self.accounts, self.sessions.greetings.info.cluster)
+        if self.leafnodes is not None:
+            self.leafnodes.accounts_changed()
+        for session in self.sessions.all():
+            member = session.membership
+            member.mappings = member.account.mappings if member.account is not None else None
+        return left
+
+    def _started(self, task: "asyncio.Task[None]") -> None:
+        self._starting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("the streams of a new account cannot be used: %s", task.exception())
+
+    def observe(self) -> "View":
+        """What monitoring looks at; from the first call on the books of clients are kept. The broker has to run."""
+        if self.view is None:
+            from headwater.server.config.draft import MonitoringOptions
+            from headwater.server.monitoring.connz import describe_departed
+            from headwater.server.monitoring.ledger import Ledger
+            from headwater.server.monitoring.view import View
+
+            ledger = Ledger(describe_departed)
+            monitoring = MonitoringOptions(host=self.options.host, port=0)
+            self.view = View(self, ledger, monitoring, 0, "", started=self._started_ns)
+            if self.sessions is not None:
+                self.sessions.observers.append(ledger)
+        return self.view
+
+    def renew_certificates(self, options: TlsOptions) -> None:
+        """Read certificates and keys again: they hold for clients that come from now on, WebSocket's apart.
+
+        Raises ConfigError for files that cannot be used; nothing has changed then.
+        """
+        from headwater.server.listeners import tls_settings
+
+        self._tls = tls_settings(options)
+
+    def _make_link(self, owner: LinkOwner) -> Link:
+        if self._tls is None:
+            return Link(owner)
+        from headwater.server.listeners import secure_session
+
+        return secure_session(self._tls, owner)
+
+    def _stop_listening(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    def _check_store(self) -> None:
+        from headwater.jetstream_state.foreign_store import refuse_foreign_store
+        from headwater.streams.files import OsFiles
+
+        refuse_foreign_store(OsFiles(), str(self.options.store_dir))
+
+    def _has_streams(self, account: Account, accounts: Accounts) -> bool:
+        """As in nats-server: the global account, as long as it is the only one; else those that say so."""
+        if account.options is not None:
+            return account.options.jetstream is not None
+        return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
+
+    async def _start_jetstream(self, account: Account) -> None:
+        from pathlib import Path
+
+        from headwater.jetstream.account_limits import storage_limits
+        from headwater.jetstream.domain import Domain
+        from headwater.jetstream.service import JetStream
+
+        directory = Path(self.options.store_dir)
+        if account.name != GLOBAL_ACCOUNT:
+            directory = directory / "accounts" / account.directory
+        own = account.options.jetstream if account.options is not None else None
+        service = JetStream(
+            account.router,
+            directory,
+            clock_ns=time.time_ns,
+            ticks_ns=time.monotonic_ns,
+            sync=self.options.sync,
+            limits=storage_limits(own or self.options.jetstream_limits),
+            server_name=account.server_name,
+            domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks),
+            default_max_consumers=self.options.default_max_consumers,
+        )
+        await service.start()
+
+        for finding in service.findings():
+            self._note_finding(account.name, finding)
+        service.report_to(partial(self._note_finding, account.name), partial(self._note_refused_write, account.name))
+        self.jetstreams[account.name] = service
+
+    def _note_finding(self, account: str, finding: "Finding") -> None:
+        """Something is wrong with what is stored; it is logged already."""
+        self.journal.note("damage_found", account=account, log=False, **finding.as_document())
+
+    def findings(self) -> "list[Finding]":
+        """What is wrong with what Iggy's partitions store, or was lost; that of streams is in `jetstreams`."""
+        return self._iggy.iggy.service.findings if self._iggy is not None else []
+
+    def _note_refused_write(self, account: str, stream: str, error: "JetStreamError") -> None:
+        self.journal.note(
+            "write_refused", account=account, stream=stream, error=error.err_code, reason=error.description
+        )
+
+    def _map_subjects(self, accounts: Accounts, cluster: str) -> None:
+        """The accounts' mappings, and of those without streams the domain that `$JS.API` means."""
+        domains = {
+            name: domain
+            for name, domain in self.options.default_js_domain.items()
+            if name != self.system_account  # nats-server skips it, too
+        }
+        accounts.map_subjects(self.options.mappings, cluster, domains)
+
+    async def _start_leafnodes(self, leafs: "LeafOptions", gate: Gate, accounts: Accounts) -> None:
+        from headwater.server.leafnodes import make_leafnodes
+
+        self.leafnodes = make_leafnodes(
+            leafs,
+            self.options,
+            accounts,
+            gate,
+            server_id=self.server_id,
+            journal=self.journal,
+            stores=lambda account: account.name in self.jetstreams,
+        )
+        await self.leafnodes.start()
+
+    def _refuse_jetstream(self, account: Account) -> None:
+        """Have requests for streams in this account answered: there are none."""
+        from headwater.jetstream.domain import Domain
+        from headwater.server.without_streams import NotEnabled
+
+        imports = account.options.imports if account.options is not None else ()
+        imported = [one.to or one.subject for one in imports if one.kind == "service"]
+        refusing = NotEnabled(account.router, Domain(self.options.jetstream_domain, account.name), imported)
+        refusing.start()
+        self._without_streams.append(refusing)
+
+    def _pass_on_domain(self, accounts: Iterable[Account]) -> None:
+        """Let clients name the domain of streams that are at other brokers of the cluster."""
+        domain = self.options.jetstream_domain
+        if not domain:
+            return
+        from headwater.server.without_streams import pass_on_domain  # all of JetStream: other nodes start without it
+
+        for account in accounts:
+            if not account.is_system:
+                pass_on_domain(account.router, domain)
+
+    async def _start_cluster(self, cluster: "ClusterOptions", accounts: Accounts, sessions: Sessions) -> None:
+        from headwater.cluster.service import Cluster
+        from headwater.wire.route_lines import RouteInfo
+
+        options, info = self.options, sessions.greetings.info
+        name = cluster.name or self.server_id  # a generated name gives way to one that was configured at a peer
+        ours, ours_by_websocket = self._advertised(cluster)
+        sessions.greetings.info = info.replace(
+            cluster=name,
+            cluster_dynamic=not cluster.name,
+            connect_urls=ours,
+            ws_connect_urls=ours_by_websocket,
+        )
+        self.cluster = Cluster(
+            cluster,
+            RouteInfo(
+                server_id=self.server_id,
+                server_name=info.server_name,
+                version=info.version,
+                go=info.go,
+                headers=info.headers,
+                max_payload=info.max_payload,
+                cluster=name,
+                cluster_dynamic=not cluster.name,
+                connect_urls=ours,
+                ws_connect_urls=ours_by_websocket,
+                headwater=VERSION,
+                auth_required=bool(cluster.username),
+                tls_required=cluster.tls is not None,
+                tls_verify=cluster.tls is not None,
+            ),
+            accounts,
+            lambda others, by_websocket: sessions.announce(
+                connect_urls=(*ours, *others), ws_connect_urls=(*ours_by_websocket, *by_websocket)
+            ),
+            ping_interval=options.ping_interval,
+            ping_max=options.ping_max,
+            write_deadline=options.write_deadline,
+            max_pending=options.max_pending,
+            limits=options.connection_limits[ROUTES],
+            journal=self.journal,
+        )
+        for account in accounts:
+            account.cluster_name = self.cluster.name
+        if not options.jetstream:
+            accounts.ask_jetstream()
+            self._pass_on_domain(accounts)
+        await self.cluster.start()
+
+    def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Where clients of the whole cluster may find this broker, and where those that use WebSocket."""
+        if cluster.no_advertise:
+            return (), ()
+        websocket = self.options.websocket
+        plain = self.options.client_advertise or f"{_reachable(self.host)}:{self.port}"
+        if websocket is None:
+            return (plain,), ()
+        return (plain,), (websocket.advertise or f"{_reachable(websocket.host or self.host)}:{self.websocket_port}",)
+
+    def _info(self) -> ServerInfo:
+        options = self.options
+        return ServerInfo(
+            server_id=self.server_id,
+            server_name=options.server_name or self.server_id,
+            version=COMPATIBLE_VERSION,
+            proto=1,
+            git_commit=f"headwater-{VERSION}",
+            go="python",
+            host=options.host,
+            headers=not options.no_header_support,
+            max_payload=options.max_payload,
+            jetstream=options.jetstream,
+            domain=options.jetstream_domain,
+            api_lvl=API_LEVEL,
+            xkey=encode_nkey(NkeyKind.CURVE, os.urandom(32)),
+        )
+
+
+def _reachable(host: str) -> str:
+    """What a client can dial of a broker that listens on `host`: any address is not one."""
+    return bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)

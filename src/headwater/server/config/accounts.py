@@ -1,0 +1,279 @@
+"""The blocks about accounts: `accounts` with users, exports, imports, limits; and the operator's `resolver_preload`."""
+
+import re
+from typing import Any, Literal
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions, JetStreamLimits
+from headwater.exchange.import_rules import check_imports
+from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.subject import is_valid_subject
+from headwater.server.config import fields
+from headwater.server.config.document import Setting, kind
+from headwater.server.config.fields import Block, Field, Reading, done, ignored, refused
+from headwater.server.config.mappings import read_mappings
+from headwater.server.config.permissions import read_permissions, read_users
+
+_JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+_RESPONSES = {
+    "single": "singleton", "singleton": "singleton", "stream": "stream", "chunk": "chunked", "chunked": "chunked",
+}  # fmt: skip
+
+
+# ── what an account may store ──
+
+STORAGE = Block(
+    "accounts.jetstream",
+    (
+        done("max_memory max_mem mem memory", fields.number, "bytes of streams in memory"),
+        done("max_file max_store max_disk store disk", fields.number, "bytes of streams on disk"),
+        done("max_streams streams", fields.number, "how many streams"),
+        done("max_consumers consumers", fields.number, "how many consumers a stream"),
+        done("max_ack_pending", fields.number, "of any consumer"),
+        done("memory_max_stream_bytes mem_max_stream_bytes", fields.number, "bytes of one stream in memory"),
+        done("store_max_stream_bytes disk_max_stream_bytes", fields.number, "bytes of one stream on disk"),
+        done(
+            "max_bytes_required max_stream_bytes max_bytes",
+            fields.switch,
+            "a stream must say how large it may grow",
+        ),
+        ignored("cluster_traffic", "streams live on one broker"),
+    ),
+)
+
+
+def _storage(reading: Reading, setting: Setting) -> JetStreamLimits | None:
+    return JetStreamLimits() if enabled(setting) else None
+
+
+def enabled(setting: Setting) -> bool:
+    """true, false, "enabled", "disabled"."""
+    if isinstance(setting.value, bool):
+        return setting.value
+    words = {"enabled": True, "enable": True, "disabled": False, "disable": False}
+    if not isinstance(setting.value, str):
+        raise ValueError(f"must be a block, a boolean or a string, not {kind(setting.value)}")
+    if setting.value.lower() not in words:
+        raise ValueError('must be "enabled" or "disabled"')
+    return words[setting.value.lower()]
+
+
+def read_account_storage(reading: Reading, setting: Setting) -> JetStreamLimits | None:
+    """`jetstream` of an account: whether it has streams, and how much of them."""
+    if isinstance(setting.value, dict):
+        return JetStreamLimits(**reading.settings(setting.value, STORAGE))
+    return _storage(reading, setting)
+
+
+LIMITS = Block(
+    "accounts.limits",
+    (
+        done("max_connections max_conn", fields.small_number, "clients at a time"),
+        done("max_subscriptions max_subs", fields.small_number, "of one client"),
+        done("max_payload max_pay", fields.small_number, "bytes of one message"),
+        done("max_leafnodes max_leafs", fields.small_number, "leaf nodes at a time", to="max_leafnodes"),
+    ),
+)
+
+# ── exports and imports ──
+
+
+def _subject(reading: Reading, setting: Setting) -> str:
+    subject = fields.text(reading, setting)
+    if not is_valid_subject(subject.encode()):
+        raise ValueError(f'"{subject}" is not a valid subject')
+    return subject
+
+
+def _response(reading: Reading, setting: Setting) -> str:
+    word = fields.text(reading, setting).lower()
+    if word not in _RESPONSES:
+        raise ValueError("must be singleton, stream or chunked")
+    return _RESPONSES[word]
+
+
+def _threshold(reading: Reading, setting: Setting) -> float:
+    value = fields.time_text(reading, setting)
+    if value <= 0:
+        raise ValueError("must be above 0")
+    return value
+
+
+EXPORT = Block(
+    "accounts.exports",
+    (
+        done("stream", _subject, "a subject whose messages others may import"),
+        done("service", _subject, "a subject that others may send requests to"),
+        done("accounts", fields.texts, "which others; all when absent"),
+        done("response_type response", _response, "singleton (default), stream or chunked", to="response"),
+        done(
+            "response_threshold threshold response_max_time response_time",
+            _threshold,
+            'how long a service may take to reply; "2m"',
+            to="response_threshold",
+        ),
+        ignored("latency", "how long services take is not measured"),
+        ignored("allow_trace", "messages are not traced"),
+        done(
+            "account_token_position", fields.small_number, "the token of the subject that must be the importer's name"
+        ),
+    ),
+)
+
+SOURCE = Block(
+    "accounts.imports.stream",
+    (
+        done("account", fields.text, "the account that exports it"),
+        done("subject", _subject, "as exported"),
+    ),
+)
+
+IMPORT = Block(
+    "accounts.imports",
+    (
+        done("stream", lambda reading, setting: reading.block(setting, SOURCE), "account and subject of a stream"),
+        done("service", lambda reading, setting: reading.block(setting, SOURCE), "account and subject of a service"),
+        done("to", fields.text, "the subject it has here; $1 is what the first * stands for"),
+        done("prefix", fields.text, "put before the subject (streams)"),
+        done("share", fields.switch, "the service is shown the client that sent a request"),
+        ignored("allow_trace", "messages are not traced"),
+    ),
+)
+
+
+def _one_kind(found: dict[str, Any]) -> Literal["stream", "service"]:
+    kinds = [kind for kind in ("stream", "service") if kind in found]
+    if len(kinds) != 1:
+        raise ValueError("must be either a stream or a service")
+    return "stream" if kinds[0] == "stream" else "service"
+
+
+def _export(reading: Reading, setting: Setting) -> ExportOptions:
+    if not isinstance(setting.value, dict):
+        raise ValueError(f"an export must be a block, not {kind(setting.value)}")
+    found = reading.settings(setting.value, EXPORT)
+    which = _one_kind(found)
+    if "response" in found and which == "stream":
+        raise ValueError("a stream has no response type")
+    return ExportOptions(kind=which, subject=found.pop(which), **found)
+
+
+def _import(reading: Reading, setting: Setting) -> ImportOptions:
+    if not isinstance(setting.value, dict):
+        raise ValueError(f"an import must be a block, not {kind(setting.value)}")
+    found = reading.settings(setting.value, IMPORT)
+    which = _one_kind(found)
+    source = found.pop(which)
+    if not (source.get("account") and source.get("subject")):
+        raise ValueError("an import needs an account name and a subject")
+    if "prefix" in found and (which == "service" or "to" in found):
+        raise ValueError("prefix is for streams, and does not go with to")
+    if "share" in found and which == "stream":
+        raise ValueError("share is for services")
+    return ImportOptions(kind=which, **source, **found)
+
+
+# ── accounts ──
+
+
+def _account_key(reading: Reading, setting: Setting) -> str:
+    key = fields.text(reading, setting)
+    if decode_nkey(key, NkeyKind.ACCOUNT) is None:
+        raise ValueError("is not a valid public nkey for an account")
+    return key
+
+
+ACCOUNT = Block(
+    "accounts",
+    (
+        done("users", read_users, "a list of users"),
+        done("default_permissions", read_permissions, "for users without permissions of their own"),
+        done("jetstream", read_account_storage, "enabled, or a block of limits"),
+        done("exports", lambda reading, setting: tuple(reading.elements(setting, _export)), "a list"),
+        done("imports", lambda reading, setting: tuple(reading.elements(setting, _import)), "a list"),
+        done("limits", lambda reading, setting: reading.block(setting, LIMITS), "a block of limits"),
+        Field(("nkey",), "checked, and not used otherwise", fields.Support.IGNORED, "nkey", _account_key),
+        done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
+        refused("msg_trace trace_dest", "messages are not traced"),
+    ),
+)
+
+
+def read_accounts(reading: Reading, setting: Setting) -> tuple[AccountOptions, ...]:
+    """`accounts`: a block by name, or just a list of names."""
+    if isinstance(setting.value, list):
+        return tuple(AccountOptions(name=name) for name in fields.texts(reading, setting))
+    accounts = []
+    for name, inner in fields.mapping(setting).items():
+        if inner.used and not isinstance(inner.value, dict):
+            continue  # a variable
+        try:
+            keywords = reading.block(inner, ACCOUNT)
+            keywords.pop("nkey", None)
+            accounts.append(AccountOptions(name=name, **keywords.pop("limits", {}), **keywords))
+        except ConfigError as error:
+            reading.error(inner.place, str(error))
+        except ValueError as error:
+            reading.error(inner.place, f'"{name}" {error}')
+    _check_imports(reading, setting, accounts)
+    return tuple(accounts)
+
+
+def _check_imports(reading: Reading, setting: Setting, accounts: list[AccountOptions]) -> None:
+    """Exports and imports may only name accounts that are there, and imports need an export that allows them."""
+    names = {account.name for account in accounts}
+    if any(account.imports for account in accounts):
+        for problem in check_imports(accounts)[1]:
+            reading.error(setting.place, problem.reason)
+    for account in accounts:
+        for export in account.exports:
+            for other in export.accounts or ():
+                if other not in names:
+                    reading.error(setting.place, f'"{other}" account not defined for {export.kind} export')
+
+
+# ── the operator ──
+
+
+def find_jwt(text: str) -> str:
+    """The JWT in a text: bare, or between the lines with which `nsc` decorates it; "" when there is none."""
+    found = _JWT.search(text)
+    return found[0] if found else ""
+
+
+def read_operators(reading: Reading, setting: Setting) -> tuple[str, ...]:
+    """Operator JWTs: each written here, or in a file that is named."""
+    tokens = []
+    for text in fields.texts(reading, setting):
+        try:
+            token = find_jwt(text if text.startswith("eyJ") else reading.read_file(text))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"names {text!r}, which cannot be read") from error
+        if not token:
+            raise ValueError("holds no operator JWT")
+        tokens.append(token)
+    return tuple(tokens)
+
+
+def read_resolver(reading: Reading, setting: Setting) -> str:
+    """MEMORY, the only resolver there is."""
+    word = setting.value
+    if isinstance(word, dict):
+        found = word.get("type")
+        word = found.value if found is not None else ""
+    if not isinstance(word, str):
+        raise ValueError(f"must be MEMORY, not {kind(word)}")
+    if word.strip().upper() not in ("MEM", "MEMORY"):
+        raise ValueError("can only be MEMORY: accounts are not fetched from a URL or a directory")
+    return "MEMORY"
+
+
+def read_preload(reading: Reading, setting: Setting) -> dict[str, str]:
+    """Account JWTs by the account's public key."""
+    preload: dict[str, str] = {}
+    for key, inner in fields.mapping(setting).items():
+        if not isinstance(inner.value, str) or not _JWT.fullmatch(inner.value):
+            reading.error(inner.place, "invalid account JWT")
+            continue
+        preload[key] = inner.value
+    return preload

@@ -1,0 +1,342 @@
+"""The top of a configuration file: every field nats-server knows, and which of our options it sets.
+
+`load` is the way in. The blocks inside have modules of their own: transport.py (tls, websocket, cluster), accounts.py,
+leafnodes.py, permissions.py. What goes where:
+
+    BrokerOptions       most fields, by the name of the option
+    LoggingOptions      log_file, debug, trace, logtime, …
+    MonitoringOptions   http, https, monitor_port, …
+    ClusterOptions      cluster
+    OperatorOptions     operator, resolver, resolver_preload, trusted_keys
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions
+from headwater.server.config import fields
+from headwater.server.config.accounts import (
+    ACCOUNT,
+    EXPORT,
+    IMPORT,
+    LIMITS,
+    SOURCE,
+    STORAGE,
+    enabled,
+    read_accounts,
+    read_operators,
+    read_preload,
+    read_resolver,
+)
+from headwater.server.config.connection_limits import CONNECTION_LIMITS, read_connection_limits
+from headwater.server.config.document import Place, Setting, config_error
+from headwater.server.config.draft import Draft
+from headwater.server.config.fields import Block, Reading, done, ignored, refused
+from headwater.server.config.leafnodes import (
+    LEAF_AUTHORIZATION,
+    LEAF_USER,
+    LEAFNODES,
+    REMOTE,
+    REMOTE_TLS,
+    read_leafnodes,
+)
+from headwater.server.config.mappings import DESTINATION, read_mappings
+from headwater.server.config.parser import ReadFile, parse
+from headwater.server.config.permissions import ALLOW_RESPONSES, AUTHORIZATION, PERMISSIONS, PUBLISH, SUBSCRIBE, USER
+from headwater.server.config.transport import (
+    CLUSTER,
+    CLUSTER_AUTHORIZATION,
+    TLS,
+    WEBSOCKET,
+    WEBSOCKET_AUTHORIZATION,
+    read_cluster,
+    read_tls,
+    read_websocket,
+    spread_address,
+)
+
+SHORTEST_LAME_DUCK = 30.0  # seconds
+DEFAULT_MAX_CONSUMERS = 1000
+OUR_SYNC_INTERVAL = 1.0  # seconds; that of streams with sync = interval
+
+
+def _path(reading: Reading, setting: Setting) -> Path:
+    return Path(fields.text(reading, setting))
+
+
+def _lame_duck(reading: Reading, setting: Setting) -> float:
+    value = fields.time_text(reading, setting)
+    if value < SHORTEST_LAME_DUCK:
+        raise ValueError(f"of {value:g} s is invalid: the minimum is 30 seconds")
+    return value
+
+
+def _grace(reading: Reading, setting: Setting) -> float:
+    value = fields.time_text(reading, setting)
+    if value < 0:
+        raise ValueError("needs to be positive")
+    return value
+
+
+def _subject_tokens(reading: Reading, setting: Setting) -> int:
+    value = fields.number(reading, setting)
+    if not 0 < value <= 255:
+        raise ValueError("must be from 1 to 255")
+    return value
+
+
+def _sync(reading: Reading, setting: Setting) -> str:
+    if setting.value == "always":
+        return "always"
+    value = fields.seconds(reading, setting)
+    if value < OUR_SYNC_INTERVAL:
+        reading.warn(setting.place, f"an interval is never shorter than {OUR_SYNC_INTERVAL:g} s here; always is safe")
+    return "interval"
+
+
+JETSTREAM_LIMITS = Block(
+    "jetstream limits",
+    (
+        done("default_max_consumers", fields.number, "of a stream; 1000, -1 for no limit"),
+        ignored("max_ack_pending max_request_batch duplicate_window", "set by streams and consumers"),
+        ignored("max_ha_assets", "streams live on one broker"),
+        ignored("batch", "there is no batch publishing"),
+    ),
+)
+
+
+def _default_max_consumers(reading: Reading, setting: Setting) -> int:
+    found: int = reading.block(setting, JETSTREAM_LIMITS).get("default_max_consumers", 0)
+    return found or DEFAULT_MAX_CONSUMERS
+
+
+JETSTREAM = Block(
+    "jetstream",
+    (
+        done("store_dir store storedir", _path, "directory of the streams"),
+        done("sync_interval sync", _sync, "always (default here), or a duration: then about once a second", to="sync"),
+        done("max_memory_store max_mem_store max_mem", fields.storage_size, "bytes of streams in memory", "max_memory"),
+        done("max_file_store max_file", fields.storage_size, "bytes of streams on disk", "max_file"),
+        done("domain", fields.text, "JetStream domain; of the cluster's streams, where `enabled` is false"),
+        done("enabled enable", fields.switch, "false switches it off", to="enabled"),
+        ignored("strict", "requests are always read strictly"),
+        done("limits", _default_max_consumers, "defaults for streams", to="default_max_consumers"),
+        ignored("unique_tag", "streams live on one broker"),
+        ignored("max_outstanding_catchup", "streams live on one broker"),
+        ignored("max_buffered_size max_buffered_msgs", "publishers are held back instead"),
+        ignored("request_queue_limit info_queue_limit", "requests are served in their order"),
+        ignored("meta_compact meta_compact_size meta_compact_sync", "there is no meta group"),
+        ignored("max_concurrent_io", "four threads write"),
+        ignored("extension_hint", "it is a note to an operator"),
+        refused("key ek encryption_key prev_key prev_ek prev_encryption_key cipher tpm", "streams are not encrypted"),
+    ),
+)
+
+
+def _jetstream(reading: Reading, setting: Setting) -> dict[str, Any]:
+    """Keywords of BrokerOptions."""
+    if not isinstance(setting.value, dict):
+        return {"jetstream": enabled(setting)}
+    found = reading.settings(setting.value, JETSTREAM)
+    limits = {name: found.pop(name) for name in ("max_memory", "max_file") if name in found}
+    keywords = {"jetstream": found.pop("enabled", True), **found}
+    if "domain" in keywords:
+        keywords["jetstream_domain"] = keywords.pop("domain")
+    if limits:
+        keywords["jetstream_limits"] = JetStreamLimits(**limits)
+    return keywords
+
+
+def _scoped_acks(reading: Reading, setting: Setting) -> bool:
+    """The one flag that changes something here; others are logged and are no error, as in nats-server."""
+    scoped = False
+    for name, flag in fields.mapping(setting).items():
+        if name == "js_ack_fc_v2":
+            scoped = fields.switch(reading, flag)
+        elif flag.value is not False:
+            reading.warn(flag.place, f"feature flag {name} changes nothing here")
+    return scoped
+
+
+def _authorization(reading: Reading, setting: Setting) -> dict[str, Any]:
+    """Keywords of BrokerOptions."""
+    found = reading.block(setting, AUTHORIZATION)
+    keywords: dict[str, Any] = {}
+    if "timeout" in found:
+        keywords["auth_timeout"] = found.pop("timeout")
+    keywords["authorization"] = AuthorizationOptions(**found)
+    return keywords
+
+
+TOP = Block(
+    "",
+    (
+        done("listen", fields.address, "host:port for clients, or a port"),
+        done("host net", fields.text, "for clients; 0.0.0.0 by default"),
+        done("port", fields.port, "for clients; 4222 by default, -1 for any free one"),
+        done("server_name", fields.name, "without spaces; the server id by default"),
+        done("client_advertise", fields.text, "host:port in INFO for clients, instead of our own"),
+        done("authorization", _authorization, "users, tokens and their permissions"),
+        done("accounts", read_accounts, "isolated subject spaces"),
+        done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
+        done("no_auth_user", fields.text, "the user of clients without credentials"),
+        done("system_account system", fields.text, "account that gets the server's events"),
+        ignored("no_system_account no_system no_sys_acc", "the system account costs nothing without clients"),
+        done("operator operators roots root root_operators root_operator", read_operators, "a JWT or a file with one"),
+        done("resolver account_resolver accounts_resolver", read_resolver, "MEMORY"),
+        done("resolver_preload", read_preload, "account JWTs by public key"),
+        done("trusted_keys trusted", fields.texts, "public keys of operators"),
+        done("tls", read_tls, "certificates for clients"),
+        done("allow_non_tls", fields.switch, "clients may come without TLS"),
+        done("websocket ws", read_websocket, "clients over WebSocket"),
+        done("cluster", read_cluster, "other brokers"),
+        done("leafnodes leaf", read_leafnodes, "spokes that are accepted, and hubs that are dialled"),
+        done("jetstream", _jetstream, "enabled, or a block"),
+        done("store_dir storedir", _path, "directory of the streams"),
+        done("http", fields.address, "port, or host:port, of monitoring"),
+        done("https", fields.address, "the same with TLS"),
+        done("http_port monitor_port", fields.port, "port of monitoring"),
+        done("https_port", fields.port, "the same with TLS"),
+        done("http_base_path", fields.text, "what stands before /varz and the rest"),
+        done("max_payload", fields.small_number, "bytes of one message; 1 MiB"),
+        done("max_control_line", fields.small_number, "bytes of one line; 4096"),
+        done(
+            "connection_limits",
+            read_connection_limits,
+            "before somebody has logged in, by listener; not in nats-server",
+        ),
+        done("max_connections max_conn", fields.number, "clients at a time; 65,536, -1 for no limit"),
+        done("max_subscriptions max_subs", fields.number, "of one client; no limit"),
+        done("max_subscription_tokens max_sub_tokens", _subject_tokens, "of one subject; no limit"),
+        done("max_pending", fields.number, "bytes that may wait for one client; 64 MiB"),
+        done("write_deadline", fields.seconds, 'a client that takes nothing for so long is closed; "10s"'),
+        done("ping_interval", fields.seconds, '"2m"'),
+        done("ping_max", fields.number, "unanswered pings after which a client is stale; 2"),
+        done("no_header_support", fields.switch, "INFO offers no headers"),
+        done("lame_duck_duration", _lame_duck, 'over which clients are sent away; "2m", at least "30s"'),
+        done("lame_duck_grace_period", _grace, 'before the first is; "10s"'),
+        done("debug", fields.switch, "log what happens to single clients"),
+        done("trace", fields.switch, "log every op of every client, without credentials"),
+        done("trace_verbose", fields.switch, "as trace, and the clients of the system account too", to="trace_system"),
+        ignored("trace_headers", "headers are not picked out of what is traced"),
+        done("logtime", fields.switch, "log lines have a time; true"),
+        done("logtime_utc", fields.switch, "in UTC"),
+        done("log_file logfile", _path, "instead of stderr"),
+        done("log_size_limit logfile_size_limit", fields.number, "bytes after which the file is renamed"),
+        done("log_max_num logfile_max_num", fields.number, "how many renamed ones are kept"),
+        done("pid_file pidfile", _path, "file that gets the process id"),
+        done("ports_file_dir", _path, "directory that gets a file with the ports"),
+        ignored("prof_port prof_block_rate", "there is no Go profiler"),
+        ignored("connect_error_reports reconnect_error_reports", "every failed attempt is logged"),
+        ignored("disable_sublist_cache no_sublist_cache", "the cache is bounded"),
+        ignored(
+            "no_fast_producer_stall", "publishers are held back for milliseconds, and not for a receiver that is stuck"
+        ),
+        done("max_traced_msg_len", fields.number, "bytes of a payload in the trace; all", to="max_traced"),
+        ignored("max_closed_clients", "the last 10,000 are kept"),
+        ignored("write_timeout", "a client that takes nothing within write_deadline is closed"),
+        done("feature_flags", _scoped_acks, "js_ack_fc_v2: ack subjects name domain and account", to="scoped_acks"),
+        ignored("server_tags server_metadata", "they are used for the placement of streams only"),
+        done(
+            "default_js_domain",
+            lambda reading, setting: fields.strings(reading, setting),
+            "by account without streams here: the domain that $JS.API means",
+        ),
+        ignored("ocsp_cache", "certificates are not checked by OCSP"),
+        refused("gateway", "there are no superclusters"),
+        refused("mqtt", "there is no MQTT"),
+        refused("ocsp", "certificates are not checked by OCSP"),
+        refused("proxies proxy_protocol", "there is no proxy protocol"),
+        refused("default_sentinel", "there are no bearer sentinels"),
+        refused("resolver_tls", "accounts are not fetched from a URL"),
+        refused("resolver_pinned_accounts", "any preloaded account may connect"),
+        refused("syslog remote_syslog", "write to stderr, or to a log_file"),
+    ),
+)
+
+BLOCKS = (
+    TOP, AUTHORIZATION, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE, LIMITS, EXPORT, IMPORT,
+    SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER, CLUSTER_AUTHORIZATION, LEAFNODES,
+    LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS, CONNECTION_LIMITS,
+)  # fmt: skip
+"""All of them, for the documentation."""
+
+_LOGGING = {
+    "debug": "debug", "trace": "trace", "trace_system": "trace_system", "max_traced": "max_traced",
+    "logtime": "time", "logtime_utc": "utc", "log_file": "file",
+    "log_size_limit": "size_limit", "log_max_num": "max_files",
+}  # fmt: skip
+
+
+def load(path: str, read_file: ReadFile, environment: Mapping[str, str]) -> Draft:
+    """Read a configuration file. Raises ConfigError with everything that is wrong, one `file:line:column: …` a line."""
+    try:
+        text = read_file(path)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
+        raise ConfigError(f"error opening config file: {path}: {reason}", value=path) from error
+    document = parse(text, path, read_file, environment)
+    reading = Reading(read_file)
+    found = reading.settings(document.settings, TOP)
+    if not document.settings:
+        reading.warn(Place(path, 1, 1), "config has no values or is empty")
+    draft = _sort(found, reading, path)
+    if reading.errors:
+        raise config_error(reading.errors)
+    draft.digest = document.digest()
+    draft.warnings += [str(remark) for remark in (*document.warnings, *reading.warnings)]
+    return draft
+
+
+def _sort(found: dict[str, Any], reading: Reading, path: str) -> Draft:
+    """The values of the top level, each to the options that it belongs to."""
+    draft = Draft()
+    draft.logging = {ours: found.pop(name) for name, ours in _LOGGING.items() if name in found}
+    draft.files = {name: found.pop(name) for name in ("pid_file", "ports_file_dir") if name in found}
+    draft.cluster = found.pop("cluster", {})
+    draft.monitoring = _monitoring(found)
+    spread_address(found)
+    operator = _operator(found, reading, path)
+    if operator is not None:
+        draft.broker["operator"] = operator
+    for name in ("authorization", "jetstream"):
+        draft.broker |= found.pop(name, {})
+    if "store_dir" in found and "store_dir" in draft.broker:
+        reading.error(Place(path, 1, 1), "Duplicate 'store_dir' configuration")
+    draft.broker |= {key: value for key, value in found.items() if value is not None}
+    if "no_advertise" in draft.cluster:
+        draft.broker["no_advertise"] = draft.cluster["no_advertise"]
+    return draft
+
+
+def _monitoring(found: dict[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for name, port in (("http", "port"), ("https", "tls_port")):
+        if name in found:
+            host, told[port] = found.pop(name)
+            if host:
+                told["host"] = host
+        if f"{name}_port" in found:
+            told[port] = found.pop(f"{name}_port")
+    if "http_base_path" in found:
+        told["base_path"] = found.pop("http_base_path")
+    return told
+
+
+def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOptions | None:
+    operators = found.pop("operator", ())
+    preload = found.pop("resolver_preload", {})
+    found.pop("resolver", None)
+    keys = found.pop("trusted_keys", ())
+    if not operators and not keys:
+        if preload:
+            reading.error(Place(path, 1, 1), '"resolver_preload" without an operator: these accounts are not signed')
+        return None
+    return OperatorOptions(
+        operators=operators,
+        resolver=preload,
+        system_account=found.pop("system_account", ""),
+        trusted_keys=keys,
+    )

@@ -1,0 +1,123 @@
+"""JetStream's streams for the Iggy face, where one broker has both.
+
+Reading needs nothing but the log. A message from an Iggy client is appended by the stream (`Stream.append`), which has the
+router publish it, so that limits, de-duplication, subscribers and other brokers treat it as any publish; the answer comes
+back by a callback. The subject is the one that the sender names in the key `Nats-Subject`, or the stream's first one, its
+wildcards filled.
+
+Refused here: a subject that the stream does not capture, and a message above the broker's `max_payload`, which no NATS
+client could have published and which a nats-server in the cluster would end its route for. An Iggy client gets a number
+for every refusal; the reason is in the log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.iggy.foreign import Foreign, ForeignStream, failure
+from headwater.jetstream.stream import Stream
+from headwater.jetstream.view import ViewStream
+from headwater.model.subject import is_valid_subject, matches
+from headwater.streams.log import Log
+
+if TYPE_CHECKING:
+    from headwater.jetstream.service import JetStream
+
+logger = logging.getLogger(__name__)
+
+Done = Callable[[StorageError | None], None]
+FILLING = "iggy"  # stands for the wildcards of a stream's subject
+
+
+class CapturedStream:
+    """One stream (`iggy.foreign.ForeignStream`). `max_payload`: bytes of a message, headers included."""
+
+    def __init__(self, stream: Stream, max_payload: int) -> None:
+        self._stream = stream
+        self._max_payload = max_payload
+        self.name = stream.name
+        self.created_us = stream.created_ns // 1000
+
+    @property
+    def log(self) -> Log:
+        return self._stream.log
+
+    def append(self, messages: Sequence[Foreign], done: Done) -> None:
+        """Append each; `done` is called once all are answered, with the first refusal if there was one.
+
+        Raises StorageError when a message cannot be published; then none was.
+        """
+        try:
+            prepared = [self._prepared(message) for message in messages]
+        except StorageError as error:
+            self._note(str(error))
+            raise
+        outcome = _Outcome(len(prepared), done, self._note)
+        for subject, block, payload in prepared:
+            self._stream.append(subject, block, payload, outcome.answered)
+
+    def _note(self, reason: str) -> None:
+        logger.info("iggy_send_refused stream=%s reason=%s", self.name, reason)
+
+    async def flush(self) -> None:
+        """Wait until the stream has answered everything appended so far."""
+        await self._stream.flush()
+
+    def _prepared(self, message: Foreign) -> tuple[bytes, bytes, bytes]:
+        block = bytes(message.headers) if message.headers else b""
+        size = len(block) + len(message.payload)
+        if size > self._max_payload:
+            raise failure(f"a message of {size} bytes is above the broker's max_payload of {self._max_payload}")
+        return self._subject(message.subject), block, message.payload
+
+    def _subject(self, asked: str) -> bytes:
+        subjects = self._stream.config.subjects
+        raw = asked.encode()
+        if asked and is_valid_subject(raw) and any(matches(subject.encode(), raw) for subject in subjects):
+            return raw
+        if asked or not subjects:
+            raise failure(f"stream {self.name} does not capture subject {asked!r}")
+        return subjects[0].replace("*", FILLING).replace(">", FILLING).encode()
+
+
+class _Outcome:
+    """Counts the answers to one send; when the last is in, `done` is called in the loop's next turn. Never from inside
+    `append`, whose caller has yet to note what it sent, nor from among the acks of other publishers."""
+
+    def __init__(self, waiting: int, done: Done, note: Callable[[str], None]) -> None:
+        self._waiting = waiting
+        self._done = done
+        self._note = note
+        self._error: StorageError | None = None
+
+    def answered(self, error: JetStreamError | None) -> None:
+        if error is not None and self._error is None:
+            self._note(error.description)
+            self._error = failure(f"the stream refused the message: {error.description}")
+        self._waiting -= 1
+        if self._waiting == 0:
+            asyncio.get_running_loop().call_soon(self._done, self._error)
+
+
+class CapturedStreams:
+    """All streams of an account (`iggy.foreign.ForeignStreams`). `max_payload`: as in `BrokerOptions`."""
+
+    def __init__(self, services: Mapping[str, "JetStream"], account: str, max_payload: int) -> None:
+        self._services = services
+        self._account = account
+        self._max_payload = max_payload
+        self._known: dict[str, tuple[Stream, CapturedStream]] = {}
+
+    def streams(self) -> Iterable[ForeignStream]:
+        service = self._services.get(self._account)
+        found: list[ForeignStream] = []
+        for name, stream in service.streams.items() if service is not None else ():
+            if isinstance(stream, ViewStream):
+                continue  # a topic of ours
+            known = self._known.get(name)
+            if known is None or known[0] is not stream:
+                known = self._known[name] = (stream, CapturedStream(stream, self._max_payload))
+            found.append(known[1])
+        return found

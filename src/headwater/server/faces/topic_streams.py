@@ -1,0 +1,124 @@
+"""Iggy's topics for JetStream, where one process has both: each partition of a topic is a stream, read from the same log.
+
+    topic `eu` of stream `orders`, partition 0  ─▶  JetStream stream `iggy-orders-eu-0`, subject `iggy.orders.eu.0`
+
+What a name of Iggy's has that a stream's name or a subject token must not is written as `_`; where two would then be
+called the same, the later one has the partition's number in the catalog behind its name. Headers come by the mapping of
+`model.header_mapping`, the message id as `Iggy-Message-Id`. Streams come and go with the topics; a topic that is purged is
+another one. Durable consumers are kept in the folder `jetstream` of the Iggy directory.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from headwater.errors import HeadwaterError
+from headwater.jetstream.view import ViewStream
+from headwater.jetstream_state.store import StreamDirectory
+from headwater.streams.files import OsFiles
+
+if TYPE_CHECKING:
+    from headwater.iggy.partition import Partition
+    from headwater.iggy.service import Service
+    from headwater.jetstream.service import JetStream
+
+logger = logging.getLogger("headwater")
+
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
+NANOSECONDS: Final = 1000
+
+
+class Wanted(NamedTuple):
+    """One partition of a topic."""
+
+    stream: str
+    topic: str
+    partition: "Partition"
+
+    @property
+    def name(self) -> str:
+        return f"iggy-{_fit(self.stream)}-{_fit(self.topic)}-{self.partition.index}"
+
+    @property
+    def subject(self) -> str:
+        return f"iggy.{_fit(self.stream)}.{_fit(self.topic)}.{self.partition.index}"
+
+
+def _fit(name: str) -> str:
+    return _UNFIT.sub("_", name)
+
+
+class TopicStreams:
+    """Keeps the streams in step with the topics, from entering to leaving."""
+
+    def __init__(self, service: "Service", jetstream: "JetStream") -> None:
+        self._service = service
+        self._jetstream = jetstream
+        self._shown: dict[int, ViewStream] = {}  # by uid of the partition
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "TopicStreams":
+        await self.refresh()
+        self._service.on_changed = self._changed.set
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._service.on_changed = None
+        assert self._task is not None
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        for uid in list(self._shown):
+            await self._hide(uid, forget=False)
+
+    async def _run(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self.refresh()
+            except (HeadwaterError, OSError) as error:
+                logger.error("iggy_topics_not_shown reason=%s", error)
+
+    def _wanted(self) -> Iterator[Wanted]:
+        for stream in self._service.catalog.streams:
+            for entry in stream.topics if not stream.origin else ():
+                topic = self._service.topics.get(entry.uid)
+                for partition in topic.partitions if topic is not None else ():
+                    yield Wanted(stream.name, entry.name, partition)
+
+    async def refresh(self) -> None:
+        """A stream for each partition there is, and none for one that is gone or has another name."""
+        wanted = {one.partition.uid: one for one in self._wanted()}
+        for uid, view in list(self._shown.items()):
+            one = wanted.get(uid)
+            if one is None or view.origin is not one.partition.log or view.config.subjects != [one.subject]:
+                await self._hide(uid, forget=one is None)
+        for uid, one in wanted.items():
+            if uid not in self._shown:
+                await self._show(uid, one)
+
+    async def _show(self, uid: int, one: Wanted) -> None:
+        name = one.name if one.name not in self._jetstream.streams else f"{one.name}-{uid}"
+        partition, clock_us = one.partition, self._service.clock_us
+        view = ViewStream(
+            name,
+            one.subject,
+            partition.log,
+            StreamDirectory(OsFiles(), str(self._service.directory / "jetstream" / str(uid))),
+            partition.created * NANOSECONDS,
+            lambda: clock_us() * NANOSECONDS,
+            f"partition {partition.index} of the Iggy topic {one.topic} in {one.stream}",
+        )
+        self._shown[uid] = view
+        partition.on_stored = view.follow_soon
+        await self._jetstream.show(view)
+
+    async def _hide(self, uid: int, *, forget: bool) -> None:
+        view = self._shown.pop(uid)
+        await self._jetstream.hide(view, forget=forget)

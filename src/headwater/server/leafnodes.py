@@ -1,0 +1,80 @@
+"""Leaf nodes as part of a broker: what `leafnodes` in the options, or `Broker(leaf=...)`, makes of it."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headwater.exchange.leaf_options import LeafOptions, RemoteOptions
+from headwater.leaf.service import LeafNodes
+from headwater.net.limits import LEAFNODES
+from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
+from headwater.wire.leaf_lines import PROTOCOL, LeafInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from headwater.exchange.account import Account
+    from headwater.exchange.accounts import Accounts
+    from headwater.exchange.auth.gate import Gate
+    from headwater.exchange.journal import Journal
+    from headwater.exchange.options import BrokerOptions
+    from headwater.net.link import Link, LinkOwner
+
+
+def spoke_of(urls: str | Sequence[str], credentials: "str | Path" = "") -> LeafOptions:
+    """A leaf node of the hub at `urls`, for the global account. Raises ConfigError for URLs that cannot be read."""
+    listed = (urls,) if isinstance(urls, str) else tuple(urls)
+    return LeafOptions(remotes=(RemoteOptions(urls=listed, credentials=credentials),))
+
+
+def make_leafnodes(
+    leafs: LeafOptions,
+    options: "BrokerOptions",
+    accounts: "Accounts",
+    gate: "Gate",
+    *,
+    server_id: str,
+    journal: "Journal",
+    stores: "Callable[[Account], bool]",
+) -> LeafNodes:
+    """Raises ConfigError for certificates that cannot be used, and for accounts that there are not."""
+    info = LeafInfo(
+        server_id=server_id,
+        server_name=options.server_name or server_id,
+        version=COMPATIBLE_VERSION,
+        proto=PROTOCOL,
+        git_commit=f"headwater-{VERSION}",
+        go="python",
+        headers=not options.no_header_support,
+        auth_required=True,  # always, as nats-server says it
+        max_payload=options.max_payload,
+        jetstream=options.jetstream,
+        cluster=(options.server_name or server_id) if leafs.remotes else "",  # as nats-server that is part of none
+        domain=options.jetstream_domain if options.jetstream else "",
+        api_lvl=API_LEVEL,
+        info_on_connect=True,
+        leafnode_urls=(),
+    )
+    make_link: Callable[[LinkOwner], Link] | None = None
+    if leafs.tls is not None and leafs.port is not None:
+        from headwater.net.tls import secure_link
+        from headwater.server.listeners import tls_settings
+
+        make_link = partial(secure_link, tls_settings(leafs.tls))
+    return LeafNodes(
+        leafs,
+        info,
+        accounts,
+        gate.for_leafnodes(),
+        make_link=make_link,
+        stores=stores,
+        ping_interval=options.ping_interval,
+        ping_max=options.ping_max,
+        write_deadline=options.write_deadline,
+        max_pending=options.max_pending,
+        limits=options.connection_limits[LEAFNODES],
+        journal=journal,
+        wall_clock=time.time,
+    )

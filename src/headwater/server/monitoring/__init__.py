@@ -1,0 +1,1 @@
+"""The state of a running broker, over HTTP. Start reading at `server.py`."""

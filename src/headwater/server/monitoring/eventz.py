@@ -1,0 +1,39 @@
+"""/eventz: the last events that an operator must see, the newest first, and how often each kind came. Not in nats-server."""
+
+import time
+
+from headwater.errors import ConfigError
+from headwater.exchange.journal import KINDS, MOST_EVENTS
+from headwater.model.timestamps import format_time
+from headwater.server.monitoring.ledger import Document
+from headwater.server.monitoring.parameters import Parameters, page
+from headwater.server.monitoring.view import View
+
+_TIMES = {"time_ns": "time", "last_ns": "last"}
+
+
+def eventz(view: View, parameters: Parameters) -> Document:
+    """The answer; `kind`, `limit` and `offset` narrow it down. Raises ConfigError for parameters that mean nothing."""
+    kind = parameters.get("kind", "")
+    if kind and kind not in KINDS:
+        raise ConfigError(f"there is no kind of event {kind!r}; there are {', '.join(KINDS)}")
+    offset, limit = page(parameters, MOST_EVENTS)
+    journal = view.broker.journal
+    found = [event for event in reversed(journal.events) if kind in ("", event["kind"])]
+    return {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "counts": dict(journal.counts),
+        "total": len(found),
+        "offset": offset,
+        "limit": limit,
+        "events": [_shown(event) for event in found[offset : offset + limit]],
+    }
+
+
+def _shown(event: Document) -> Document:
+    return {
+        _TIMES.get(name, name): format_time(value) if name in _TIMES and isinstance(value, int) else value
+        for name, value in event.items()
+        if value != ""
+    }

@@ -1,0 +1,198 @@
+"""Monitoring: the pages of a running broker over HTTP, under nats-server's paths and with its field names.
+
+    /varz /connz /subsz /accountz /accstatz /routez /leafz /gatewayz /jsz /healthz     JSON
+    /eventz /ipqueuesz                                                                 JSON
+    /metrics                                                                           Prometheus
+    /                                                                                  the list of all of them
+
+It runs in the broker's event loop and reads the broker's state as it is; nothing can be changed from here. Passwords and
+tokens are in no page.
+"""
+
+import asyncio
+from collections.abc import Generator
+from functools import partial
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.net.limits import MONITORING
+from headwater.net.link import Link
+from headwater.net.listening import HTTP_FAREWELL, Listener, bind
+from headwater.server.monitoring.pages import PAGES
+from headwater.server.monitoring.steps import Steps, begun, encoded, in_turns
+from headwater.server.monitoring.view import View
+
+if TYPE_CHECKING:
+    from headwater.exchange.session import Session
+    from headwater.server.broker import Broker
+    from headwater.server.config.draft import MonitoringOptions
+    from headwater.server.monitoring.http import Response
+    from headwater.server.monitoring.parameters import Parameters
+
+LOOK_SECONDS = 1.0  # between two looks at who has been active
+LOOKED_AT = 1000  # clients in one turn of the loop
+
+
+class Monitoring:
+    """The HTTP listener of one broker; an async context manager.
+
+    Raises EnvironmentProblem when the address cannot be bound or the extra `http` is not installed.
+    """
+
+    def __init__(self, broker: "Broker", options: "MonitoringOptions", *, digest: str = "") -> None:
+        self.host = options.host
+        self.port = options.port
+        self.scheme = "https" if options.tls else "http"
+        self._broker = broker
+        self._options = options
+        self._view = View(broker, broker.observe().ledger, options, options.port, digest)
+        self._base = "" if options.base_path == "/" else options.base_path
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._links: set[Link] = set()
+        self._listener: Listener | None = None
+        self._looking: asyncio.TimerHandle | None = None
+        self._unseen: list[Session] = []
+
+    @property
+    def address(self) -> str:
+        """`host:port`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Where the list of pages is."""
+        return f"{self.scheme}://{self.address}{self._base}/"
+
+    async def __aenter__(self) -> Self:
+        self.prepare()
+        self.open()
+        return self
+
+    def prepare(self) -> None:
+        """Bind; connections are not accepted yet. The broker has to run, or to be prepared."""
+        session = _import("headwater.server.monitoring.http").HttpSession
+        limits = self._broker.options.connection_limits[MONITORING]
+        self._listener = bind(
+            self.host,
+            self.port,
+            lambda: session(self._respond, self._tasks, limits),
+            self._make_link,
+            limits=limits,
+            farewell=b"" if self._options.tls else HTTP_FAREWELL,
+        )
+        self.port = self._view.port = self._listener.port
+        self._listener.places.on_turned_away = partial(self._broker.note_turned_away, self.port)
+        if self._broker.sessions is not None:
+            self._broker.view = self._view
+        self._look()
+
+    def open(self) -> None:
+        """Accept from now on; after `prepare`."""
+        if self._listener is not None:
+            self._listener.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        for task in [*self._tasks]:
+            task.cancel()
+        for link in [*self._links]:
+            link.abort()
+
+    def _make_link(self, owner: Any) -> Link:
+        if not self._options.tls or self._broker.options.tls is None:
+            link = Link(owner)
+        else:
+            from dataclasses import replace
+
+            from headwater.net.tls import secure_link
+            from headwater.server.listeners import tls_settings
+
+            link = secure_link(tls_settings(replace(self._broker.options.tls, handshake_first=True)), owner)
+        self._links = {one for one in self._links if not one.closing} | {link}
+        return link
+
+    def _look(self) -> None:
+        """A part of the clients in each turn of the loop."""
+        if not self._unseen:
+            self._unseen = self._view.sessions()
+        self._view.ledger.look(self._unseen[:LOOKED_AT])
+        del self._unseen[:LOOKED_AT]
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(0 if self._unseen else LOOK_SECONDS, self._look)
+
+    # ── pages ──
+
+    def _respond(self, path: str, parameters: "Parameters") -> "Response | Any":
+        from headwater.server.monitoring.http import TEXT, Response
+
+        inside = path.removeprefix(self._base) if path.startswith(self._base) else ""
+        if inside in PAGES:
+            self._count(inside)
+            return begun(self._page(inside, parameters))
+        if inside == "/metrics":
+            self._count(inside)
+            return self._metrics()
+        if inside in ("", "/") and path in (self._base, f"{self._base}/"):
+            self._count("/")
+            return self._index()
+        return Response(b"404 page not found\n", 404, TEXT)
+
+    def _page(self, path: str, parameters: "Parameters") -> Steps:
+        """The response, in steps: with thousands of clients it takes a second, and others are served meanwhile."""
+        from headwater.server.monitoring.http import TEXT, Response
+
+        try:
+            status, page = PAGES[path][1](self._view, parameters)
+            document = (yield from page) if isinstance(page, Generator) else page
+        except ConfigError as error:
+            return Response(error.message.encode(), 400, TEXT)
+        # A health probe compares text, people read the rest.
+        dump = msgspec.json.encode if path == "/healthz" else _pretty
+        text = yield from encoded(document, dump)
+        return Response(text, status)
+
+    def _count(self, path: str) -> None:
+        self._view.requests[path] = self._view.requests.get(path, 0) + 1
+
+    async def _metrics(self) -> "Response":
+        """The first one imports prometheus-client, which takes a tenth of a second: not in the broker's loop."""
+        from headwater.server.monitoring.http import Response
+
+        await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
+        metrics = import_module("headwater.server.monitoring.metrics")
+        gauges = await in_turns(metrics.gather(self._view))
+        return Response(await in_turns(metrics.render(gauges)), 200, metrics.CONTENT_TYPE)
+
+    def _index(self) -> "Response":
+        from headwater.server.monitoring.http import HTML, Response
+
+        listed = [(path, title) for path, (title, _) in PAGES.items() if title] + [("/metrics", "Prometheus")]
+        links = "".join(
+            f'<li><a href="{self._base}{path}">{title}</a> <code>{path}</code></li>\n' for path, title in listed
+        )
+        body = f"<!doctype html>\n<html lang=en>\n<title>Headwater</title>\n<h1>Headwater</h1>\n<ul>\n{links}</ul>\n"
+        return Response(body.encode(), 200, HTML)
+
+
+def _pretty(document: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise EnvironmentProblem(
+            f"monitoring needs a package that is not installed: {error.name}",
+            value=error.name,
+            hint="pip install 'headwater[http]'",
+        ) from error

@@ -1,0 +1,124 @@
+"""What the pages look at: the broker, the books, and the clock."""
+
+import os
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.server.monitoring.ledger import Ledger
+
+if TYPE_CHECKING:
+    from headwater.cluster.service import Cluster
+    from headwater.exchange.accounts import Accounts
+    from headwater.exchange.journal import Journal
+    from headwater.exchange.options import BrokerOptions
+    from headwater.exchange.session import Session
+    from headwater.exchange.sessions import Sessions
+    from headwater.jetstream.service import JetStream
+    from headwater.leaf.service import LeafNodes
+    from headwater.server.config.draft import MonitoringOptions
+    from headwater.streams.finding import Finding
+
+PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm on what we run on
+
+
+class ObservedBroker(Protocol):
+    """What the pages show of a broker. What is None or empty is not there, or not yet."""
+
+    options: "BrokerOptions"
+    server_id: str
+    accounts: "Accounts | None"
+    sessions: "Sessions | None"
+    jetstreams: "dict[str, JetStream]"  # by account
+    cluster: "Cluster | None"
+    leafnodes: "LeafNodes | None"
+    journal: "Journal"
+    host: str
+    port: int
+    websocket_port: int
+
+    @property
+    def system_account(self) -> str: ...
+
+    def findings(self) -> "list[Finding]":
+        """Of stores that belong to no JetStream service."""
+        ...
+
+
+class ObservableBroker(ObservedBroker, Protocol):
+    """A broker that can be looked at from inside: by its own system account."""
+
+    view: "View | None"
+
+    def observe(self) -> "View": ...
+
+
+class View:
+    """One broker as monitoring sees it. Times in ns since 1970; `digest`: of the configuration."""
+
+    def __init__(
+        self,
+        broker: ObservedBroker,
+        ledger: Ledger,
+        options: "MonitoringOptions",
+        port: int,
+        digest: str,
+        started: int | None = None,
+    ) -> None:
+        self.broker = broker
+        self.ledger = ledger
+        self.options = options
+        self.port = port
+        self.digest = digest
+        self.started = time.time_ns() if started is None else started
+        self.requests: dict[str, int] = {}  # by path
+        self._cpu = (0.0, 0.0)  # processor and wall seconds at the last request for them
+
+    def sessions(self) -> "list[Session]":
+        """The clients that are connected now, the oldest first."""
+        return self.broker.sessions.all() if self.broker.sessions is not None else []
+
+    def subscriptions(self) -> int:
+        """The subscriptions of all accounts, the broker's own among them."""
+        accounts = self.broker.accounts
+        return sum(account.router.sublist.count for account in accounts) if accounts is not None else 0
+
+    def cpu_percent(self) -> float:
+        """Of one processor, since the last call."""
+        used, now = time.process_time(), time.monotonic()
+        used_before, before = self._cpu
+        self._cpu = (used, now)
+        if not before or now <= before:
+            return 0.0
+        return round(100 * (used - used_before) / (now - before), 1)
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where it is unknown."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * PAGE_SIZE
+    except OSError:
+        return 0
+
+
+def processors() -> int:
+    """How many there are."""
+    return os.cpu_count() or 1
+
+
+def usable_processors() -> int:
+    """How many of them this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else processors()
+
+
+def uptime(ns: int) -> str:
+    """A span as nats-server shows it: `1d2h3m4s`."""
+    seconds = max(0, ns) // 1_000_000_000
+    years, rest = divmod(seconds, 365 * 86_400)
+    days, rest = divmod(rest, 86_400)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [(years, "y"), (days, "d"), (hours, "h"), (minutes, "m"), (rest, "s")]
+    while len(parts) > 1 and parts[0][0] == 0:
+        parts.pop(0)
+    return "".join(f"{amount}{unit}" for amount, unit in parts)

@@ -1,0 +1,119 @@
+"""The system account's place in a broker: subscriptions to `$SYS.REQ.>`, and the moments of events.
+
+Cheap to load: what answers is imported by the first request. Events are watched for only where somebody can listen (the
+system account has users, exports, or there is a cluster), and what makes them is imported for the first that is heard.
+
+    any account      $SYS.REQ.USER.INFO, …ACCOUNT.PING.STATZ, …   as a service: asks, for itself, the system account
+    system account   $SYS.REQ.SERVER.…, $SYS.REQ.ACCOUNT.…        services.py
+                     $SYS.ACCOUNT.…, $SYS.SERVER.…                events.py
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headwater.exchange.account import Account
+    from headwater.exchange.accounts import Accounts
+    from headwater.exchange.sessions import Sessions
+    from headwater.server.monitoring.view import ObservableBroker
+    from headwater.server.system.documents import Speaker
+    from headwater.server.system.events import Events
+    from headwater.server.system.services import Services
+
+_USER_INFO = b"$SYS.REQ.USER.INFO"
+_OF_ACCOUNTS = {
+    _USER_INFO: "$SYS.REQ.USER.{}.INFO",
+    b"$SYS.REQ.ACCOUNT.PING.STATZ": "$SYS.REQ.ACCOUNT.{}.STATZ",
+    b"$SYS.REQ.ACCOUNT.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
+    b"$SYS.REQ.SERVER.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
+}
+"""What every account may ask about itself, and what that is in the system account."""
+_REPLY_SECONDS = 10.0  # several servers may answer
+
+
+class SystemAccount:
+    """Of one broker. `reload` reads its configuration again, and returns what is wrong with it."""
+
+    def __init__(
+        self, broker: "ObservableBroker", accounts: "Accounts", sessions: "Sessions", system: "Account"
+    ) -> None:
+        self.reload: Callable[[], str] | None = None
+        self._broker = broker
+        self._sessions = sessions
+        self._account = system
+        self._speaker: Speaker | None = None
+        self._services: Services | None = None
+        self._events = self._make_events()
+        me = f"$SYS.REQ.SERVER.{broker.server_id}.*".encode()
+        for subject in (
+            b"$SYS.REQ.SERVER.PING",
+            b"$SYS.REQ.SERVER.PING.*",
+            me,
+            b"$SYS.REQ.ACCOUNT.>",
+            b"$SYS.REQ.USER.>",
+        ):
+            system.router.subscribe_internal(subject, self._answer)
+        for account in accounts:
+            self.add(account)
+
+    def add(self, account: "Account") -> None:
+        """Let the users of an account ask about themselves."""
+        if account is not self._account:
+            account.router.subscribe_between(b"$SYS.REQ.>", partial(self._ask_for, account), announce=False)
+
+    def lame_duck(self) -> None:
+        """The broker begins to send its clients away."""
+        if self._events is not None:
+            self._events.lame_duck()
+
+    def stop(self) -> None:
+        """The broker ends."""
+        if self._events is not None:
+            self._events.stop()
+
+    def _make_events(self) -> "Events | None":
+        if self._account.options is None and self._broker.options.cluster is None:
+            return None
+        from headwater.server.system.events import Events
+
+        events = Events(self._broker.server_id, self._speak, self._account.router)
+        self._sessions.observers.append(events)
+        return events
+
+    def _speak(self) -> "Speaker":
+        if self._speaker is None:
+            from headwater.server.system.documents import Speaker
+
+            self._broker.observe()
+            self._speaker = Speaker(self._broker)
+        return self._speaker
+
+    def _answer(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        if self._services is None:
+            from headwater.server.system.services import Services
+
+            self._services = Services(self._speak(), self._account.router, lambda: self.reload)
+        if subject == _USER_INFO:  # a request in the system account itself
+            from headwater.exchange.client_info import request_info
+            from headwater.exchange.request_info import with_request_info
+
+            info = request_info(self._account, self._account.router.publisher, share=True)
+            return self._services.answer(b"$SYS.REQ.USER.-.INFO", reply, with_request_info(b"", info), payload)
+        return self._services.answer(subject, reply, header_block, payload)
+
+    def _ask_for(self, account: "Account", subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        """A request in another account: pass it on to the system account in that account's name."""
+        pattern = _OF_ACCOUNTS.get(subject)
+        if pattern is None:
+            return False
+        from headwater.exchange.client_info import request_info
+        from headwater.exchange.request_info import with_request_info
+
+        info = request_info(account, account.router.publisher, share=subject == _USER_INFO)
+        system = self._account
+        alias = b""
+        if reply:
+            alias = system.replies.make(account.router, reply, account.replies, many=True, seconds=_REPLY_SECONDS)
+        target = pattern.format(account.name).encode("utf-8", "surrogateescape")
+        return system.router.publish(target, alias, with_request_info(header_block, info), payload) > 0

@@ -1,0 +1,81 @@
+"""Requests for streams where there are none.
+
+    an account without streams, on a broker that has some  ─▶ 10039, where silence would look like a fault (`NotEnabled`)
+    a broker of a cluster, which has none itself           ─▶ requests under the domain that its configuration names go to
+                                                              the brokers that have streams (`pass_on_domain`), as
+                                                              nats-server's mappings have it
+
+An account is answered for the same subjects as in jetstream/service.py, `$JS.API.>` and those of the domain. What
+nats-server refuses before it looks at the account is refused here with the same number: requests that only a cluster could
+serve, a document that is none. An account that imports the API, or a part of it, from another one gets no answer from here:
+its requests go there.
+"""
+
+from collections.abc import Iterable
+
+from headwater.errors import JetStreamError
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
+from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
+from headwater.jetstream.requests import find_call, refusal_of
+from headwater.jetstream.service import unserved_routes
+from headwater.jetstream_documents.answers import encode
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.model.subject import matches
+from headwater.wire.message_view import composed
+
+_WITHOUT_ANSWER = (b"CONSUMER.MSG.NEXT.", b"DIRECT.GET.")
+_SILENT = "consumer_reset_response"
+
+
+class NotEnabled:
+    """Answers for one account. `imported`: subjects of the services that it imports."""
+
+    def __init__(self, router: Router, domain: Domain, imported: Iterable[str] = ()) -> None:
+        self._router = router
+        self._domain = domain
+        self._imported = [subject.encode() for subject in imported]
+        self._routes = unserved_routes()
+        self._subscriptions: list[Subscription] = []
+
+    def start(self) -> None:
+        """Answer from now on. It is not announced in the cluster: each node does this for its own clients."""
+        own = self._router.subscribe_between(API_PREFIX + b">", self._on_api, announce=False)
+        self._subscriptions.append(own)
+        if self._domain.name:
+            self._subscriptions.append(subscribe_domain(self._router, self._domain.name, self._on_api, announce=False))
+
+    def stop(self) -> None:
+        """Answer no more."""
+        for subscription in self._subscriptions:
+            self._router.unsubscribe(subscription)
+        self._subscriptions.clear()
+
+    def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        if self._router.over_route or subject[len(API_PREFIX) :].startswith(_WITHOUT_ANSWER):
+            return False
+        if any(matches(pattern, subject) for pattern in self._imported):
+            return False
+        call = find_call(self._routes, subject, reply, header_block, payload)
+        if call is not None and reply and call.route.kind != _SILENT:
+            answer = refusal_of(call, self._error(call.route.kind, payload))
+            self._router.publish(reply, b"", b"", encode(answer))
+        return True
+
+    def _error(self, kind: str, payload: bytes) -> JetStreamError:
+        if kind.endswith(("_leader_stepdown_response", "_remove_peer_response")):
+            return api_error("cluster_required")
+        if kind == "consumer_unpin_response" and not payload.strip():
+            return api_error("invalid_json", reason="unexpected end of JSON input")
+        return api_error("not_enabled_for_account")
+
+
+def pass_on_domain(router: Router, domain: str) -> Subscription:
+    """Have requests of this broker's clients under the domain's name go on as if they had published them to `$JS.API`."""
+
+    def pass_on(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        message = composed(subject, reply, header_block, payload)
+        match = router.sublist.find(message.buffer, 0, message.subject_end)
+        return not router.over_route and router.route(router.publisher, match, message) > 0
+
+    return subscribe_domain(router, domain, pass_on, announce=False)

@@ -1,0 +1,91 @@
+"""Whether a micro-batch was begun before, and when: a small file beside the checkpoint.
+
+    <checkpoint>/headwater-sink/begun    {"batch": 7, "at": 1763701776.25}
+
+Spark plans the sink anew for each micro-batch, on the driver, after it has written the batch to the checkpoint's `offsets`
+and before any task of it runs. The file is on disk before the first row can be stored, so a batch that has no
+record was never begun. A checkpoint that is not a local directory has no record; nor has a query that writes its offsets
+later (`asyncProgressTrackingEnabled`).
+"""
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+logger = logging.getLogger(__name__)
+
+RECORD = Path("headwater-sink") / "begun"
+
+
+class Attempt(NamedTuple):
+    """An attempt at a batch. `since`: when its first one began, in seconds since 1970 by the driver's clock. `first`: this
+    is the first one."""
+
+    batch: int
+    since: float
+    first: bool
+
+
+def begin(checkpoint: str, now: float) -> Attempt | None:
+    """Record that the newest batch of the checkpoint begins now, or find that it began before.
+
+    None where that cannot be recorded: no local directory, or nothing planned in it.
+    """
+    directory = local_directory(checkpoint)
+    batch = newest_batch(directory) if directory is not None else None
+    if directory is None or batch is None:
+        return None
+    path = directory / RECORD
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known["batch"] == batch:
+            return Attempt(batch, float(known["at"]), first=False)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("sink_record_unreadable path=%s: %s", path, error)
+        return None
+    try:
+        write_durably(path, json.dumps({"batch": batch, "at": now}))
+    except OSError as error:
+        logger.warning("sink_record_not_written path=%s: %s", path, error)
+        return None
+    return Attempt(batch, now, first=True)
+
+
+def local_directory(checkpoint: str) -> Path | None:
+    """The directory that a checkpoint location names, if it is one of this machine."""
+    parts = urlsplit(checkpoint)
+    if parts.scheme not in ("", "file"):
+        return None
+    path = Path(unquote(parts.path) if parts.scheme else checkpoint)
+    return path if checkpoint and path.is_dir() else None
+
+
+def newest_batch(directory: Path) -> int | None:
+    """The batch that was planned last."""
+    try:
+        names = [entry.name for entry in (directory / "offsets").iterdir()]
+    except OSError:
+        return None
+    return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replace the file at `path`; it is on disk when this returns. Raises OSError."""
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_suffix(".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    for directory in (path.parent, path.parent.parent):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

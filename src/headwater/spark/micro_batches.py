@@ -1,0 +1,60 @@
+"""What the readers of both sources share: an input partition, and how much a micro-batch may hold.
+
+Spark's read limits are rows or bytes, never both; the options may name both, so the one in bytes is laid over that in rows.
+"""
+
+from typing import Generic
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
+
+from headwater.errors import ConfigError
+from headwater.spark.offsets import LogState, PlaceT
+from headwater.spark.ranges import Range, shares
+from headwater.spark.read_options import ReadOptions
+
+
+class RangePartition(InputPartition, Generic[PlaceT]):
+    """An input partition: one range of one log. Plain data, for it is pickled."""
+
+    def __init__(self, wanted: Range[PlaceT]) -> None:
+        super().__init__((wanted.place, wanted.created, wanted.start, wanted.end, wanted.mean))
+
+    @property
+    def range(self) -> Range[PlaceT]:
+        return Range(*self.value)
+
+
+def check_endless(options: ReadOptions) -> None:
+    """Raise ConfigError for options that a streaming query cannot honour."""
+    if options.ending is not None:
+        raise ConfigError(
+            "endingOffsets and endingTimestamp are for batch reads: a streaming query has no end",
+            value=str(options.ending),
+            hint="use spark.read, or trigger(availableNow=True) to stop at what is there now",
+        )
+
+
+def default_limit(options: ReadOptions) -> ReadLimit:
+    """The read limit that the options ask for."""
+    if options.max_offsets_per_trigger is not None:
+        return ReadMaxRows(options.max_offsets_per_trigger)
+    return ReadAllAvailable() if options.max_bytes_per_trigger is None else ReadMaxBytes(options.max_bytes_per_trigger)
+
+
+def within(
+    limit: ReadLimit, backlogs: list[int], states: list[LogState[PlaceT] | None], options: ReadOptions
+) -> list[int]:
+    """How much of each backlog the next batch may have; the engine may ask for all at any time."""
+    if isinstance(limit, ReadAllAvailable):
+        return backlogs
+    taken = shares(backlogs, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+    size = limit.max_bytes if isinstance(limit, ReadMaxBytes) else options.max_bytes_per_trigger
+    if size is None:
+        return taken
+    total = max(1, sum(backlogs))
+    bounds = [
+        state.messages_in(size * backlog // total) if state is not None and backlog else 1
+        for state, backlog in zip(states, backlogs, strict=True)
+    ]
+    return [min(rows, bound) for rows, bound in zip(taken, bounds, strict=True)]

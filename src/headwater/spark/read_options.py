@@ -1,0 +1,114 @@
+"""The options that `format("nats")` and `format("iggy")` share for reading, as checked values.
+
+What is read is given as in Spark's Kafka source: one word, number or time for all, or a JSON object with a position for
+each. Each source has a parser of its own for the JSON object, which names streams or partitions.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from headwater.errors import ConfigError
+from headwater.spark.option_values import count, instant, one_of, parsed, seconds, size, truth
+
+Edge = Literal["earliest", "latest"]
+Position = Edge | int | datetime
+Positions = Position | dict[Hashable, Position]  # of all places alike, or of each by its name
+IncludeHeaders = Literal["map", "typed", "raw", "both", "none"]
+Decode = Literal["none", "cloudevents"]
+
+READ_TIMEOUT = 30.0  # seconds
+
+READ_NAMES = (
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "decode",
+    "fetchBatch",
+    "readTimeout",
+    "maxMessageBytes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Counts in messages, sizes in bytes, times in seconds; `ending` is the first not read."""
+
+    starting: Positions | None = None
+    ending: Positions | None = None
+    max_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_partitions: int | None = None
+    fail_on_data_loss: bool = True
+    include_headers: IncludeHeaders = "map"
+    decode: Decode = "none"
+    fetch_batch: int
+    read_timeout: float = READ_TIMEOUT
+    max_message_bytes: int | None = None
+
+    def starting_at(self, place: Hashable, default: Edge) -> Position:
+        return _of_one(self.starting, place, default)
+
+    def ending_at(self, place: Hashable) -> Position:
+        return _of_one(self.ending, place, "latest")
+
+    @property
+    def wants_map(self) -> bool:
+        return self.include_headers in ("map", "both")
+
+    @property
+    def wants_raw(self) -> bool:
+        return self.include_headers in ("raw", "both")
+
+
+def _of_one(positions: Positions | None, place: Hashable, default: Edge) -> Position:
+    if isinstance(positions, dict):
+        return positions.get(place, default)
+    return default if positions is None else positions
+
+
+def parse_read_options(
+    options: Mapping[str, str], headers: tuple[str, ...], fetch_batch: int, positions: Callable[[str], Positions]
+) -> dict[str, Any]:
+    """The fields of `ReadOptions` by their names, from options with lower-cased names.
+
+    `headers`: the choices of includeHeaders; `fetch_batch`: the default of fetchBatch; `positions`: reads startingOffsets
+    and endingOffsets. Raises ConfigError, naming the option, for one that is wrong.
+    """
+    return {
+        "starting": _edge(options, "starting", positions),
+        "ending": _edge(options, "ending", positions),
+        "max_offsets_per_trigger": parsed(options, "maxOffsetsPerTrigger", count, None),
+        "max_bytes_per_trigger": parsed(options, "maxBytesPerTrigger", size, None),
+        "min_partitions": parsed(options, "minPartitions", count, None),
+        "fail_on_data_loss": parsed(options, "failOnDataLoss", truth, True),
+        "include_headers": parsed(options, "includeHeaders", one_of(*headers), "map"),
+        "decode": parsed(options, "decode", one_of("none", "cloudevents"), "none"),
+        "fetch_batch": parsed(options, "fetchBatch", count, fetch_batch),
+        "read_timeout": parsed(options, "readTimeout", seconds, READ_TIMEOUT),
+        "max_message_bytes": parsed(options, "maxMessageBytes", size, None),
+    }
+
+
+def _edge(options: Mapping[str, str], side: str, positions: Callable[[str], Positions]) -> Positions | None:
+    """Where to start or end: by offset or by time, not both."""
+    if f"{side}offsets" in options and f"{side}timestamp" in options:
+        raise ConfigError(f"options {side}Offsets and {side}Timestamp exclude each other")
+    moment = parsed(options, f"{side}Timestamp", instant, None)
+    return moment or parsed(options, f"{side}Offsets", positions, None)
+
+
+def position(text: str, smallest: int) -> Position:
+    """One position: a word, or a number of at least `smallest`. Raises ValueError."""
+    if text in ("earliest", "latest"):
+        return cast("Edge", text)
+    if not (text.isascii() and text.isdigit()) or int(text) < smallest:
+        raise ValueError(f"{text!r} is neither earliest nor latest, nor a whole number from {smallest} on")
+    return int(text)

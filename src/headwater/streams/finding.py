@@ -1,0 +1,76 @@
+"""What was found wrong with stored data, and what was done about it: one record for recovery, the log, /healthz and /jsz.
+
+    recovery, reading, a face's documents ─▶ Finding ─▶ the service keeps it ─▶ `report` (log), /healthz, /jsz, /metrics
+
+A finding is a statement about the disk at one moment. It stays in the service's list until the process ends, also when the
+data it speaks of has been deleted since.
+
+| severity    | meaning                                                              | logged at |
+|-------------|----------------------------------------------------------------------|-----------|
+| note        | what a crash leaves: nothing that was acknowledged is gone           | INFO      |
+| warning     | a fault that cost no message: a damaged copy, a foreign file         | WARNING   |
+| loss        | acknowledged messages, or what a consumer knew, are gone             | ERROR     |
+| unavailable | the stream is not served; its files are left as they are             | ERROR     |
+"""
+
+import logging
+from typing import Literal, NamedTuple
+
+from headwater.streams.recovery import Damage, RecoveryReport
+
+Severity = Literal["note", "warning", "loss", "unavailable"]
+
+_LEVELS: dict[Severity, int] = {
+    "note": logging.INFO,
+    "warning": logging.WARNING,
+    "loss": logging.ERROR,
+    "unavailable": logging.ERROR,
+}
+_DONE = {
+    "torn": "cut off",
+    "corrupt": "skipped, and left in place",
+    "missing": "their sequences stay unused",
+}
+
+
+class Finding(NamedTuple):
+    """`stream`: its name as far as it is known. `path`: the file or directory. `what` and `done`: one clause each.
+    `lost`: how many messages are certainly gone, at most."""
+
+    stream: str
+    path: str
+    what: str
+    done: str
+    lost: int = 0
+    severity: Severity = "warning"
+
+    def __str__(self) -> str:
+        lost = f", {self.lost} messages lost" if self.lost else ""
+        return f"{self.what}; {self.done}{lost}"
+
+    def as_document(self) -> dict[str, object]:
+        """For JSON."""
+        return dict(self._asdict())
+
+
+def finding_of(damage: Damage, stream: str, directory: str) -> Finding:
+    """What a log's damage means."""
+    done = f"kept in {damage.kept}" if damage.kept else _DONE[damage.kind]
+    path = f"{directory}/{damage.file}" if damage.file else directory
+    lost = damage.end - damage.start if damage.certain else 0
+    return Finding(stream, path, str(damage), done, lost, "loss" if damage.certain else "note")
+
+
+def findings_of(report: RecoveryReport, stream: str, directory: str) -> list[Finding]:
+    """All that the opening of a log found."""
+    found = [finding_of(damage, stream, directory) for damage in report.damage]
+    return found + [Finding(stream, directory, note, "nothing lost") for note in report.notes]
+
+
+def report(logger: logging.Logger, finding: Finding) -> None:
+    """Print it at the level of its severity."""
+    event = "stream_unavailable" if finding.severity == "unavailable" else "stream_finding"
+    level = _LEVELS[finding.severity]
+    logger.log(
+        level, "%s stream=%s path=%s severity=%s %s", event, finding.stream, finding.path, finding.severity, finding
+    )

@@ -1,0 +1,49 @@
+# cython: boundscheck=True, wraparound=True
+"""Which offsets of a log hold a readable record: those of `[start, end)` that are not absent.
+
+Absent are offsets whose record was deleted or is lost, and those that were given up: of a refused batch, or by a jump after
+a crash. Belongs to the loop thread.
+"""
+
+import cython
+
+from headwater.streams.offset_set import OffsetSet
+
+
+class LiveOffsets:
+    """`count`: how many there are. `start` is never absent, unless nothing is left: then it is `end`."""
+
+    def __init__(self, start: cython.longlong, end: cython.longlong, count: cython.longlong, absent: OffsetSet) -> None:
+        self.absent = absent
+        self.end = end
+        self.count = count
+        self.start = min(absent.next_outside(start), end)
+
+    def has(self, offset: cython.longlong) -> bool:
+        """Whether a readable record has this offset."""
+        return self.start <= offset < self.end and offset not in self.absent
+
+    def count_in(self, start: cython.longlong, end: cython.longlong) -> int:
+        """Readable records in `[start, end)`."""
+        start, end = max(start, self.start), min(end, self.end)
+        return end - start - self.absent.count(start, end) if start < end else 0
+
+    def remove(self, start: cython.longlong, end: cython.longlong) -> int:
+        """The records in `[start, end)` are gone; returns how many there were. Followed by `advance`."""
+        gone: cython.longlong = self.absent.add(start, end)
+        self.count -= gone
+        return gone
+
+    def advance(self) -> None:
+        """Move `start` past what is absent."""
+        self.start = min(self.absent.next_outside(self.start), self.end)
+        self.absent.discard_below(self.start)
+
+    def extend(self, base_offset: cython.longlong, end_offset: cython.longlong) -> None:
+        """Records were added (and counted) up to `end_offset`; what lies between the old end and `base_offset` was given
+        up."""
+        if base_offset > self.end:
+            self.absent.add(self.end, base_offset)
+            if self.start == self.end:
+                self.start = base_offset
+        self.end = end_offset

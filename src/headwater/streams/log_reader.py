@@ -1,0 +1,264 @@
+# cython: boundscheck=True, wraparound=True
+"""The published part of a log, read: by offset, by time, by batch, from memory where the newest batches are, else checked.
+
+What reading finds damaged it skips, adds to `damage`, counts as absent and gives to `on_damage`; it never returns a byte
+whose CRC32C failed. `range_at` reads nothing: it hands out what was found intact once since the opening, or was written
+since. Belongs to the loop thread; `Log` adds what is published and removes what is dropped.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.streams.live_offsets import LiveOffsets
+    from cython.cimports.headwater.streams.log_format import BatchHeader
+    from cython.cimports.headwater.streams.recent import RecentBatches
+else:
+    from headwater.streams.live_offsets import LiveOffsets
+    from headwater.streams.log_format import BatchHeader
+    from headwater.streams.recent import RecentBatches
+
+from headwater.streams import iggy_records
+from headwater.streams.files import storage_error
+from headwater.streams.log_format import DIALECT_IGGY, MAX_OFFSET, RecordCursor, StoredRecord, read_records
+from headwater.streams.recovery import Damage
+from headwater.streams.segment import RangedBatch, Segment
+from headwater.streams.window import SpoiledBytes
+
+Wanted = Callable[[bytes], bool]  # of a subject
+
+USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
+UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
+OPEN_SEGMENTS = 16  # read handles kept per log; a replay touches them one after the other
+
+
+class StoredBatch(NamedTuple):
+    """A checked batch as it was stored: for readers that do not want every record copied out."""
+
+    header: BatchHeader
+    body: bytes
+
+    def cursor(self) -> RecordCursor:
+        return RecordCursor(self.body, 0, len(self.body), self.header.base_offset, self.header.version)
+
+
+class LogReader:
+    """See the head of this module. `segments`: oldest first. `damage`: met by recovery and by reading."""
+
+    def __init__(self, segments: list[Segment], live: LiveOffsets, damage: list[Damage], cache_bytes: int) -> None:
+        self.segments = segments
+        self.damage = damage
+        self.on_damage: Callable[[Damage], None] | None = None
+        self.recent = RecentBatches(cache_bytes)
+        self._live = live
+        self._with_handle: list[Segment] = []
+        self._unfinished: list[StoredBatch] = []
+        self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
+
+    def remove(self, segments: list[Segment]) -> None:
+        """These are dropped."""
+        for segment in segments:
+            self.segments.remove(segment)
+            if segment in self._with_handle:
+                self._with_handle.remove(segment)
+            segment.release()
+
+    def forget_unfinished(self) -> None:
+        """A segment was written anew: batches that were kept for readers may be of its old self."""
+        self._unfinished = []
+
+    def release(self) -> None:
+        """Give all file handles back."""
+        for segment in self._with_handle:
+            segment.release()
+        self._with_handle.clear()
+
+    def first_timestamp_ns(self) -> int | None:
+        """As `Log.first_timestamp_ns`."""
+        start = self._live.start
+        if not self._live.count:
+            return None
+        if self._first_timestamp is None or self._first_timestamp[0] != start:
+            records = self.read(start, 1, 1)
+            if not records:
+                return None
+            self._first_timestamp = (start, records[0].timestamp_ns)
+        return self._first_timestamp[1]
+
+    def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
+        """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
+        block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
+        return self.read_matching(offset, None, max_records, max_bytes, MAX_OFFSET)[0]
+
+    def read_matching(
+        self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
+    ) -> tuple[list[StoredRecord], int]:
+        """As `read`, of those records only whose subjects are `wanted` (None: all); and the offset to go on from. It gives
+        up at the end of the batch with which it has passed over `max_passed` offsets."""
+        records: list[StoredRecord] = []
+        offset = max(offset, self._live.start)
+        if max_records <= 0:
+            return records, offset
+        last = offset + max_passed
+        for batch in self.batches(offset, min(max_bytes, max_records * USUAL_RECORD)):
+            base_offset, end_offset = batch.header.base_offset, batch.header.end_offset
+            if batch.header.dialect == DIALECT_IGGY:
+                taken = self._read_iggy(batch, offset, max_records, max_bytes, records, wanted)
+            elif self._live.absent.touches(max(base_offset, offset), end_offset):
+                taken = self._read_present(batch, offset, max_records, max_bytes, records, wanted)
+            else:
+                taken = read_records(
+                    batch.body, base_offset, offset, max_records, max_bytes, records, wanted, batch.header.version
+                )
+            max_bytes -= taken
+            if records and (taken < 0 or max_bytes <= 0 or len(records) >= max_records):
+                self._remember_unfinished(batch)
+                return records, records[len(records) - 1].offset + 1
+            if end_offset >= last:
+                return records, end_offset
+        return records, self._live.end
+
+    def _read_present(
+        self,
+        batch: StoredBatch,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        into: list[StoredRecord],
+        wanted: Wanted | None,
+    ) -> int:
+        """As `read_records`, past what is deleted."""
+        taken = 0
+        absent, cursor = self._live.absent, batch.cursor()
+        while cursor.advance():
+            if cursor.offset < offset or cursor.offset in absent:
+                continue
+            if wanted is not None and not wanted(cursor.subject()):
+                continue
+            size = cursor.end - cursor.subject_at
+            if len(into) >= max_records or (into and taken + size > max_bytes):
+                return -1 - taken
+            into.append(cursor.record())
+            taken += size
+        return taken
+
+    def _read_iggy(
+        self,
+        batch: StoredBatch,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        into: list[StoredRecord],
+        wanted: Wanted | None,
+    ) -> int:
+        """As `_read_present`, of a batch in the other dialect."""
+        taken = 0
+        for record in iggy_records.records(batch.body):
+            if record.offset < offset or record.offset in self._live.absent:
+                continue
+            if wanted is not None and not wanted(record.subject):
+                continue
+            size = len(record.header_block) + len(record.payload)
+            if len(into) >= max_records or (into and taken + size > max_bytes):
+                return -1 - taken
+            into.append(record)
+            taken += size
+        return taken
+
+    def offset_at(self, time_ns: int) -> int:
+        """The first offset whose record is not older than `time_ns`; `end_offset` when all are older. Found by the time
+        index and a look at some 4 KiB of batches; exact also where the clock stepped back. Raises StorageError."""
+        for segment in self.segments:
+            if segment.end_offset > self._live.start and segment.facts.index.latest >= time_ns:
+                offset = max(segment.facts.index.offset_before(time_ns), segment.base_offset, self._live.start)
+                while records := self.read(offset, 256, 1 << 18):
+                    for record in records:
+                        if record.timestamp_ns >= time_ns:
+                            return record.offset
+                    offset = records[-1].offset + 1
+                    if offset >= segment.end_offset:
+                        break
+        return self._live.end
+
+    def _remember_unfinished(self, batch: StoredBatch) -> None:
+        """A reader stopped inside this batch and will be back for the rest: a stored batch is checked as a whole, so to
+        fetch one record at a time would check it once for each."""
+        if all(known.body is not batch.body for known in self._unfinished):
+            self._unfinished.append(batch)
+            if len(self._unfinished) > UNFINISHED_BATCHES:
+                del self._unfinished[0]
+
+    def batches(self, offset: int, expected_bytes: int = 1 << 20) -> Iterator[StoredBatch]:
+        """The published batches that end above `offset`, in order, with whatever deleted records are still in them (see
+        `is_absent`). The caller stops when it has enough; reads are sized
+        for `expected_bytes`. What is published meanwhile may or may not be seen.
+
+        Damage is skipped and reported in `damage`. Raises StorageError when the disk cannot be read."""
+        offset = max(offset, self._live.start)
+        while offset < self._live.end:
+            recent = self.recent.since(offset, expected_bytes)
+            if recent is None:
+                yield from self._stored_batches(offset, expected_bytes)
+                return
+            if not recent:
+                return
+            for header, body in recent:
+                yield StoredBatch(header, body)
+            offset = recent[-1][0].end_offset
+
+    def range_at(self, offset: int) -> RangedBatch | None:
+        """The published large batch that begins with this offset, as a range of its file; None where only `batches` can
+        tell what is there (`Segment.range_at`). Raises StorageError when the disk cannot be read."""
+        if not self._live.start <= offset < self._live.end:
+            return None
+        segment = self.segments[max(0, bisect_right(self.segments, offset, key=lambda each: each.base_offset) - 1)]
+        try:
+            self._keep_handle(segment)
+            return segment.range_at(offset)
+        except OSError as error:
+            raise storage_error(f"read {segment.path}", error) from error
+
+    def _stored_batches(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
+        """As `batches`, from the files, to the end of the log."""
+        for batch in self._unfinished:
+            if batch.header.base_offset <= offset < batch.header.end_offset:
+                yield batch
+                offset = batch.header.end_offset
+                break
+        at = max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+        while at < len(self.segments):
+            segment = self.segments[at]
+            try:
+                self._keep_handle(segment)
+                for piece in segment.batches(offset, expected_bytes):
+                    if isinstance(piece, SpoiledBytes):
+                        self._report(segment, piece)
+                    else:
+                        yield StoredBatch(piece.header, piece.body)
+            except OSError as error:
+                raise storage_error(f"read {segment.path}", error) from error
+            at += 1
+
+    def _keep_handle(self, segment: Segment) -> None:
+        """This segment's file is about to be read: give back the handle that was taken longest ago, if too many."""
+        if segment not in self._with_handle:
+            self._with_handle.append(segment)
+            if len(self._with_handle) > OPEN_SEGMENTS:
+                self._with_handle.pop(0).release()
+
+    def _report(self, segment: Segment, spoiled: SpoiledBytes) -> None:
+        if any(known.file == segment.name and known.position == spoiled.position for known in self.damage):
+            return
+        end = segment.end_offset if spoiled.end_offset is None else spoiled.end_offset
+        size = spoiled.end_position - spoiled.position
+        damage = Damage("corrupt", spoiled.start_offset, end, True, segment.name, spoiled.position, size)
+        self.damage.append(damage)
+        start, end = max(damage.start, self._live.start), min(end, self._live.end)
+        if start < end:  # so that counts speak of what can be read
+            self._live.remove(start, end)
+            self._live.advance()
+        if self.on_damage is not None:
+            self.on_damage(damage)

@@ -1,0 +1,116 @@
+"""Whose is it? What every file of a log says of itself, held against where it lies and what the others say.
+
+A log has an identity, 64 random bits. The two copies of its state, the head of every segment and every batch carry it; a
+segment's head and a document also say which one they are. A careless operator can still put a file of another log, or of
+an older time, under a name that this log reads. So, before anything of a file is believed:
+
+1. **The log's identity** is what its stream says it is, where that is known. Else it is what most of its files say, a
+   segment or a copy of the state one voice each; segments decide a draw, for the messages are in them.
+2. **A copy of the state** of another identity is a stranger. Of the others the higher generation counts.
+3. **A segment** of another identity, or whose head names another base offset than the file's name, is a stranger. One
+   that says nothing (its head and its first batch are damaged) is this log's.
+4. **A state that is older than the segments** (marks reach past its reservation, or a segment begins there) is believed
+   only as far as it can be true: its reservation is raised, so that nothing is taken for torn.
+
+Strangers are put aside by whoever opens the log, never deleted. Decided here, from what is read; nothing is changed. What
+is lost with a file that should have been in the stranger's place is `recovery.decide`'s to say.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from headwater.errors import CorruptLog
+from headwater.streams import meta
+from headwater.streams.files import Files
+from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_marks, decode_segment_head
+from headwater.streams.log_state import LogState
+from headwater.streams.meta import NOBODY
+from headwater.streams.recovery import identity_of
+from headwater.streams.segment import segment_name
+
+STATE_DOCUMENT = "log.state"
+
+Stranger = tuple[str, str]  # path, what it says of itself
+
+
+class Owner(NamedTuple):
+    """`identity`: the log's; None when no file says one. `state`: the newest copy that is the log's own."""
+
+    identity: bytes | None
+    state: LogState | None
+    strangers: list[Stranger]
+
+
+def judge_owner(files: Files, directory: str, bases: Sequence[int], known: bytes, notes: list[str]) -> Owner:
+    """Points 1 and 2. `known`: the identity that the stream says its log has, or `NOBODY`. Appends to `notes` what is
+    damaged. Raises OSError, and CorruptLog for a state of another version."""
+    path = f"{directory}/{STATE_DOCUMENT}"
+    states = {copy.path: state for copy in meta.copies(files, path, []) if (state := LogState.decode(copy.payload))}
+    voices = Counter(claim for base in bases if (claim := _claim(files, directory, base)) is not None)
+    heard = set(voices)
+    voices.update(state.identity for state in states.values())
+    identity = known if known != NOBODY else None
+    if identity is None and voices:
+        identity = max(voices, key=lambda claim: (voices[claim], claim in heard))
+    strangers = [
+        (place, f"is of the log {state.identity.hex()}")
+        for place, state in states.items()
+        if state.identity != identity
+    ]
+    outside = {place for place, _ in strangers}
+    mine = meta.load_copy(files, path, notes, judge=lambda copy: "is of another log" if copy.path in outside else "")
+    if mine is None:
+        return Owner(identity, None, strangers)
+    state = states.get(mine.path)
+    if state is None:
+        raise CorruptLog(
+            f"{path} is intact but not of a version this program knows",
+            hint="it was written by a newer Headwater; open the log with that, or upgrade",
+        )
+    return Owner(identity, state, strangers)
+
+
+def judge_segments(files: Files, directory: str, bases: Sequence[int], identity: bytes) -> list[Stranger]:
+    """Point 3. Raises OSError."""
+    strangers = []
+    for base in bases:
+        path = f"{directory}/{segment_name(base)}"
+        file = files.open(path)
+        try:
+            head = decode_segment_head(file.pread(HEAD_PAGE_SIZE, 0))
+            claim = identity_of(file.pread)
+        finally:
+            file.close()
+        if claim is not None and claim != identity:
+            strangers.append((path, f"is of the log {claim.hex()}"))
+        elif head is not None and head.base_offset != base:
+            strangers.append((path, f"is the segment that begins at offset {head.base_offset}"))
+    return strangers
+
+
+def not_older_than(files: Files, directory: str, bases: Sequence[int], state: LogState, notes: list[str]) -> LogState:
+    """Point 4: the state, with a reservation that covers what the newest segments say. Raises OSError."""
+    if not bases:
+        return state
+    newest = bases[-1]
+    file = files.open(f"{directory}/{segment_name(newest)}")
+    try:
+        page = file.pread(HEAD_PAGE_SIZE, 0)
+    finally:
+        file.close()
+    mark, _, _ = decode_marks(page, state.identity)
+    end = max(newest, mark.assigned_end if mark is not None else 0)
+    if end <= state.reserved_end:
+        return state
+    notes.append(f"{directory}/{STATE_DOCUMENT} is of an older time than {segment_name(newest)}")
+    return replace(state, reserved_end=end, index_crc=0, closed=False)
+
+
+def _claim(files: Files, directory: str, base: int) -> bytes | None:
+    file = files.open(f"{directory}/{segment_name(base)}")
+    try:
+        return identity_of(file.pread)
+    finally:
+        file.close()

@@ -1,0 +1,60 @@
+"""How far the log reached, as the files beside its segments know it.
+
+The marks of the newest segment say where the log ends. A segment that was replaced by an older copy of itself has older
+marks, so nothing in it shows what is missing. Three other files know a lower bound of the end, and none is ever too high:
+
+    log.end          exact after a kill, after a power loss as old as the last write-back (end_file.py)
+    log.checkpoint   how far the log reached when it was made (clean_index.py)
+    log.state        the exact end, after a clean stop (log_state.py)
+
+What the log's owner knows from elsewhere (positions of consumers) comes in through `Log.open`. When the newest segment and
+all of these were replaced by copies of one earlier moment, nothing here knows of a later one.
+"""
+
+from typing import NamedTuple
+
+from headwater.streams.clean_index import read_checkpoint
+from headwater.streams.end_file import END_FILE, END_FILE_SIZE, RecordedEnd, decode_end
+from headwater.streams.files import Files
+from headwater.streams.meta import NOBODY
+from headwater.streams.writer import CHECKPOINT_FILE
+
+
+class Testimony(NamedTuple):
+    """`strangers`: paths of files of other logs, and what they say of themselves. `notes`: about damaged ones."""
+
+    end: RecordedEnd
+    strangers: list[tuple[str, str]]
+    notes: list[str]
+
+
+def read_recorded_end(files: Files, directory: str, identity: bytes, known: int = 0) -> Testimony:
+    """The highest end that `log.end` and `log.checkpoint` know, `known` at least. Raises OSError."""
+    found = Testimony(RecordedEnd(known), [], [])
+    checkpoint = read_checkpoint(files, directory)
+    for name, claim in (
+        (END_FILE, _read_end(files, f"{directory}/{END_FILE}")),
+        (CHECKPOINT_FILE, (checkpoint.owner, RecordedEnd(checkpoint.end)) if checkpoint is not None else None),
+    ):
+        if claim is None:
+            continue
+        owner, end = claim
+        if owner == NOBODY:
+            found.notes.append(f"{directory}/{name} is damaged")
+        elif owner != identity:
+            found.strangers.append((f"{directory}/{name}", f"is of the log {owner.hex()}"))
+        else:
+            newest = end if end.size else found.end
+            found = found._replace(end=newest._replace(offset=max(found.end.offset, end.offset)))
+    return found
+
+
+def _read_end(files: Files, path: str) -> tuple[bytes, RecordedEnd] | None:
+    try:
+        file = files.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        return decode_end(file.pread(END_FILE_SIZE, 0))
+    finally:
+        file.close()

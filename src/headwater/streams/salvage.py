@@ -1,0 +1,314 @@
+"""What is left of damaged batches: every record whose own checksum holds, wherever it lies.
+
+    NATS        a record is looked for by its tag and believed by its CRC, which starts from the log's identity and covers
+                its offset. Batch headers are not needed; what is left of one that a crash cut short is found alike
+    Iggy        a frame is believed by the checksum that its producer put there (XXH3-64). Needs the header of the log's
+                batch, and the `xxhash` package, without which no Iggy batch was ever stored; else all of it is spoiled
+    tombstones  small: with one flipped bit they are corrected
+    version 1   has no record checksums: such a batch is spoiled as a whole
+
+Found records never go back: their offsets ascend from `expected` and stay below `ceiling`. Both are facts about intact
+batches around the region, so a copy of the log that somebody published, whose offsets are lower than those of the record
+that carries it, is not taken for the log.
+
+Correction is for headers and tombstones only. A CRC32C over n bits takes damage of another kind for one flipped bit with
+probability n / 2^32: 1 in 8 million for a header; over a large record it would be 1 in 500, so records are not corrected.
+
+Pure; runs only where damage is.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from headwater.streams import iggy_batch
+from headwater.streams.checksum import extend_crc
+from headwater.streams.iggy_batch import BATCH_HEADER, FRAME, FRAME_SIZE, BatchFields
+from headwater.streams.log_format import (
+    BATCH_HEADER_SIZE,
+    DIALECT_IGGY,
+    DIALECT_NATS,
+    DIALECT_TOMBSTONES,
+    LOW_HALF,
+    RECORD_CRC_SIZE,
+    RECORD_HEAD,
+    RECORD_HEAD_SIZE,
+    RECORD_TAG_AT,
+    BatchHeader,
+    batch_marker,
+    body_is_intact,
+    decode_batch_header,
+    record_seed,
+    record_tag,
+)
+from headwater.streams.window import FoundBatch, Window
+
+LARGEST_CORRECTED = 4096  # bytes of tombstones: 32,768 CRCs of them are 30 ms
+MICROSECOND = 1000
+_U64 = struct.Struct("<Q")
+_BATCH_CHECKED = struct.Struct("<QQQQQI")
+
+
+class Region(NamedTuple):
+    """Bytes `[position, end)` of a segment, and the offsets `[expected, ceiling)` that records in it may have."""
+
+    position: int
+    end: int
+    identity: bytes
+    expected: int
+    ceiling: int
+
+
+class _Record(NamedTuple):
+    start: int
+    end: int
+    offset: int
+    timestamp_ns: int
+
+
+def salvage(window: Window, region: Region) -> Iterator[FoundBatch]:
+    """Runs of intact records in a region that holds no batch intact as a whole, in order."""
+    at, expected = region.position, region.expected
+    headers = list(_headers(window, region))
+    for number, (header_at, header) in enumerate(headers):
+        if header_at < at or header.base_offset < expected:
+            continue
+        for found in _records(window, region._replace(position=at, end=header_at, expected=expected)):
+            yield found
+            expected = found.header.end_offset
+        at = header_at
+        if header.dialect == DIALECT_NATS or header.base_offset < expected:
+            continue  # where its records are, and where they end, they say themselves
+        later = (place for place, other in headers[number + 1 :] if other.base_offset >= header.end_offset)
+        at = min(header_at + header.size, next(later, region.end), region.end)
+        parts = _frames if header.dialect == DIALECT_IGGY else _tombstones
+        for found in parts(window, header_at, at, header):
+            yield found
+            expected = found.header.end_offset
+    yield from _records(window, region._replace(position=at, expected=expected))
+
+
+def corrected_header(data: bytes, identity: bytes) -> BatchHeader | None:
+    """The batch header in these bytes, if it has one flipped bit; also if it has none."""
+    marker = batch_marker(identity)
+    if len(data) < BATCH_HEADER_SIZE:
+        return None
+    wrong = int.from_bytes(data[: len(marker)], "little") ^ int.from_bytes(marker, "little")
+    if wrong.bit_count() > 1:
+        return None
+    if wrong or decode_batch_header(data, 0, identity) is not None:
+        return decode_batch_header(marker + data[len(marker) :], 0, identity)
+    for bit in range(len(marker) * 8, BATCH_HEADER_SIZE * 8):
+        header = decode_batch_header(_flipped(data, bit), 0, identity)
+        if header is not None:
+            return header
+    return None
+
+
+def _flipped(data: bytes, bit: int) -> bytes:
+    return b"%b%c%b" % (data[: bit // 8], data[bit // 8] ^ 1 << bit % 8, data[bit // 8 + 1 :])
+
+
+def _headers(window: Window, region: Region) -> Iterator[tuple[int, BatchHeader]]:
+    """The batch headers of the region: those intact, and the first one also when it has a flipped bit."""
+    marker = batch_marker(region.identity)
+    at = region.position
+    first = window.slice(at, min(at + BATCH_HEADER_SIZE, region.end))
+    header = corrected_header(first, region.identity)
+    while True:
+        if header is not None and header.base_offset >= region.expected and header.end_offset <= region.ceiling:
+            yield at, header
+        at = window.find(marker, at + 1, region.end)
+        if at < 0:
+            return
+        header = decode_batch_header(window.slice(at, at + BATCH_HEADER_SIZE), 0, region.identity)
+
+
+def _records(window: Window, region: Region) -> Iterator[FoundBatch]:
+    """The intact records of the NATS dialect, in runs without a spoiled byte between them."""
+    tag = struct.pack("<H", record_tag(region.identity))
+    run: list[_Record] = []
+    at, expected = region.position, region.expected
+    while True:
+        record = _record_at(window, at, region.end, region.identity, tag, expected, region.ceiling)
+        if record is not None:
+            if run and run[-1].end != record.start:
+                yield _run_of(window, run, region)
+                run = []
+            run.append(record)
+            at, expected = record.end, record.offset + 1
+            continue
+        found = window.find(tag, at + 1 + RECORD_TAG_AT, region.end)
+        if found < 0:
+            break
+        at = found - RECORD_TAG_AT
+    if run:
+        yield _run_of(window, run, region)
+
+
+def _record_at(
+    window: Window, at: int, limit: int, identity: bytes, tag: bytes, expected: int, ceiling: int
+) -> _Record | None:
+    if at + RECORD_HEAD_SIZE > limit:
+        return None
+    data, index = window.at(at, RECORD_HEAD_SIZE)
+    if len(data) - index < RECORD_HEAD_SIZE or not data.startswith(tag, index + RECORD_TAG_AT):
+        return None
+    crc, timestamp, low, subject_size, _, block_size, payload_size = RECORD_HEAD.unpack_from(data, index)
+    end = at + RECORD_HEAD_SIZE + subject_size + block_size + payload_size
+    offset = expected + ((low - expected) & LOW_HALF)
+    if end > limit or offset >= ceiling:
+        return None
+    if extend_crc(record_seed(identity, offset >> 32), window.slice(at + RECORD_CRC_SIZE, end)) != crc:
+        return None
+    return _Record(at, end, offset, timestamp)
+
+
+def _run_of(window: Window, run: list[_Record], region: Region) -> FoundBatch:
+    start, end = run[0].start, run[-1].end
+    body = window.slice(start, end)
+    first, last = run[0], run[-1]
+    header = BatchHeader(
+        dialect=DIALECT_NATS,
+        flags=0,
+        record_count=len(run),
+        offset_span=last.offset + 1 - first.offset,
+        body_size=len(body),
+        base_offset=first.offset,
+        first_timestamp_ns=first.timestamp_ns,
+        last_timestamp_ns=last.timestamp_ns,
+        body_crc=crc32c(body),
+    )
+    before = start - BATCH_HEADER_SIZE  # an intact header before the first record is no damage
+    if before >= region.position:
+        intact = decode_batch_header(window.slice(before, start), 0, region.identity)
+        start = start if intact is None else before
+    return FoundBatch(start, header, body, start, end, is_whole=False)
+
+
+def _tombstones(window: Window, position: int, end: int, header: BatchHeader) -> Iterator[FoundBatch]:
+    body_at = position + BATCH_HEADER_SIZE
+    body = window.slice(body_at, end)
+    if header.dialect != DIALECT_TOMBSTONES or not len(body) == header.body_size <= LARGEST_CORRECTED:
+        return
+    for bit in range(len(body) * 8):
+        mended = _flipped(body, bit)
+        if body_is_intact(header, mended):
+            yield FoundBatch(position, header, mended, end, end, is_whole=False)
+            return
+
+
+def _frames(window: Window, position: int, end: int, header: BatchHeader) -> Iterator[FoundBatch]:
+    """The runs of intact frames of one of Iggy's batches, each as a batch of its own."""
+    try:
+        from xxhash import xxh3_64_intdigest as xxh3_64
+    except ImportError:
+        return
+    body_at = position + BATCH_HEADER_SIZE
+    body = window.slice(body_at, end)
+    intact: list[tuple[int, int, int]] = []  # start, end, delta
+    at, delta, count = iggy_batch.BATCH_HEADER_SIZE, 0, header.record_count
+    while delta < count:
+        following = _frame_end(body, at, delta)
+        if following and xxh3_64(body[at + iggy_batch.CHECKSUM_SIZE : following]) == _U64.unpack_from(body, at)[0]:
+            intact.append((at, following, delta))
+            at, delta = following, delta + 1
+            continue
+        at, delta = _next_frame(body, at, delta, count)
+    head = _batch_head(body, header, intact)
+    run: list[tuple[int, int, int]] = []
+    for number, frame in enumerate(intact):
+        run.append(frame)
+        if number + 1 < len(intact) and intact[number + 1][0] == frame[1]:
+            continue
+        first, last = run[0], run[-1]
+        checksums = b"".join(body[start : start + iggy_batch.CHECKSUM_SIZE] for start, _, _ in run)
+        fields = head._replace(
+            length=iggy_batch.BATCH_HEADER_SIZE + last[1] - first[0], message_count=len(run), checksum=0
+        )
+        fields = fields._replace(checksum=xxh3_64(_BATCH_CHECKED.pack(*fields[:5], len(run)) + checksums))
+        made = BATCH_HEADER.pack(*fields).ljust(iggy_batch.BATCH_HEADER_SIZE, b"\0") + body[first[0] : last[1]]
+        new = BatchHeader(
+            dialect=DIALECT_IGGY,
+            flags=0,
+            record_count=len(run),
+            offset_span=len(run),
+            body_size=len(made),
+            base_offset=header.base_offset + first[2],
+            first_timestamp_ns=header.first_timestamp_ns,
+            last_timestamp_ns=header.last_timestamp_ns,
+            body_crc=crc32c(made),
+        )
+        first_byte = body_at + first[0] if first[2] or first[0] != iggy_batch.BATCH_HEADER_SIZE else position
+        yield FoundBatch(position, new, made, first_byte, body_at + last[1], is_whole=False)
+        run = []
+
+
+def _frame_end(body: bytes, at: int, delta: int) -> int:
+    """Behind the frame at `at`, if there can be one with this offset delta; else 0."""
+    if at + FRAME_SIZE > len(body):
+        return 0
+    _, _, found, _, headers_size, payload_size, reserved = FRAME.unpack_from(body, at)
+    following = at + FRAME_SIZE + headers_size + payload_size
+    return int(following) if found == delta and not reserved and following <= len(body) else 0
+
+
+def _next_frame(body: bytes, at: int, delta: int, count: int) -> tuple[int, int]:
+    """(position, delta) of the next intact frame after the damaged one; a delta of `count` when there is none."""
+    from xxhash import xxh3_64_intdigest as xxh3_64
+
+    delta_at = FRAME.size - struct.calcsize("<IIIIQ")
+    for wanted in range(delta + 1, count):
+        needle = struct.pack("<I", wanted)
+        found = body.find(needle, at + delta_at)
+        while found >= 0:
+            start = found - delta_at
+            end = _frame_end(body, start, wanted)
+            if end and xxh3_64(body[start + iggy_batch.CHECKSUM_SIZE : end]) == _U64.unpack_from(body, start)[0]:
+                return start, wanted
+            found = body.find(needle, found + 1)
+    return len(body), count
+
+
+def _batch_head(body: bytes, header: BatchHeader, intact: list[tuple[int, int, int]]) -> BatchFields:
+    """Iggy's own header of the batch: as it was if it has its checksum, with a flipped bit mended if that gives it; else
+    what the log's header knows of it, and the server's time for the producers'."""
+    from xxhash import xxh3_64_intdigest as xxh3_64
+
+    known = BatchFields(0, header.base_offset, header.first_timestamp_ns // MICROSECOND, 0, header.body_size, 0, 0)
+    known = known._replace(origin_timestamp=known.base_timestamp, message_count=header.record_count)
+    if len(body) < iggy_batch.BATCH_HEADER_SIZE:
+        return known
+    page = body[: BATCH_HEADER.size]
+    for checksums in _possible_checksums(body, intact, header.record_count):
+        bits = range(-1, len(page) * 8) if len(intact) == header.record_count else (-1,)
+        for bit in bits:
+            fields = BatchFields._make(BATCH_HEADER.unpack(page if bit < 0 else _flipped(page, bit)))
+            if xxh3_64(_BATCH_CHECKED.pack(*fields[:5], fields.message_count) + checksums) == fields.checksum:
+                return fields
+    return known
+
+
+def _possible_checksums(body: bytes, intact: list[tuple[int, int, int]], count: int) -> Iterator[bytes]:
+    """What the frame checksums of the whole batch may have been: as stored, and with the damaged frames' own. Nothing
+    when two frames in a row are damaged, so that nobody knows where the second begins."""
+    from xxhash import xxh3_64_intdigest as xxh3_64
+
+    places = {delta: (start, end) for start, end, delta in intact}
+    stored, computed = [], []
+    at = iggy_batch.BATCH_HEADER_SIZE
+    for delta in range(count):
+        end = places[delta + 1][0] if delta + 1 in places else len(body) if delta + 1 == count else 0
+        start, end = places.get(delta, (at, end))
+        if end < start + FRAME_SIZE:
+            return
+        checksum = body[start : start + iggy_batch.CHECKSUM_SIZE]
+        stored.append(checksum)
+        rest = body[start + iggy_batch.CHECKSUM_SIZE : end]
+        computed.append(checksum if delta in places else _U64.pack(xxh3_64(rest)))
+        at = end
+    yield b"".join(stored)
+    if computed != stored:
+        yield b"".join(computed)

@@ -1,0 +1,16 @@
+"""Free ports, for servers that have to be given one: those that choose their own (port 0) are to be preferred."""
+
+import socket
+from contextlib import ExitStack
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that was free a moment ago. Another process may take it before the server does."""
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """As many different ones."""
+    with ExitStack() as held:
+        listening = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [int(one.getsockname()[1]) for one in listening]

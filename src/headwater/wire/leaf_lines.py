@@ -1,0 +1,123 @@
+"""Writers of the ops between a hub and its leaf nodes, and the two documents that open the conversation.
+
+    hub   ─▶ INFO            its address, a nonce, and that a second INFO follows
+    spoke ─▶ CONNECT         who it is, its credentials, what it does not want
+    hub   ─▶ INFO            `connect_info`: the account there, and what may cross
+    both  ─▶ LS+ …           and from then on messages
+
+What they write, `route_ops` reads in its dialect LEAF. Unknown fields are ignored, as nats-server does.
+Source: nats-server 2.15.1 on both ends.
+"""
+
+from headwater.errors import RemoteProtocolError
+from headwater.model.record import Record
+from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, typed, wire_names
+from headwater.wire.route_lines import SubjectLists
+
+PROTOCOL = 3  # of leaf nodes: `proto` in INFO, `protocol` in CONNECT
+LOOP_DETECTION = b"$LDS."
+
+
+class LeafInfo(Record, frozen=False):
+    """INFO between a hub and a spoke. `compression` is left out: then neither side compresses."""
+
+    server_id: str = ""
+    server_name: str = ""
+    version: str = ""
+    proto: int = 0
+    git_commit: str = ""
+    go: str = ""
+    host: str = ""
+    port: int = 0
+    headers: bool = False
+    auth_required: bool = False
+    tls_required: bool = False
+    tls_verify: bool = False
+    max_payload: int = 0
+    jetstream: bool = False
+    ip: str = ""
+    client_id: int = 0
+    nonce: str = ""
+    cluster: str = ""
+    domain: str = ""
+    compression: str = ""
+    connect_info: bool = False
+    remote_account: str = ""
+    acc_is_sys: bool = False
+    imports: SubjectLists | None = None  # `import` on the wire: what the spoke may receive
+    exports: SubjectLists | None = None  # and `export`: what it may send
+    api_lvl: int = 0
+    info_on_connect: bool = False
+    leafnode_urls: tuple[str, ...] | None = None
+
+
+class LeafConnect(Record, frozen=False, secret=("user", "password", "auth_token", "jwt", "sig")):
+    """CONNECT of a spoke. `cluster` keeps two spokes of one cluster apart; `deny_pub` is what the hub is not to send."""
+
+    version: str = ""
+    nkey: str = ""
+    jwt: str = ""
+    sig: str = ""
+    user: str = ""
+    password: str = ""  # `pass` on the wire
+    auth_token: str = ""
+    server_id: str = ""
+    domain: str = ""
+    name: str = ""
+    is_hub: bool = False
+    cluster: str = ""
+    headers: bool = False
+    jetstream: bool = False
+    deny_pub: tuple[str, ...] = ()
+    isolate: bool = False
+    compress_mode: str = ""
+    remote_account: str = ""
+    protocol: int = 0
+    lang: str = ""
+    gateway: str = ""
+
+
+_INFO_NAMES = wire_names(LeafInfo._defaults, {"imports": "import", "exports": "export"})
+_INFO_KINDS = kinds_of(_INFO_NAMES, {**LeafInfo._defaults, "imports": {}, "exports": {}, "leafnode_urls": ()})
+_LISTS_KINDS = kinds_of(wire_names(SubjectLists._defaults), SubjectLists._defaults)
+_CONNECT_NAMES = wire_names(LeafConnect._defaults, {"password": "pass"})
+_CONNECT_KINDS = kinds_of(_CONNECT_NAMES, LeafConnect._defaults)
+
+
+def encode_leaf_info(info: LeafInfo) -> bytes:
+    """The whole op, with the blank before CRLF that nats-server writes. What is as by default is left out."""
+    told = differing(info, _INFO_NAMES)
+    lists = {wire: value.document() for wire, value in told.items() if isinstance(value, SubjectLists)}
+    return b"INFO " + encode_fields({**told, **lists}) + b" \r\n"
+
+
+def decode_leaf_info(json: bytes) -> LeafInfo:
+    """Raises RemoteProtocolError when it is not the JSON object that it should be."""
+    try:
+        found = read_fields(json, _INFO_KINDS)
+        for name in ("imports", "exports"):
+            if name in found:
+                found[name] = SubjectLists(**typed(found[name], _LISTS_KINDS))
+        return LeafInfo(**found)
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(f"leaf node INFO cannot be read: {error}", value=json[:200]) from error
+
+
+def encode_leaf_connect(connect: LeafConnect) -> bytes:
+    """The whole op. What is as by default is left out."""
+    return b"CONNECT " + encode_fields(differing(connect, _CONNECT_NAMES)) + b"\r\n"
+
+
+def decode_leaf_connect(json: bytes) -> LeafConnect:
+    """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
+    try:
+        return LeafConnect(**read_fields(json, _CONNECT_KINDS))
+    except (ValueError, RecursionError) as error:
+        raise RemoteProtocolError(f"leaf node CONNECT cannot be read: {type(error).__name__}") from None
+
+
+def leaf_interest(subject: bytes, queue: bytes = b"", weight: int = 1) -> bytes:
+    """LS+; with a queue for every change of its weight, 0 being the end of it (LS-)."""
+    if not weight:
+        return b"LS- %b %b\r\n" % (subject, queue) if queue else b"LS- %b\r\n" % subject
+    return b"LS+ %b %b %d\r\n" % (subject, queue, weight) if queue else b"LS+ %b\r\n" % subject

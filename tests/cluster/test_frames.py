@@ -1,0 +1,86 @@
+"""Frames for one peer, written from what a publisher wrote."""
+
+from typing import NamedTuple
+
+import pytest
+from support.fake_link import make_outlet
+from support.forwarding_bench import BLOCK
+
+from headwater.cluster.frames import Frame, Target
+from headwater.exchange.sublist import Subscription
+from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+
+
+class Published(NamedTuple):
+    """A message that a peer is to get: where its parts are is found by reading it as a frame."""
+
+    reply: bytes = b""
+    block: bytes = b""
+
+
+class Writing(RouteOpHandler):
+    """Writes what it reads, alone or as a run."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.left_out = 0
+
+    def on_message(self, message: RouteMessage) -> int:
+        self.left_out += self.frame.write(message)
+        return 0
+
+    def on_message_run(self, message: RouteMessage, stride: int, count: int) -> int:
+        self.left_out += self.frame.write_run(message, stride, count)
+        return 0
+
+
+def written(message: Published, count: int, *, in_v1: bool = False, headers: bool = True, listed: bytes = b"") -> bytes:
+    """What `count` such messages are for a peer; in one read, and so as a run where there are several."""
+    _, outlet = make_outlet(headers=headers)
+    subscription = Subscription(b"foo", b"", b"RSID:7:1", outlet) if in_v1 else None
+    frame = Frame(Target(outlet, in_v1, b"$G", True), subscription, listed)
+    reply = message.reply + b" " if message.reply else b""
+    sizes = b"%d %d" % (len(message.block), len(message.block) + 2) if message.block else b"2"
+    verb = b"HMSG" if message.block else b"RMSG"
+    read = (verb + b" $G foo " + reply + sizes + b"\r\n" + message.block + b"hi\r\n") * count
+    writing = Writing(frame)
+    assert RouteOpParser(writing).parse(bytearray(read), 0, len(read)) == len(read)
+    assert writing.left_out == (count if message.block and not headers else 0)
+    if subscription is not None:
+        assert subscription.delivered == count
+    with memoryview(outlet.output.data) as view:
+        return bytes(view[outlet.output.head : outlet.output.size])
+
+
+MESSAGES = [Published(), Published(reply=b"answer"), Published(block=BLOCK), Published(b"answer", BLOCK)]
+
+
+@pytest.mark.parametrize("count", [1, 12])
+@pytest.mark.parametrize(
+    ("message", "plain", "listed", "token"),
+    [
+        (MESSAGES[0], b"RMSG $G foo 2", b"RMSG $G foo | a b 2", b"MSG foo RSID:7:1 2"),
+        (MESSAGES[1], b"RMSG $G foo answer 2", b"RMSG $G foo + answer a b 2", b"MSG foo RSID:7:1 answer 2"),
+        (MESSAGES[2], b"HMSG $G foo 18 20", b"HMSG $G foo | a b 18 20", b""),
+        (MESSAGES[3], b"HMSG $G foo answer 18 20", b"HMSG $G foo + answer a b 18 20", b""),
+    ],
+)
+def test_a_frame_is_what_servers_of_its_dialect_write(
+    message: Published, plain: bytes, listed: bytes, token: bytes, count: int
+) -> None:
+    rest = b"\r\n" + message.block + b"hi\r\n"
+    assert written(message, count) == (plain + rest) * count
+    assert written(message, count, listed=b" | a b ") == (listed + rest) * count
+    if token:
+        assert written(message, count, in_v1=True, headers=False) == (token + rest) * count
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_headers_are_left_out_where_they_cannot_travel(count: int) -> None:
+    without = [b"RMSG $G foo 2", b"RMSG $G foo answer 2"]
+    listed = [b"RMSG $G foo | a 2", b"RMSG $G foo + answer a 2"]
+    tokens = [b"MSG foo RSID:7:1 2", b"MSG foo RSID:7:1 answer 2"]
+    for at, message in enumerate(MESSAGES[2:]):
+        assert written(message, count, headers=False) == (without[at] + b"\r\nhi\r\n") * count
+        assert written(message, count, headers=False, listed=b" | a ") == (listed[at] + b"\r\nhi\r\n") * count
+        assert written(message, count, headers=False, in_v1=True) == (tokens[at] + b"\r\nhi\r\n") * count

@@ -1,0 +1,170 @@
+"""One route, spoken by hand: what is refused and how, what counts before a peer is in, and recorded diallers."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from support.clusters import (
+    HELLO,
+    HELLO_V1,
+    Inbox,
+    agreed,
+    cluster_of,
+    connect,
+    meshed,
+    run,
+    spread,
+    start_node,
+    start_nodes,
+    until,
+)
+from support.raw_wire import RawLink
+from support.route_transcripts import streams
+
+from headwater.cluster.mesh import Protocol
+
+UNKNOWN = b"-ERR 'Unknown Protocol Operation'\r\n"
+REFUSED = b"-ERR 'Authorization Violation'\r\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said", "heard"),
+    [
+        # CONNECT comes first, and before it nothing counts
+        ("v2", b'INFO {"server_id":"X"}\r\n', REFUSED),
+        ("v2", b"RS+ $G >\r\n", REFUSED),
+        ("v2", b"RMSG $G still 2\r\nhi\r\n", REFUSED),
+        ("v2", b"PING\r\n", REFUSED),
+        ("v1", b"SUB >  RSID:1:1\r\n", REFUSED),
+        ("v1", b"MSG still RSID:1:1 2\r\nhi\r\n", REFUSED),
+        # who it is
+        ("v2", b"CONNECT {}\r\n", b'-ERR \'Rejecting connection, cluster name "" does not match "hw"\'\r\n'),
+        ("v2", b'CONNECT {"lang":"python"}\r\n', b"-ERR 'attempted to connect to route port'\r\n"),
+        ("v1", b'CONNECT {"lang":"go"}\r\n', b"-ERR 'attempted to connect to route port'\r\n"),
+        ("v2", b'CONNECT {"cluster":"hw"}\r\nCONNECT [\r\n', b""),
+        ("v2", b'CONNECT {"cluster":"hw"}\r\nINFO {"server_id":"X","cluster":"other"}\r\n', b""),
+        ("v2", b'CONNECT {"cluster":"hw"}\r\nINFO {"server_id":""}\r\n', b""),
+        # what is no operation, here or at all
+        ("v2", b"HELLO\r\n", UNKNOWN),
+        ("v2", HELLO + b"SUB foo  RSID:1:1\r\n", UNKNOWN),
+        ("v1", HELLO_V1 + b"RS+ $G foo\r\n", UNKNOWN),
+        ("v1", HELLO_V1 + b"HPUB foo 12 12\r\n", UNKNOWN),
+        ("v2", HELLO + b"RMSG $G still 2\r\nlonger\r\n", UNKNOWN),
+        ("v1", HELLO_V1 + b"MSG still RSID:1:1 2\r\nlonger\r\n", UNKNOWN),
+        ("v2", HELLO + b"RS+ $G " + b"x" * 20_000 + b"\r\n", b"-ERR 'maximum control line exceeded'\r\n"),
+        ("v2", HELLO + b"RMSG $G still 999999999\r\n", b"-ERR 'Maximum Payload Violation'\r\n"),
+        # arguments that cannot be read: silence
+        ("v1", HELLO_V1 + b"MSG still 3\r\n", b""),
+        ("v1", HELLO_V1 + b"MSG still RSID:1:1 x\r\n", b""),
+        ("v2", HELLO + b"RMSG $G still x\r\n", b""),
+        # any -ERR of the peer ends the route
+        ("v2", HELLO + b"-ERR 'Invalid Subject'\r\n", b""),
+        ("v1", HELLO_V1 + b"-ERR 'Slow Consumer'\r\n", b""),
+    ],
+)
+def test_raw_peer_that_breaks_the_rules_hears_why_and_the_broker_goes_on(
+    protocol: Protocol, said: bytes, heard: bytes
+) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        brokers = await start_nodes(stack, 2, protocol=protocol)
+        client, other = [await connect(stack, broker.url) for broker in brokers]
+        inbox = Inbox()
+        await other.subscribe("still", cb=inbox.take)
+        await other.flush()
+        await agreed(brokers)
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(brokers[0]).port) as link:
+                assert link.greeting.startswith(b"INFO {")
+                link.say(said)
+                return link.hear_end()
+
+        answer = await asyncio.to_thread(talk)
+        if b"INFO" in said and heard != b"":  # it was in: all interest came first
+            assert answer.endswith(heard)
+        else:
+            assert (answer[-len(heard) :] if heard else b"") == heard
+            assert b"-ERR" not in answer.removesuffix(heard)
+        await meshed(brokers, 1)
+        await client.publish("still", b"here")
+        await until(lambda: inbox.got == [("still", b"here")], "the message across the route")
+
+    run(test)
+
+
+def test_peer_that_says_nothing_hears_that_its_time_is_up() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(stack, "n0", auth_timeout=0.1)
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as link:
+                return link.hear_end()
+
+        assert await asyncio.to_thread(talk) == b"-ERR 'Authentication Timeout'\r\n"
+
+    run(test)
+
+
+def test_peer_that_answers_no_ping_hears_that_it_is_stale() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(stack, "n0", ping_interval=0.1, ping_max=1)
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as link:
+                link.say(HELLO)
+                return link.hear_end()
+
+        assert (await asyncio.to_thread(talk)).endswith(b"PING\r\n-ERR 'Stale Connection'\r\n")
+        assert cluster_of(broker).watch.stale == 1
+
+    run(test)
+
+
+def test_interest_before_info_counts_once_the_peer_is_in() -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(stack, "n0", protocol="v1")
+        client = await connect(stack, broker.url)
+        connect_op, info = HELLO_V1.split(b"\r\n")[:2]
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as link:
+                link.say(
+                    connect_op + b"\r\nSUB foo  RSID:1:1\r\nSUB bar  RSID:1:2\r\nUNSUB RSID:1:2\r\n" + info + b"\r\n"
+                )
+                return link.hear_until(b"hi\r\n")
+
+        talking = asyncio.ensure_future(asyncio.to_thread(talk))
+        await spread({b"foo"}, [broker], 1)
+        assert {subject for subject, _, _ in cluster_of(broker).space("$G").forwarding.peers_want()} == {b"foo"}
+        await client.publish("bar", b"no")
+        await client.publish("foo", b"hi")
+        assert (await talking).endswith(b"MSG foo RSID:1:1 2\r\nhi\r\n")
+
+    run(test)
+
+
+def recorded_diallers() -> list[Any]:
+    """What who dialled said, from the recorded conversations of real brokers."""
+    found = []
+    for file, parts, protocol in (("routes_v1_gnatsd.txt", (1, 3, 4), "v1"), ("routes_v2_nats_server.txt", (1,), "v2")):
+        for part in parts:
+            said = [data for (_, way), data in streams(file, part).items() if data.startswith(b"CONNECT") and way]
+            found += [pytest.param(protocol, data, id=f"{file[:9]}-{part}-{at}") for at, data in enumerate(said)]
+    return found
+
+
+@pytest.mark.parametrize(("protocol", "said"), recorded_diallers())
+def test_recorded_dialler_is_taken_in_for_what_it_is_and_hears_no_complaint(protocol: Protocol, said: bytes) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        broker = await start_node(stack, "n0", protocol=protocol)
+
+        def talk() -> bytes:
+            with RawLink(cluster_of(broker).port) as link:
+                link.say(said + b"PING\r\n")
+                return link.hear_until(b"PONG\r\n")
+
+        assert b"-ERR" not in await asyncio.to_thread(talk)
+        await meshed([broker], 0)
+
+    run(test)

@@ -1,0 +1,93 @@
+"""The gate as such: who is asked, whose users count on the WebSocket listener, and what is never shown.
+
+Every way to prove who one is: test_reference_auth.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import ConfigError
+from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, UserOptions
+from headwater.exchange.auth.gate import Gate
+from headwater.exchange.auth.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, shown_in
+from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
+from headwater.exchange.options import BrokerOptions
+from headwater.wire.handshake import ConnectOptions
+
+SECRET = "hunter2"
+
+
+def test_without_users_everybody_is_somebody_in_the_global_account() -> None:
+    gate = Gate(BrokerOptions())
+    assert not gate.required
+    assert gate.decide(Credentials(user="x", password="y"), 0.0) == Identity() == gate.unasked("STANDARD")
+
+
+def test_a_hashed_password_is_not_checked_in_the_callers_thread() -> None:
+    hashed = "$2a$04$nmHDbNSnNOqu/2k8sPwce.PiN.oqvA6WgWGMEQGY.6ttInesGZpBe"
+    gate = Gate(BrokerOptions(authorization=AuthorizationOptions(username="u", password=hashed)))
+    verdict = gate.decide(Credentials(user="u", password="s3cr3t-Pa55"), 0.0)
+    assert isinstance(verdict, PasswordCheck)
+    assert isinstance(verdict.decide(), Identity)
+    assert isinstance(gate.decide(Credentials(user="other", password="x"), 0.0), Refusal), "no work for a wrong name"
+
+
+def test_the_listener_of_websockets_may_have_users_of_its_own() -> None:
+    users = (UserOptions(username="a", password="p"), UserOptions(username="guest", password="g"))
+    options = BrokerOptions(
+        authorization=AuthorizationOptions(users=users),
+        websocket=WebSocketOptions(no_tls=True, no_auth_user="guest"),
+    )
+    gate = Gate(options)
+    web = gate.for_websocket()
+    assert gate.unasked("STANDARD") is None
+    found = web.unasked(WEBSOCKET)
+    assert found is not None
+    assert found.user == "guest"
+    assert isinstance(web.decide(Credentials(user="a", password="p"), 0.0), Identity)
+    assert Gate(BrokerOptions()).for_websocket().required is False
+
+
+def test_users_are_in_the_account_that_lists_them() -> None:
+    accounts = (AccountOptions(name="A", users=(UserOptions(username="a", password="p"),)),)
+    verdict = Gate(BrokerOptions(accounts=accounts)).decide(Credentials(user="a", password="p"), 0.0)
+    assert isinstance(verdict, Identity)
+    assert verdict.account == "A"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        lambda: AuthorizationOptions(username="u", token="t"),
+        lambda: AuthorizationOptions(password="p"),
+        lambda: UserOptions(password="p"),
+        lambda: UserOptions(username="u", nkey="U"),
+        lambda: AccountOptions(name="$G"),
+        lambda: BrokerOptions(no_auth_user="nobody"),
+        lambda: WebSocketOptions(),
+        lambda: TlsOptions(cert_file=Path("c"), key_file=Path("k"), timeout=0.0),
+        lambda: BrokerOptions(
+            authorization=AuthorizationOptions(users=(UserOptions(username="u"), UserOptions(username="u")))
+        ),
+    ],
+)
+def test_options_that_contradict_themselves_are_refused(options: object) -> None:
+    with pytest.raises(ConfigError):
+        options()  # type: ignore[operator]
+
+
+def test_no_repr_and_no_error_holds_a_secret() -> None:
+    connect = ConnectOptions(user="u", password=SECRET, auth_token=SECRET, jwt=SECRET, sig=SECRET)
+    options = BrokerOptions(
+        authorization=AuthorizationOptions(username="u", password=SECRET),
+        websocket=WebSocketOptions(no_tls=True, username="w", password=SECRET, token=SECRET),
+        accounts=(AccountOptions(name="A", users=(UserOptions(username="a", password=SECRET),)),),
+    )
+    gate = Gate(options)
+    shown = shown_in(connect)
+    values = [connect, options, shown, AuthorizationOptions(token=SECRET), gate, gate.decide(shown, 0.0)]
+    assert not [value for value in values if SECRET in repr(value)]
+    with pytest.raises(ConfigError) as caught:
+        AuthorizationOptions(username="u", password=SECRET, token=SECRET)
+    assert SECRET not in repr(caught.value) + str(caught.value)

@@ -1,0 +1,72 @@
+"""What a guard remembers: decisions, and reply subjects that may be answered."""
+
+from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
+from headwater.exchange.auth.guard import REMEMBERED, REPLIES, Guard
+from headwater.exchange.auth.permissions import Rules
+from headwater.wire.message_view import composed
+
+
+def publish(guard: Guard, subject: bytes) -> bool:
+    return guard.may_publish(composed(subject, b"", b"", b""))
+
+
+def hear(guard: Guard, subject: bytes, reply: bytes, queue: bytes = b"") -> bool:
+    """A message is delivered; False when it is left out."""
+    return guard.lets_through(composed(subject, reply, b"", b""), queue)
+
+
+def responder(limits: ResponseRules) -> tuple[Guard, list[float]]:
+    now = [0.0]
+    return Guard(Rules(Permissions(responses=limits)), lambda: now[0]), now
+
+
+def test_responses_are_counted_and_timed() -> None:
+    guard, now = responder(ResponseRules(max_messages=2, expires=10.0))
+    assert not publish(guard, b"r")
+    assert hear(guard, b"service", b"r")
+    assert [publish(guard, b"r") for _ in range(3)] == [True, True, False]
+    hear(guard, b"service", b"r")
+    now[0] = 10.5
+    assert not publish(guard, b"r")
+
+
+def test_limits_of_zero_or_less_are_none() -> None:
+    guard, now = responder(ResponseRules(max_messages=-1, expires=-1.0))
+    hear(guard, b"service", b"r")
+    now[0] = 1e9
+    assert all(publish(guard, b"r") for _ in range(100))
+
+
+def test_what_a_guard_remembers_is_bounded() -> None:
+    guard, now = responder(ResponseRules())
+    for number in range(REPLIES + 10):
+        hear(guard, b"s", b"r%d" % number)
+    assert len(guard._replies) == REPLIES
+    assert publish(guard, b"r%d" % (REPLIES + 9)), "the newest is never forgotten"
+    assert not publish(guard, b"r0")
+    now[0] = 1000.0
+    hear(guard, b"s", b"new")
+    assert len(guard._replies) == 1, "nothing is kept that may not be answered any more"
+    for number in range(3 * REMEMBERED):
+        publish(guard, b"other.%d" % number)
+    assert len(guard._published) <= REMEMBERED
+
+
+def test_a_guard_that_has_nothing_to_filter_is_not_asked_about_deliveries() -> None:
+    free = Rules(Permissions(publish=SubjectRules(deny=("a",)), subscribe=SubjectRules(allow=("b",))))
+    assert not Guard(free, lambda: 0.0).watches_deliveries
+
+
+def test_the_last_answer_is_not_taken_for_another_subject_or_queue_group() -> None:
+    rules = Rules(Permissions(publish=SubjectRules(allow=("a", "ab")), subscribe=SubjectRules(deny=("x", "y q"))))
+    guard = Guard(rules, lambda: 0.0)
+    for subject, allowed in ((b"a", True), (b"b", False), (b"ab", True), (b"a", True), (b"", False), (b"abc", False)):
+        assert publish(guard, subject) is allowed
+    for subject, queue, heard in (
+        (b"x", b"", False),
+        (b"y", b"", True),
+        (b"y", b"q", False),
+        (b"y", b"r", True),
+        (b"x", b"r", False),
+    ):
+        assert hear(guard, subject, b"", queue) is heard

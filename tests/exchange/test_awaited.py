@@ -1,0 +1,93 @@
+"""Who waits for a listener is woken by the subscription that makes it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.exchange.awaited import Awaited
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Subscription
+from headwater.model.subject import matches
+
+
+@pytest.mark.parametrize(
+    ("pattern", "woken"),
+    [
+        (b"to.me", True),
+        (b"to.*", True),
+        (b"*.me", True),
+        (b">", True),
+        (b"to.>", True),
+        (b"to.me.>", False),
+        (b"to", False),
+        (b"to.you", False),
+        (b"*", False),
+    ],
+)
+def test_a_subscription_wakes_who_waits_for_one_of_its_subjects_once(pattern: bytes, woken: bool) -> None:
+    awaited, calls = Awaited(), list[int]()
+    awaited.add(b"to.me", lambda: calls.append(1))
+    awaited.add(b"to.me", lambda: calls.append(2))
+    awaited.heard(pattern)
+    assert calls == ([1, 2] if woken else [])
+    assert bool(awaited) is not woken
+    awaited.heard(pattern)
+    assert calls == ([1, 2] if woken else [])
+
+
+def test_who_waits_no_more_is_not_woken() -> None:
+    awaited, calls = Awaited(), list[int]()
+
+    def wake() -> None:
+        calls.append(1)
+
+    awaited.add(b"to", wake)
+    awaited.remove(b"to", wake)
+    awaited.remove(b"to", wake)
+    awaited.heard(b">")
+    assert not calls
+    assert not awaited
+
+
+def test_who_is_woken_may_wait_anew_at_once() -> None:
+    awaited, calls = Awaited(), list[int]()
+
+    def wake() -> None:
+        calls.append(1)
+        awaited.add(b"to", wake)
+
+    awaited.add(b"to", wake)
+    for _ in range(3):
+        awaited.heard(b"to")
+    assert len(calls) == 3
+
+
+TOKENS = st.sampled_from([b"a", b"b", b"a*", b">>", b"*", b">"])
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=4), st.lists(st.sampled_from([b"a", b"b", b"a*"]), min_size=1, max_size=4))
+def test_those_are_woken_whom_the_subscription_matches(pattern: list[bytes], subject: list[bytes]) -> None:
+    awaited, calls = Awaited(), list[int]()
+    awaited.add(b".".join(subject), lambda: calls.append(1))
+    awaited.heard(b".".join(pattern))
+    assert bool(calls) == matches(b".".join(pattern), b".".join(subject))
+
+
+def test_every_way_to_subscribe_at_a_router_wakes() -> None:
+    router, calls = Router(lambda function: None, 1), list[str]()
+
+    def nothing(*_: bytes) -> None:
+        """Takes what comes."""
+
+    def wait() -> None:
+        router.awaited.add(b"to", lambda: calls.append("woken"))
+
+    wait()
+    router.subscribe(Subscription(b"to", b"", b"1"))
+    assert len(calls) == 1
+    wait()
+    router.subscribe_internal(b"to", nothing)
+    assert len(calls) == 2
+    wait()
+    router.subscribe_between(b"to", nothing, announce=False)
+    assert len(calls) == 3

@@ -1,0 +1,39 @@
+"""Imports at work, without sockets; what clients see of them is in server/test_reference_imports.py."""
+
+from headwater.exchange.imports import StreamImports
+from headwater.exchange.router import Router
+from headwater.model.subject_rename import SubjectRename
+
+Heard = list[tuple[bytes, bytes]]
+
+
+def router() -> Router:
+    return Router(lambda function: None, 1)
+
+
+def listen(router: Router, subject: bytes) -> Heard:
+    heard: Heard = []
+    router.subscribe_internal(subject, lambda name, reply, block, payload: heard.append((name, payload)))
+    return heard
+
+
+def test_the_brokers_own_subscriptions_import_too() -> None:
+    home, there = router(), router()
+    imports = StreamImports(home)
+    imports.add(SubjectRename("orders.*", "eu.$1"), there)
+    home.imports = imports
+    heard = listen(home, b"eu.*")
+    assert there.publish(b"orders.7", b"", b"", b"x") == 1
+    assert heard == [(b"eu.7", b"x")]
+    imports.close()
+    assert there.publish(b"orders.7", b"", b"", b"x") == 0
+    assert there.sublist.count == 0
+
+
+def test_a_subscription_beside_the_import_has_no_shadow() -> None:
+    home, there = router(), router()
+    home.imports = imports = StreamImports(home)
+    imports.add(SubjectRename("orders.*", "eu.$1"), there)
+    listen(home, b"us.*")
+    listen(home, b"eu.a.b")
+    assert there.sublist.count == 0

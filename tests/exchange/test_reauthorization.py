@@ -1,0 +1,176 @@
+"""Who may stay when the users change."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.configured_servers import KINDS
+from support.embedded_broker import EmbeddedBroker, options_of
+from support.nats_server import start_nats_server
+from support.raw_wire import RawLink, connect_op, dial
+
+from headwater.exchange.access_options import (
+    AccountOptions,
+    AuthorizationOptions,
+    Permissions,
+    SubjectRules,
+    UserOptions,
+)
+from headwater.exchange.auth.identity import Identity
+from headwater.exchange.options import BrokerOptions
+from headwater.exchange.reauthorization import Reauthorization, accounts_can_change
+from headwater.server.broker import Broker
+
+ANN = UserOptions(username="ann", password="a")
+BOB = UserOptions(username="bob", password="b")
+
+
+def options(*users: UserOptions, **authorization: object) -> BrokerOptions:
+    return BrokerOptions(authorization=AuthorizationOptions(users=users, **authorization))  # type: ignore[arg-type]
+
+
+def accounts(*users: UserOptions, name: str = "A", **fields: object) -> BrokerOptions:
+    return BrokerOptions(accounts=(AccountOptions(name=name, users=users, **fields),))  # type: ignore[arg-type]
+
+
+DENIED = Permissions(publish=SubjectRules(deny=("x",)))
+
+
+@pytest.mark.parametrize(
+    ("identity", "before", "after", "stays"),
+    [
+        (Identity(user="ann"), options(ANN), options(ANN, BOB), True),
+        (Identity(user="ann"), options(ANN, BOB), options(BOB), False),
+        (Identity(user="ann"), options(ANN), options(replace(ANN, password="new")), False),
+        (Identity(user="ann"), options(ANN), options(replace(ANN, permissions=DENIED)), False),
+        (Identity(user="ann"), options(ANN), options(ANN, default_permissions=DENIED), False),
+        (Identity(user="ann"), options(ANN), BrokerOptions(), False),
+        (Identity(), BrokerOptions(), options(ANN), False),
+        (Identity(), BrokerOptions(), BrokerOptions(max_payload=5), True),
+        (Identity(), options(token="t"), options(token="t"), True),
+        (Identity(), options(token="t"), options(token="u"), False),
+        (Identity(), options(token="t"), BrokerOptions(), False),
+        (Identity(user="ann"), options(username="ann", password="a"), options(username="ann", password="a"), True),
+        (Identity(user="ann"), options(username="ann", password="a"), options(username="ann", password="b"), False),
+        (Identity(user="ann", account="A"), accounts(ANN), accounts(ANN, BOB), True),
+        (Identity(user="ann", account="A"), accounts(ANN), options(ANN), False),
+        (Identity(user="ann", account="A"), accounts(ANN), accounts(ANN, default_permissions=DENIED), False),
+    ],
+)
+def test_a_client_stays_if_its_user_is_what_it_was(
+    identity: Identity, before: BrokerOptions, after: BrokerOptions, stays: bool
+) -> None:
+    assert Reauthorization(before, after).may_stay(identity) is stays
+
+
+def test_accounts_can_change_but_not_go() -> None:
+    assert accounts_can_change(accounts(ANN), accounts(BOB))
+    assert accounts_can_change(accounts(ANN), accounts(ANN, max_connections=5))
+    assert not accounts_can_change(accounts(ANN), accounts(ANN, name="B"))
+
+
+def test_a_running_broker_sends_away_who_may_not_stay() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20), Broker(options=options(ANN, BOB)) as broker:
+
+            def come(user: UserOptions) -> RawLink:
+                return dial(broker.port, **{"user": user.username, "pass": user.password})
+
+            def refused() -> bytes:
+                with RawLink(broker.port) as link:
+                    link.say(connect_op(**{"user": "bob", "pass": "b"}))
+                    return link.hear_end()
+
+            ann, bob = await asyncio.to_thread(come, ANN), await asyncio.to_thread(come, BOB)
+            assert broker.sessions is not None
+            assert broker.sessions.reload(options(ANN, replace(BOB, password="new"))) == 1
+            assert await asyncio.to_thread(bob.hear_end) == b"-ERR 'Authorization Violation'\r\n"
+            assert await asyncio.to_thread(ann.settle) == b""
+            assert (await asyncio.to_thread(refused)).endswith(b"-ERR 'Authorization Violation'\r\n")
+            (await asyncio.to_thread(come, replace(BOB, password="new"))).close()
+            ann.close()
+            bob.close()
+
+    asyncio.run(main())
+
+
+BEFORE = """
+listen: 127.0.0.1:-1
+jetstream {{ store_dir: "{store}" }}
+accounts {{ A {{ users: [{{user: a, password: p}}], exports: [{{stream: "s.>"}}, {{stream: "t.>"}}] }} }}
+"""
+AFTER = """
+listen: 127.0.0.1:-1
+jetstream {{ store_dir: "{store}" }}
+accounts {{
+    A {{ users: [{{user: a, password: p}}], exports: [{{stream: "s.>"}}, {{stream: "t.>"}}], mappings: {{old: new}} }}
+    B {{ jetstream: enabled, users: [{{user: b, password: p}}], imports: [{{stream: {{account: A, subject: "s.>"}}}}] }}
+}}
+"""
+
+
+ATTEMPTS = 5000  # each is a conversation of half a millisecond or more
+
+
+@contextmanager
+def reloadable(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], object]]]:
+    """The port of a server that runs with BEFORE, and what makes it read AFTER."""
+    file = directory / "server.conf"
+    file.write_text(BEFORE.format(store=directory / "store"))
+    if kind == "headwater":
+        with EmbeddedBroker(options_of(file)) as ours:
+
+            async def read_again() -> None:
+                ours.broker.reload(options_of(file))
+
+            yield ours.port, lambda: ours.run(read_again)
+    else:
+        with start_nats_server(directory, "-c", str(file), jetstream=False) as real:
+            yield real.port, lambda: os.kill(real.pid, signal.SIGHUP)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_account_is_there_after_a_reload_with_its_streams_and_imports(kind: str, tmp_path: Path) -> None:
+    with reloadable(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "p"}) as a:
+        a.say(b"SUB new 1\r\n")
+        assert a.settle() == b""
+        (tmp_path / "server.conf").write_text(AFTER.format(store=tmp_path / "store"))
+        reload()
+        with enter_when_known(port) as b:
+            b.say(b"SUB s.* 1\r\nSUB in 2\r\n")
+            b.settle()
+            a.say(b"PUB s.x 2\r\nhi\r\nPUB old 0\r\n\r\n")
+            assert a.settle() == b"MSG new 1 0\r\n\r\n", "who was there before is still there, and mapped"
+            assert b.settle() == b"MSG s.x 1 2\r\nhi\r\n"
+            for _ in range(ATTEMPTS):  # streams come a moment later
+                b.say(b"PUB $JS.API.INFO in 0\r\n\r\n")
+                if b'"limits"' in b.settle():
+                    break
+            else:
+                pytest.fail("the streams of the new account did not come")
+
+
+def enter_when_known(port: int) -> RawLink:
+    """A link of the user that the reload brings."""
+    for _ in range(ATTEMPTS):
+        with suppress(EOFError, AssertionError):
+            return dial(port, user="b", **{"pass": "p"})
+    raise AssertionError("the new user was never known")
+
+
+def test_a_reload_with_thousands_of_users_and_clients_looks_at_each_user_once() -> None:
+    """For each client it went through all users, three times: a minute with a thousand of them."""
+    users = [UserOptions(username=f"u{number}", password="p") for number in range(2000)]
+    before, after = accounts(*users), accounts(*users[:-1], replace(users[-1], password="q"))
+    judge = Reauthorization(before, after)
+    started = time.process_time()
+    stays = [judge.may_stay(Identity(account="A", user=f"u{number % 2000}")) for number in range(20_000)]
+    assert stays.count(False) == 10
+    assert time.process_time() - started < 2

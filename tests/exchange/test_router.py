@@ -1,0 +1,168 @@
+"""Deliveries: who gets a message, in which bytes, and what happens to those who do not keep up."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from support.fake_link import FakeLink, make_outlet
+
+from headwater.exchange.flusher import STALL_AT
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Outlet, Subscription
+from headwater.wire.message_view import composed
+
+BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
+
+
+class Bench:
+    """A router whose scheduled flushes a test runs by hand."""
+
+    def __init__(self) -> None:
+        self.scheduled: list[Callable[[], None]] = []
+        self.router = Router(lambda function: self.scheduled.append(function), seed=7, max_pending=1 << 26)
+
+    def subscribe(self, outlet: Outlet, subject: bytes, sid: bytes = b"1", queue: bytes = b"") -> Subscription:
+        subscription = Subscription(subject, queue, sid, outlet, None)
+        outlet.subscriptions[sid] = subscription
+        self.router.subscribe(subscription)
+        return subscription
+
+    def run(self) -> None:
+        scheduled, self.scheduled = self.scheduled, []
+        for function in scheduled:
+            function()
+
+    def client(self, *, headers: bool = True, echo: bool = True) -> tuple[FakeLink, Outlet]:
+        return make_outlet(headers=headers, echo=echo)
+
+
+def test_a_message_becomes_msg_and_one_with_headers_hmsg() -> None:
+    bench = Bench()
+    link, outlet = bench.client()
+    bench.subscribe(outlet, b"a.*")
+    assert bench.router.publish(b"a.b", b"", b"", b"hi") == 1
+    assert bench.router.publish(b"a.b", b"r.1", BLOCK, b"hi") == 1
+    bench.run()
+    assert link.said() == b"MSG a.b 1 2\r\nhi\r\nHMSG a.b 1 r.1 18 20\r\n" + BLOCK + b"hi\r\n"
+
+
+def test_a_client_without_headers_gets_the_block_stripped() -> None:
+    bench = Bench()
+    link, outlet = bench.client(headers=False)
+    bench.subscribe(outlet, b"a")
+    bench.router.publish(b"a", b"r.1", BLOCK, b"hi")
+    bench.router.publish(b"a", b"", BLOCK, b"")
+    bench.run()
+    assert link.said() == b"MSG a 1 r.1 2\r\nhi\r\nMSG a 1 0\r\n\r\n"
+
+
+def test_one_member_of_each_group_and_every_plain_subscription_gets_a_message() -> None:
+    bench = Bench()
+    link, outlet = bench.client()
+    for sid, queue in ((b"1", b""), (b"2", b""), (b"3", b"q"), (b"4", b"q"), (b"5", b"r")):
+        bench.subscribe(outlet, b"a", sid, queue)
+    seen = Counter[bytes]()
+    for _ in range(200):
+        assert bench.router.publish(b"a", b"", b"", b"") == 4
+        bench.run()
+        seen.update(line.split()[2] for line in link.said().split(b"\r\n\r\n") if line)
+    assert seen[b"1"] == seen[b"2"] == seen[b"5"] == 200
+    assert seen[b"3"] + seen[b"4"] == 200
+    assert min(seen[b"3"], seen[b"4"]) > 50
+
+
+def test_a_queue_member_that_may_not_have_a_message_is_passed_over() -> None:
+    bench = Bench()
+    _, publisher = bench.client(echo=False)
+    link, other = bench.client()
+    bench.subscribe(publisher, b"a", b"1", b"q")
+    bench.subscribe(other, b"a", b"2", b"q")
+    for _ in range(50):
+        match = bench.router.sublist.match(b"a")
+        assert bench.router.route(publisher, match, composed(b"a", b"", b"", b"")) == 1
+    bench.run()
+    assert link.said().count(b"MSG") == 50
+
+
+def test_a_client_with_echo_off_does_not_get_its_own_messages() -> None:
+    bench = Bench()
+    link, outlet = bench.client(echo=False)
+    bench.subscribe(outlet, b"a")
+    match = bench.router.sublist.match(b"a")
+    assert bench.router.route(outlet, match, composed(b"a", b"", b"", b"")) == 0
+    assert bench.router.publish(b"a", b"", b"", b"") == 1
+    bench.run()
+    assert link.said() == b"MSG a 1 0\r\n\r\n"
+
+
+def test_a_subscription_ends_after_its_maximum_of_deliveries() -> None:
+    bench = Bench()
+    link, outlet = bench.client()
+    bench.subscribe(outlet, b"a").maximum = 2
+    assert [bench.router.publish(b"a", b"", b"", b"") for _ in range(4)] == [1, 1, 0, 0]
+    bench.run()
+    assert link.said().count(b"MSG") == 2
+    assert not outlet.subscriptions
+    assert not bench.router.has_interest(b"a")
+
+
+def test_deliver_writes_another_subject_than_the_one_that_is_subscribed_to() -> None:
+    bench = Bench()
+    link, outlet = bench.client()
+    bench.subscribe(outlet, b"_INBOX.1", b"9")
+    assert bench.router.deliver(b"_INBOX.1", b"orders.eu", b"$JS.ACK.x", b"", b"hi") == 1
+    assert bench.router.deliver(b"_INBOX.2", b"orders.eu", b"", b"", b"hi") == 0
+    bench.run()
+    assert link.said() == b"MSG orders.eu 9 $JS.ACK.x 2\r\nhi\r\n"
+
+
+def test_an_internal_subscription_is_called_with_bytes_and_its_failure_stays_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    link, outlet = bench.client()
+    bench.subscribe(outlet, b"a")
+    calls: list[tuple[bytes, bytes, bytes, bytes]] = []
+
+    def fail(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        raise ZeroDivisionError
+
+    bench.router.subscribe_internal(b"a", fail)
+    kept = bench.router.subscribe_internal(b">", lambda *call: calls.append(call), b"q")
+    with caplog.at_level(logging.ERROR):
+        assert bench.router.publish(b"a", b"r", BLOCK, b"hi") == 3
+    bench.run()
+    assert calls == [(b"a", b"r", BLOCK, b"hi")]
+    assert "internal_subscription_failed" in caplog.text
+    assert link.said().startswith(b"HMSG a 1 r ")
+    bench.router.unsubscribe(kept)
+    assert bench.router.publish(b"zzz", b"", b"", b"") == 0
+
+
+def test_many_deliveries_of_one_loop_iteration_are_one_flush() -> None:
+    bench = Bench()
+    _, outlet = bench.client()
+    _, other = bench.client()
+    bench.subscribe(outlet, b"a")
+    bench.subscribe(other, b"a")
+    for _ in range(10):
+        bench.router.publish(b"a", b"", b"", b"")
+    assert len(bench.scheduled) == 1
+
+
+def test_a_client_far_behind_is_congested_and_one_beyond_the_limit_is_cut_off() -> None:
+    bench = Bench()
+    slow_link, slow = bench.client()
+    stuck_link, stuck = bench.client()
+    fine_link, fine = bench.client()
+    for outlet in (slow, stuck, fine):
+        bench.subscribe(outlet, b"a")
+    slow_link.waiting, stuck_link.waiting = STALL_AT + 1, (1 << 26) + 1
+    bench.router.publish(b"a", b"", b"", b"x")
+    bench.run()
+    assert bench.router.flusher.congested == [slow, stuck]
+    assert (slow_link.aborted, stuck_link.aborted, fine_link.aborted) == (False, True, False)
+    assert bench.router.flusher.slow_consumers == 1
+    assert bench.router.pending(b"a") > 1 << 26
+    assert fine_link.said() == b"MSG a 1 1\r\nx\r\n"

@@ -1,0 +1,316 @@
+"""One client's conversation, op by op, without a socket. The same rules over TCP: test_wire_behaviour."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from support.fake_link import FakeLink
+
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, AuthorizationOptions
+from headwater.exchange.accounts import Accounts
+from headwater.exchange.auth.gate import Gate
+from headwater.exchange.auth.identity import PasswordCheck, Refusal, Verdict, shown_in
+from headwater.exchange.options import BrokerOptions
+from headwater.exchange.session import Session
+from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
+
+PLAIN = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
+
+
+class Register:
+    """What a session needs of the broker's register of sessions."""
+
+    def __init__(self, options: BrokerOptions, accounts: Accounts) -> None:
+        self.options = options
+        self.accounts = accounts
+        self.gate = Gate(options)
+        self.now = 1.0
+        self.room = 10
+        self.forgotten: list[Session] = []
+        self.checks: list[PasswordCheck] = []
+        self.noted: list[str] = []
+
+    def admit(self, session: Session) -> bool:
+        self.room -= 1
+        return self.room >= 0
+
+    def trace(self, session: Session) -> None:
+        pass
+
+    def forget(self, session: Session) -> None:
+        self.forgotten.append(session)
+
+    def greeting(self, session: Session) -> bytes:
+        return encode_info(ServerInfo(headers=True))
+
+    def introduction(self, session: Session) -> bytes:
+        return encode_info(ServerInfo(connect_info=True))
+
+    def judge(self, session: Session, options: ConnectOptions) -> Verdict:
+        return self.gate.decide(shown_in(options, nonce=session.login.nonce), 0.0)
+
+    def admitted(self, session: Session) -> None:
+        pass
+
+    def check_password(self, session: Session, check: PasswordCheck) -> None:
+        assert session.link is not None
+        session.link.pause_reading()
+        self.checks.append(check)
+
+    def note(self, session: Session, kind: str, *, log: bool = True, **fields: object) -> None:
+        self.noted.append(kind)
+
+    def note_refused_login(self, session: Session, reason: str) -> None:
+        self.noted.append("login_failed")
+
+    def clock(self) -> float:
+        return self.now
+
+    def hold_back(self, publisher: Session) -> None:
+        raise AssertionError("nobody is congested here")
+
+
+class Desk:
+    """A router, a register and clients that talk to them in bytes."""
+
+    def __init__(self, **options: object) -> None:
+        self.scheduled: list[Callable[[], None]] = []
+        accounts = Accounts([], SYSTEM_ACCOUNT, lambda function: self.scheduled.append(function), 1 << 20)
+        self.router = accounts[GLOBAL_ACCOUNT].router
+        self.register = Register(BrokerOptions(**options), accounts)  # type: ignore[arg-type]
+
+    def connect(self, first: bytes = PLAIN) -> tuple[Session, FakeLink]:
+        session, link = Session(self.register, self.router, self.register.gate), FakeLink()  # type: ignore[arg-type]
+        session.attach(link)  # type: ignore[arg-type]
+        self.tell(session, first)
+        link.said()
+        return session, link
+
+    def tell(self, session: Session, data: bytes) -> None:
+        assert session.receive(bytearray(data), len(data)) == len(data)
+        scheduled, self.scheduled = self.scheduled, []
+        for function in scheduled:
+            function()
+
+    def ask(self, data: bytes, first: bytes = PLAIN) -> bytes:
+        """What one client hears for `data`."""
+        session, link = self.connect(first)
+        self.tell(session, data)
+        return link.said()
+
+
+def test_a_client_is_greeted_with_info() -> None:
+    desk = Desk()
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
+    session.attach(link)  # type: ignore[arg-type]
+    assert json.loads(link.said()[5:])["headers"] is True
+
+
+def test_a_client_too_many_is_told_so_behind_info() -> None:
+    desk = Desk()
+    desk.register.room = 0
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
+    session.attach(link)  # type: ignore[arg-type]
+    assert link.said() == encode_info(ServerInfo(headers=True)) + b"-ERR 'maximum connections exceeded'\r\n"
+    assert link.closed
+
+
+@pytest.mark.parametrize(
+    ("op", "answer"),
+    [
+        (b"PING\r\n", b"PONG\r\n"),
+        (b"SUB a 1\r\n", b"+OK\r\n"),
+        (b"UNSUB 77\r\n", b"+OK\r\n"),
+        (b"PUB a 0\r\n\r\n", b"+OK\r\n"),
+        (b"HPUB a 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"+OK\r\n"),
+        (b"SUB a..b 1\r\n", b"-ERR 'Invalid Subject'\r\n"),
+        (b"PUB a.* 0\r\n\r\n", b"-ERR 'Invalid Publish Subject'\r\n+OK\r\n"),
+        (b"SUB a 1\r\nPUB a 1\r\nx\r\n", b"+OK\r\n+OK\r\nMSG a 1 1\r\nx\r\n"),
+    ],
+)
+def test_verbose_and_pedantic_answer_as_nats_server_does(op: bytes, answer: bytes) -> None:
+    assert Desk().ask(op, b'CONNECT {"headers":true}\r\n') == answer
+
+
+def test_a_pedantic_complaint_comes_once_and_before_the_payload() -> None:
+    desk = Desk()
+    session, link = desk.connect(b'CONNECT {"verbose":false}\r\n')
+    said = b"PUB a.* 5\r\nhello\r\nPUB a..b 1\r\nx\r\n"
+    line = len(b"PUB a.* 5\r\n")
+    for filled in (line, line + 2):
+        assert session.receive(bytearray(said), filled) == 0
+    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"
+    desk.tell(session, said)
+    assert link.said() == b"-ERR 'Invalid Publish Subject'\r\n"  # of the second op
+
+
+def test_a_client_that_skips_connect_is_verbose_and_has_no_headers() -> None:
+    assert Desk().ask(b"PING\r\nSUB a 1\r\n", b"") == b"PONG\r\n+OK\r\n"
+    assert Desk().ask(b"HPUB a 12 12\r\nNATS/1.0\r\n\r\n\r\n", b"") == b""
+
+
+@pytest.mark.parametrize(
+    ("connect", "answer"),
+    [
+        (b"CONNECT []\r\n", b""),
+        (b"CONNECT\r\n", b""),
+        (b'CONNECT {"verbose":"yes"}\r\n', b""),
+        (b'CONNECT {"protocol":2}\r\n', b"-ERR 'invalid client protocol'\r\n"),
+        (b'CONNECT {"no_responders":true}\r\n', b"-ERR 'no responders requires headers support'\r\n"),
+        (b'CONNECT {"account":"A"}\r\n', b"-ERR 'Authorization Violation'\r\n"),
+        (b"-ERR 'x'\r\n", b""),
+        (b"INFO {\r\n", b""),
+        (b"FROB\r\n", b"-ERR 'Unknown Protocol Operation'\r\n"),
+        (b"PUB a 99999999\r\n", b"-ERR 'Maximum Payload Violation'\r\n"),
+        (b"SUB " + b"a" * 5000, b"-ERR 'maximum control line exceeded'\r\n"),
+        (b"PUB a\r\n", b""),
+    ],
+)
+def test_these_end_the_connection(connect: bytes, answer: bytes) -> None:
+    desk = Desk()
+    session, link = desk.connect(b"")
+    desk.tell(session, connect + b"PING\r\n")
+    assert link.said() == answer
+    assert link.closed
+
+
+@pytest.mark.parametrize("op", [b"+OK\r\n", b"PONG\r\n", b"INFO {}\r\n"])
+def test_these_are_ignored(op: bytes) -> None:
+    assert Desk().ask(op + b"PING\r\n").startswith(b"PONG\r\n")
+
+
+def test_info_with_connect_info_follows_the_first_pong_only() -> None:
+    said = Desk().ask(b"PING\r\nPING\r\n")
+    assert said.startswith(b"PONG\r\nINFO {")
+    assert b'"connect_info":true' in said
+    assert said.endswith(b" \r\nPONG\r\n")
+    assert Desk().ask(b"PING\r\n", b'CONNECT {"verbose":false,"protocol":0}\r\n') == b"PONG\r\n"
+
+
+def test_a_second_connect_drops_the_subscriptions() -> None:
+    desk = Desk()
+    session, link = desk.connect()
+    desk.tell(session, b"SUB a 1\r\n" + PLAIN + b"PUB a 0\r\n\r\n")
+    assert link.said() == b""
+    assert not desk.router.has_interest(b"a")
+
+
+def test_a_sid_in_use_keeps_its_first_subject() -> None:
+    assert Desk().ask(b"SUB a 1\r\nSUB b 1\r\nPUB b 0\r\n\r\nPUB a 0\r\n\r\n") == b"MSG a 1 0\r\n\r\n"
+
+
+def test_the_reserved_queue_is_refused() -> None:
+    expected = b'-ERR \'Permissions Violation for Subscription to "foo" using queue "_sys_"\'\r\n'
+    assert Desk().ask(b"SUB foo _sys_ 1\r\n") == expected
+
+
+def test_unsub_with_max_counts_all_deliveries_since_sub() -> None:
+    publish = b"PUB a 0\r\n\r\n"
+    assert Desk().ask(b"SUB a 1\r\nUNSUB 1 2\r\n" + 3 * publish).count(b"MSG") == 2
+    assert Desk().ask(b"SUB a 1\r\n" + 2 * publish + b"UNSUB 1 2\r\n" + publish).count(b"MSG") == 2
+    assert Desk().ask(b"SUB a 1\r\nUNSUB 1 1\r\nUNSUB 1 3\r\n" + 4 * publish).count(b"MSG") == 3
+    assert Desk().ask(b"SUB a 1\r\nUNSUB 1 3\r\nUNSUB 1\r\n" + publish).count(b"MSG") == 0
+
+
+def test_subscriptions_beyond_the_limit_are_refused_and_the_connection_stays() -> None:
+    desk = Desk(max_subscriptions=1)
+    expected = b"-ERR 'maximum subscriptions exceeded'\r\nPONG\r\n"
+    assert desk.ask(b"SUB a 1\r\nSUB b 2\r\nPING\r\n").startswith(expected)
+
+
+def test_a_request_that_reaches_nobody_gets_status_503() -> None:
+    block = b"NATS/1.0 503\r\nNats-Subject: nobody\r\n\r\n"
+    expected = b"HMSG r.1 5 %d %d\r\n%b\r\n" % (len(block), len(block), block)
+    assert Desk().ask(b"SUB r.* 5\r\nPUB nobody r.1 0\r\n\r\n") == expected
+    # A queue subscription to the reply subject does not count; and where nobody listens, or there is none: silence.
+    assert Desk().ask(b"SUB r.1 q 5\r\nPUB nobody r.1 0\r\n\r\n") == b""
+    assert Desk().ask(b"PUB nobody r.1 0\r\n\r\nPUB nobody 0\r\n\r\n") == b""
+
+
+def test_with_echo_off_a_request_that_only_oneself_could_hear_has_no_responders() -> None:
+    connect = PLAIN.replace(b'"verbose"', b'"echo":false,"verbose"')
+    assert b"503" in Desk().ask(b"SUB r 1\r\nSUB a 2\r\nPUB a r 0\r\n\r\n", connect)
+
+
+def test_a_503_does_not_count_for_unsub_max() -> None:
+    said = Desk().ask(b"SUB r 1\r\nUNSUB 1 1\r\n" + 3 * b"PUB nobody r 0\r\n\r\n")
+    assert said.count(b"503") == 3
+
+
+def test_a_client_that_owes_too_many_pongs_is_stale() -> None:
+    desk = Desk()
+    session, link = desk.connect()
+    for _ in range(2):
+        session.ping(2, 1.0)
+    session.ping(2, 1.0)
+    link.flush()
+    assert link.said() == b"PING\r\nPING\r\n-ERR 'Stale Connection'\r\n"
+    assert link.closed
+
+
+def test_any_sign_of_life_pays_for_the_pongs() -> None:
+    desk = Desk()
+    session, link = desk.connect()
+    session.ping(1, 1.0)
+    desk.tell(session, b"PUB a 0\r\n\r\n")
+    session.ping(1, 1.0)
+    assert not link.closed
+
+
+def test_the_interest_of_a_lost_client_goes_with_it() -> None:
+    desk = Desk()
+    session, _ = desk.connect()
+    desk.tell(session, b"SUB a 1\r\nSUB b q 2\r\n")
+    session.lost(None)
+    assert not desk.router.has_interest(b"a")
+    assert not desk.router.has_interest(b"b")
+    assert desk.register.forgotten == [session]
+
+
+HASHED = AuthorizationOptions(username="u", password="$2a$04$nmHDbNSnNOqu/2k8sPwce.PiN.oqvA6WgWGMEQGY.6ttInesGZpBe")
+SLOW_CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"user":"u","pass":"s3cr3t-Pa55"}\r\n'
+
+
+def ask_slowly(said: bytes) -> tuple[Desk, Session, FakeLink, int]:
+    """A session that has sent its CONNECT and `said`, and waits for the verdict; how many bytes it has used."""
+    desk = Desk(authorization=HASHED)
+    session, link = Session(desk.register, desk.router, desk.register.gate), FakeLink()  # type: ignore[arg-type]
+    session.attach(link)  # type: ignore[arg-type]
+    link.said()
+    data = SLOW_CONNECT + said
+    return desk, session, link, session.receive(bytearray(data), len(data))
+
+
+def test_while_a_verdict_is_awaited_nothing_more_is_read() -> None:
+    desk, session, link, used = ask_slowly(b"PING\r\n")
+    assert used == len(SLOW_CONNECT)
+    assert not link.reading
+    assert session.receive(bytearray(b"PING\r\n"), 6) == 0
+    (check,) = desk.register.checks
+    session.late_verdict(check.decide())
+    assert link.reading
+    assert link.read_again == 1
+    desk.tell(session, b"PING\r\n")
+    assert link.said() == b"PONG\r\n"
+
+
+def test_a_late_refusal_ends_the_connection() -> None:
+    desk, session, link, _ = ask_slowly(b"")
+    session.late_verdict(Refusal("wrong"))
+    assert link.said() == b"-ERR 'Authorization Violation'\r\n"
+    assert link.closed
+    assert desk.register.accounts["$G"].connections == 0
+
+
+@pytest.mark.parametrize("ended_by", ["the timer", "the client"])
+def test_a_verdict_that_comes_too_late_changes_nothing(ended_by: str) -> None:
+    desk, session, link, _ = ask_slowly(b"")
+    if ended_by == "the timer":
+        session.expire("Authentication Timeout")
+        assert link.said() == b"-ERR 'Authentication Timeout'\r\n"
+    else:
+        session.lost(None)
+    (check,) = desk.register.checks
+    session.late_verdict(check.decide())
+    assert link.said() == b""
+    assert desk.register.accounts["$G"].connections == 0

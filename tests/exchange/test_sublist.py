@@ -1,0 +1,155 @@
+"""The trie and its cache find what the plain rule finds, whatever was inserted and removed before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fake_link import FakeLink
+
+from headwater.exchange.sublist import CACHE_SIZE, Outlet, Sublist, Subscription
+from headwater.model.subject import is_valid_subject, matches
+from headwater.wire.memory import OutputBuffer
+
+tokens = st.sampled_from([b"a", b"b", b"*", b">", b"a*"])
+subjects = st.lists(tokens, min_size=1, max_size=4).map(b".".join)
+patterns = subjects.filter(is_valid_subject)
+steps = st.lists(
+    st.tuples(st.sampled_from(["insert", "remove"]), st.integers(0, 9), patterns, st.sampled_from([b"", b"q", b"r"])),
+    max_size=30,
+)
+
+
+def naive(live: list[Subscription], subject: bytes) -> tuple[set[Subscription], dict[bytes, set[Subscription]]]:
+    """Plain subscriptions and groups that `subject` reaches, by the rule and nothing else."""
+    plain: set[Subscription] = set()
+    groups: dict[bytes, set[Subscription]] = {}
+    for subscription in live:
+        if matches(subscription.subject, subject):
+            if subscription.queue:
+                groups.setdefault(subscription.queue, set()).add(subscription)
+            else:
+                plain.add(subscription)
+    return plain, groups
+
+
+@given(steps, st.lists(subjects, min_size=1, max_size=6))
+def test_the_trie_finds_what_a_naive_matcher_finds(
+    changes: list[tuple[str, int, bytes, bytes]], asked: list[bytes]
+) -> None:
+    sublist, live = Sublist(), dict[int, Subscription]()
+    for verb, slot, pattern, queue in changes:
+        if slot in live:
+            sublist.remove(live.pop(slot))
+        if verb == "insert":
+            live[slot] = Subscription(pattern, queue, b"%d" % slot)
+            sublist.insert(live[slot])
+        for subject in asked:
+            match = sublist.match(subject)
+            plain, groups = naive(list(live.values()), subject)
+            assert len(match.plain) == len(set(match.plain))
+            assert set(match.plain) == plain
+            assert {frozenset(members) for members in match.groups} == {frozenset(group) for group in groups.values()}
+            assert sublist.has_interest(subject) == bool(plain or groups)
+    assert sublist.count == len(live)
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    sublist = Sublist()
+    kept = Subscription(b"a.b", b"", b"1")
+    sublist.insert(kept)
+    sublist.remove(Subscription(b"a.b", b"", b"1"))
+    sublist.remove(Subscription(b"a.c.d", b"q", b"1"))
+    assert sublist.match(b"a.b").plain == [kept]
+    assert sublist.count == 1
+
+
+def test_a_queue_group_is_one_group_across_literal_and_wildcard_subscriptions() -> None:
+    sublist = Sublist()
+    for position, pattern in enumerate([b"a.b", b"a.*", b"a.>", b">"]):
+        sublist.insert(Subscription(pattern, b"q", b"%d" % position))
+    assert [len(members) for members in sublist.match(b"a.b").groups] == [4]
+
+
+def test_a_match_is_reused_until_interest_changes() -> None:
+    sublist = Sublist()
+    sublist.insert(Subscription(b"a.>", b"", b"0"))
+    first = sublist.match(b"a.b")
+    assert sublist.match(b"a.b") is first
+    assert sublist.match(b"a.c") is first, "whoever reaches the same subscriptions shares them"
+    sublist.insert(Subscription(b"z", b"", b"1"))
+    assert sublist.match(b"a.b") is not first
+
+
+def test_a_flood_of_one_time_subjects_leaves_every_answer_right() -> None:
+    sublist = Sublist()
+    sublist.insert(Subscription(b"once.*", b"", b"0"))
+    for number in range(3 * CACHE_SIZE):
+        if number % 4 == 0:
+            sublist.insert(Subscription(b"once.%d" % number, b"", b"1"))
+        expected = 2 if number % 4 == 0 else 1
+        assert len(sublist.match(b"once.%d" % number).plain) == expected
+
+
+def test_so_many_different_answers_are_not_all_kept() -> None:
+    sublist = Sublist()
+    for number in range(CACHE_SIZE + 2):
+        sublist.insert(Subscription(b"once.%d" % number, b"", b"1"))
+    first = sublist.match(b"once.0")
+    for number in range(1, CACHE_SIZE + 2):
+        sublist.match(b"once.%d" % number)
+    assert sublist.match(b"once.0").plain == first.plain
+
+
+def test_only_clients_that_get_one_message_each_are_separate() -> None:
+    link, output = FakeLink(), OutputBuffer()
+    one, other = Outlet(link, output), Outlet(link, output)
+    sublist = Sublist()
+    sublist.insert(Subscription(b"a", b"", b"1", one))
+    sublist.insert(Subscription(b"a", b"", b"1", other))
+    sublist.insert(Subscription(b"b", b"q", b"2", one))
+    sublist.insert(Subscription(b"c.*", b"", b"3", one))
+    sublist.insert(Subscription(b"c.>", b"", b"4", one))
+    sublist.insert(Subscription(b"d", b"", b"", None, lambda *_: None))
+    assert [sublist.match(subject).separate for subject in (b"a", b"b", b"c.x", b"d", b"e")] == [
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own() -> None:
+    sublist = Sublist()
+    for number, subject in enumerate((b"_INBOX.a.*", b"_INBOX.a.1", b"_INBOX.>", b"_INBOX.b.*", b"x.>", b"*.b.1")):
+        sublist.insert(Subscription(subject, sid=b"%d" % number))
+
+    def sids(subject: bytes) -> list[bytes]:
+        return sorted(subscription.sid for subscription in sublist.match(subject).plain)
+
+    for _ in range(2):
+        assert sids(b"_INBOX.a.1") == [b"0", b"1", b"2"]
+        assert sids(b"_INBOX.a.2") == [b"0", b"2"]
+        assert sids(b"_INBOX.a.2.3") == [b"2"]
+        assert sids(b"_INBOX.a.") == []
+        assert sids(b"_INBOX.a") == [b"2"]
+        assert sids(b"_INBOX.b.1") == [b"2", b"3", b"5"]
+        assert sids(b"_INBOX.b.2") == [b"2", b"3"]
+        assert sids(b"x.b.1") == [b"4", b"5"]
+    added = Subscription(b"_INBOX.a.2", sid=b"9")
+    sublist.insert(added)
+    assert sids(b"_INBOX.a.2") == [b"0", b"2", b"9"]
+    sublist.remove(added)
+    assert sids(b"_INBOX.a.2") == [b"0", b"2"]
+
+
+def test_match_of_some_groups_alone_counts_their_only_members_as_plain() -> None:
+    sublist = Sublist()
+    for number, queue in enumerate((b"", b"a", b"b", b"b")):
+        sublist.insert(Subscription(b"x", queue, b"%d" % number))
+    match = sublist.match(b"x")
+    for queues, plain, in_groups in (([b"a"], [b"0", b"1"], []), ([b"b"], [b"0"], [b"2", b"3"]), ([], [b"0"], [])):
+        serving = match.serving(queues, True)
+        assert [member.sid for member in serving.plain] == plain
+        assert [member.sid for group in serving.groups for member in group] == in_groups
+        assert match.serving(queues, True) is serving
+    assert [member.sid for member in match.serving([b"a"], False).plain] == [b"1"]
+    assert match.serving([b"c"], False).plain == []

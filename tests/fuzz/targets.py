@@ -1,0 +1,160 @@
+"""What is fuzzed: one function for each parser that strangers reach, which raises only when something is wrong.
+
+Beside "no exception but the one that it documents" each holds a property: any cut of the bytes gives the same calls, what
+was read and written is read again as the same. `./hw bench fuzz` runs them under atheris (coverage-guided);
+tests/fuzz/test_targets.py runs them over the corpus, without it.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from headwater.cloudevents.batch import from_batch
+from headwater.cloudevents.json_format import from_json, to_json
+from headwater.cloudevents.nats_binding import NATSMessage, from_nats, to_binary
+from headwater.errors import HeadwaterError, TransportError
+from headwater.iggy_wire import classic_frames, command_codec, vsr_frames
+from headwater.iggy_wire.eras import Era
+from headwater.model.header_block import decode_header_block, encode_header_block
+from headwater.net.websocket import WebSocketLayer, WebSocketServer
+from headwater.server.config.schema import load
+
+Target = Callable[[bytes], None]
+TESTS = Path(__file__).parents[1]
+ERAS = list(Era)
+
+
+def _tests(path: str) -> ModuleType:
+    """Another test module, for its recorders."""
+    spec = importlib.util.spec_from_file_location("fuzz_" + path.replace("/", "_"), TESTS / f"{path}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_client, _server, _route = (_tests(f"wire/test_{side}_ops") for side in ("client", "server", "route"))
+_websocket: Any = _tests("support/websocket_wire")
+
+
+def client_ops(data: bytes) -> None:
+    """What a client says to the broker."""
+    cut, said = data[:1], data[1:]
+    assert _client.parse(said, cuts=(min(cut[0], len(said)),) if cut else ()) == _client.parse(said)
+
+
+def server_ops(data: bytes) -> None:
+    """What a server says to the client."""
+    cut, said = data[:1], data[1:]
+    at = cut[0] if cut else 0
+    assert _server.feed([said[:at], said[at:]], 256) == _server.feed([said], 256)
+
+
+def route_ops(data: bytes) -> None:
+    """What a peer says, in each dialect and in none yet."""
+    head, said = data[:2], data[2:]
+    at = head[1] if len(head) == 2 else 0
+    dialect = head[0] % 3 if head else 0
+    assert _route.calls_for([said[:at], said[at:]], dialect) == _route.calls_for([said], dialect)
+
+
+def iggy_frames(data: bytes) -> None:
+    """Frames of both framings, and the body of a command in every era."""
+    buffer = bytearray(data)
+    for find in (vsr_frames.find_request, classic_frames.find_request):
+        try:
+            found: Any = find(buffer, 0, len(buffer))
+        except HeadwaterError:
+            continue
+        if not isinstance(found, int):
+            assert 0 <= found.start <= found.end <= len(buffer)
+    if len(data) > 2:
+        code, era, body = int.from_bytes(data[:2], "little"), ERAS[data[2] % len(ERAS)], data[3:]
+        try:
+            command = command_codec.decode(code, body, era)
+        except HeadwaterError:
+            return
+        again = command_codec.encode(command, era)
+        if again[0] == code:  # a login of today has a body of its own
+            assert command_codec.decode(*again, era) == command
+
+
+def headers(data: bytes) -> None:
+    """A header block: read, written and read again."""
+    for strict in (True, False):
+        try:
+            status, found = decode_header_block(data, strict)
+            pairs = found.multi_items()
+        except HeadwaterError:
+            continue
+        for name, value in pairs[:8]:
+            assert found.get(name) is not None
+            assert value in found.get_all(name)
+        found.append("x", "y")
+        again_status, again = decode_header_block(encode_header_block(found, status=status) or b"NATS/1.0\r\n\r\n")
+        assert again.multi_items() == [*pairs, ("x", "y")]
+        assert again_status == status
+
+
+def cloud_events(data: bytes) -> None:
+    """JSON, a batch of it, and a NATS message."""
+    for strict in (True, False):
+        try:
+            event = from_json(data, strict)
+        except HeadwaterError:
+            event = None
+        if event is not None:
+            assert from_json(to_json(event)) == event
+        try:
+            from_batch(data, strict)
+        except HeadwaterError:
+            pass
+        block, _, payload = data.partition(b"\r\n\r\n")
+        try:
+            found = from_nats(NATSMessage(decode_header_block(block + b"\r\n\r\n")[1], payload), strict)
+            again = to_binary(found)
+        except HeadwaterError:
+            continue
+        assert from_nats(again) == found
+
+
+def config(data: bytes) -> None:
+    """A configuration file."""
+    text = data.decode("utf-8", "replace")
+    try:
+        load("x.conf", lambda path: text if path.endswith("x.conf") else "a: 1", {"HOME": "/"}).finish()
+    except HeadwaterError:
+        return
+
+
+def websocket(data: bytes) -> None:
+    """The request, or frames behind one, plain and compressed."""
+    settings = WebSocketServer(compression=bool(data[:1] and data[0] & 1), max_message=1000)
+    layer = WebSocketLayer(settings)
+    said = data[1:]
+    try:
+        if data[:1] and data[0] & 2:
+            layer.feed(memoryview(_websocket.upgrade_request(_websocket.COMPRESSION)))
+        if said:
+            layer.feed(memoryview(said))
+        space = bytearray(4096)
+        while layer.read_into(memoryview(space)):
+            pass
+    except TransportError:
+        layer.finish()
+    assert isinstance(layer.take(), bytes)
+
+
+TARGETS: dict[str, Target] = {
+    "client": client_ops,
+    "server": server_ops,
+    "route": route_ops,
+    "iggy": iggy_frames,
+    "headers": headers,
+    "cloudevents": cloud_events,
+    "config": config,
+    "websocket": websocket,
+}

@@ -1,0 +1,190 @@
+"""Group commit: one write for all who wait, in order; deletions and upkeep in between; errors to everybody concerned."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater.errors import StorageError, WriteFailed
+from headwater.group_commit import committer
+from headwater.group_commit.committer import INLINE_BYTES, Committer
+from headwater.group_commit.writers import Writers
+from headwater.jetstream_state.items import Item
+from headwater.streams.log import Log, LogOptions
+from headwater.streams.options import SyncPolicy
+from headwater.streams.writer import StagedBatch
+
+
+class Bench:
+    """A committer on a log in memory, and what it said."""
+
+    def __init__(self, *, in_threads: bool = False, sync: SyncPolicy = "always") -> None:
+        self.files = RecordingFiles()
+        self.log = Log.open(self.files, "log", LogOptions(sync=sync, preallocate_bytes=0), 1)
+        self.writers = Writers(1, "test") if in_threads else None
+        self.durable: list[list[int]] = []
+        self.failed: list[list[int]] = []
+        self.then: Callable[[], None] = lambda: None
+        self.committer = Committer(self.log, self.writers, self._on_durable, self._on_failed)
+
+    def _on_durable(self, items: list[Item]) -> None:
+        self.durable.append([item.sequence for item in items])
+        self.then()
+
+    def _on_failed(self, items: list[Item], error: StorageError) -> None:
+        self.failed.append([item.sequence for item in items])
+
+    def publish(self) -> int:
+        sequence = self.log.stage(b"s", b"", b"payload", 1) + 1
+        self.committer.add(Item(b"", b"", b"s", sequence, 8, b""), 8)
+        return sequence
+
+    @property
+    def syncs(self) -> int:
+        return sum(1 for verb, *_ in self.files.calls if verb == "sync")
+
+
+@pytest.mark.parametrize("in_threads", [False, True])
+def test_what_comes_in_one_turn_of_the_loop_shares_one_sync(in_threads: bool) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=in_threads)
+        bench.publish()
+        await bench.committer.flush()  # the first write also saves the log's state
+        before = bench.syncs
+        for _ in range(50):
+            bench.publish()
+        await bench.committer.flush()
+        assert bench.durable == [[1], list(range(2, 52))]
+        assert bench.syncs == before + 1
+        assert bench.log.end_offset == 51
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+class SlowLog:
+    """A log that notes in which thread it is written to, and takes what time it is told to, by a clock of its own."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.delay = 0.0
+        self.now = 0.0
+        self.in_loop: list[bool] = []
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.log, name)
+
+    def write(self, batch: StagedBatch) -> None:
+        self.in_loop.append(threading.current_thread() is threading.main_thread())
+        self.now += self.delay
+        self.log.write(batch)
+
+
+def test_a_slow_write_sends_the_next_to_a_thread_until_they_are_quick_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True)
+        slow = SlowLog(bench.log)
+        monkeypatch.setattr(committer, "perf_counter", lambda: slow.now)
+        bench.committer = Committer(cast("Log", slow), bench.writers, lambda items: None, lambda items, error: None)
+
+        async def write(delay: float) -> bool:
+            slow.delay = delay
+            bench.publish()
+            await bench.committer.flush()
+            return slow.in_loop[-1]
+
+        assert await write(0.0001)
+        assert await write(0.02)  # nobody could know
+        assert not await write(0.0001)
+        assert await write(0.0001)
+        waited = [await write(0.003) for _ in range(40)]  # none is very slow, and none is quick
+        assert waited[0]
+        assert not waited[-1]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("sync", "in_loop"), [("always", False), ("never", True)])
+def test_a_large_batch_is_written_in_the_loop_where_nothing_is_synced(sync: SyncPolicy, in_loop: bool) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True, sync=sync)
+        log = SlowLog(bench.log)
+        bench.committer = Committer(cast("Log", log), bench.writers, bench._on_durable, bench._on_failed)
+        bench.log.stage(b"s", b"", bytes(INLINE_BYTES + 1), 1)
+        bench.committer.add(Item(b"", b"", b"s", 1, 8, b""), 8)
+        await bench.committer.flush()
+        assert log.in_loop == [in_loop] and bench.durable == [[1]]
+        if bench.writers is not None:
+            bench.writers.shutdown()
+
+    asyncio.run(main())
+
+
+def test_what_is_unwritten_is_weighed_until_it_is_durable() -> None:
+    async def main() -> None:
+        bench = Bench()
+        for _ in range(3):
+            bench.publish()
+        assert bench.committer.unwritten_bytes == 24
+        await bench.committer.flush()
+        assert bench.committer.unwritten_bytes == 0
+
+    asyncio.run(main())
+
+
+def test_a_publish_from_within_an_acknowledgement_joins_the_next_write() -> None:
+    async def main() -> None:
+        bench = Bench()
+        again = iter([True, False])
+
+        def then() -> None:
+            if next(again):
+                bench.publish()
+
+        bench.then = then
+        bench.publish()
+        await bench.committer.flush()
+        assert bench.durable == [[1], [2]]
+
+    asyncio.run(main())
+
+
+def test_everybody_hears_of_a_failed_sync_and_a_barrier_raises() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.publish()
+        await bench.committer.barrier()
+        for attempt in range(bench.files.attempts, bench.files.attempts + 8):
+            bench.files.faults[attempt] = 5
+        bench.publish()
+        with pytest.raises(WriteFailed):
+            await bench.committer.barrier()
+        assert bench.failed == [[2]]
+        assert bench.log.end_offset == 1
+
+    asyncio.run(main())
+
+
+def test_a_deletion_is_durable_behind_a_barrier_and_of_its_own_accord_soon_after() -> None:
+    async def main() -> None:
+        bench = Bench()
+        for _ in range(4):
+            bench.publish()
+        await bench.committer.flush()
+        bench.log.discard(1)
+        await bench.committer.barrier()
+        crashed = Log.open(RecordingFiles(bench.files.snapshot()), "log", LogOptions(), 1)
+        assert [record.offset for record in crashed.read(0, 9, 999)] == [0, 2, 3]
+        bench.log.discard(2)
+        bench.committer.note_deletions()
+        async with asyncio.timeout(10):
+            while bench.log.has_deletions:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())

@@ -1,0 +1,83 @@
+"""Upkeep between writes: deletions become durable soon, checkpoints are made, errors cost nothing."""
+
+import asyncio
+import errno
+
+import pytest
+from support.recording_files import RecordingFiles
+
+from headwater.group_commit.committer import Committer
+from headwater.streams import log as log_module
+from headwater.streams.log import Log, LogOptions
+from headwater.streams.writer import CHECKPOINT_FILE
+
+
+class Bench:
+    """A log in memory with its committer, written in the loop."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.files = RecordingFiles()
+        self.log = Log.open(self.files, "log", LogOptions(preallocate_bytes=0), 1)
+        self.committer = Committer(self.log, None, lambda items: None, lambda items, error: None)
+        self.publish(count)
+
+    def publish(self, count: int = 1) -> None:
+        for _ in range(count):
+            self.log.stage(b"s", b"", bytes(100), 1)
+            self.committer.add(object(), 100)
+
+
+def test_a_deletion_is_written_without_a_publish_and_not_after_the_end() -> None:
+    async def main() -> None:
+        bench = Bench()
+        await bench.committer.flush()
+        bench.log.discard(1)
+        bench.committer.note_deletions()
+        async with asyncio.timeout(15):
+            while bench.log.has_deletions:  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.01)
+        bench.log.discard(2)
+        bench.committer.note_deletions()
+        bench.committer.close()
+        assert bench.committer.upkeep._delayed is None
+        assert bench.log.has_deletions
+
+    asyncio.run(main())
+
+
+def test_a_checkpoint_is_made_where_a_document_is_given_and_only_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 1)
+        bench = Bench()
+        await bench.committer.flush()
+        assert CHECKPOINT_FILE not in bench.files.listdir("log")
+        bench.committer.upkeep.document = lambda: b"what the face knows"
+        bench.publish()
+        await bench.committer.flush()
+        assert CHECKPOINT_FILE in bench.files.listdir("log")
+
+    asyncio.run(main())
+
+
+def test_upkeep_that_fails_is_given_up_and_writes_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 1)
+        bench = Bench()
+        await bench.committer.flush()
+
+        def document() -> bytes:
+            first = bench.files.attempts
+            bench.files.faults = dict.fromkeys(range(first, first + 9), errno.EIO)
+            return b""
+
+        bench.committer.upkeep.document = document
+        bench.publish()
+        await bench.committer.flush()
+        assert bench.log.failure is None
+        bench.files.faults = {}
+        bench.committer.upkeep.document = None
+        bench.publish()
+        await bench.committer.flush()
+        assert bench.log.end_offset == 5
+
+    asyncio.run(main())

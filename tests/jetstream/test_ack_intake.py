@@ -1,0 +1,81 @@
+"""The short way of acknowledgements, and which of them may not take it."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from headwater.jetstream.ack_intake import AckIntake
+from headwater.jetstream.stream import Stream
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_state.consumer import Consumer
+
+
+class Bench:
+    """An intake before a consumer that has delivered the messages 11 to 13."""
+
+    def __init__(self, retention: str = "limits") -> None:
+        self.state = Consumer(ConsumerConfig(ack_policy="explicit", ack_wait=10), 11)
+        self.state.num_pending = 3
+        self.state.deliver_run([11, 12, 13], 0)
+        self.told = 0
+        self.rest: list[tuple[bytes, ...]] = []
+        self.soon: list[Callable[[], None]] = []
+        stream = cast(Stream, SimpleNamespace(config=SimpleNamespace(retention=retention)))
+        loop = cast(asyncio.AbstractEventLoop, SimpleNamespace(call_soon=self.soon.append))
+        self.intake = AckIntake(stream, self.state, self._tell, lambda *call: self.rest.append(call), loop)
+
+    def _tell(self) -> None:
+        self.told += 1
+
+    def ack(self, stream_sequence: object, consumer_sequence: object, reply: bytes = b"", payload: bytes = b"") -> None:
+        subject = f"$JS.ACK.S.C.1.{stream_sequence}.{consumer_sequence}.1700000000000000000.5"
+        self.intake.take(subject.encode(), reply, b"", payload)
+
+
+def test_plain_acks_settle_and_are_told_once() -> None:
+    bench = Bench()
+    bench.ack(11, 1)
+    bench.ack(13, 3, payload=b"+ACK")
+    assert list(bench.state.unacked) == [12]
+    assert (bench.state.floor_consumer, bench.state.floor_stream) == (1, 11)
+    assert (len(bench.soon), bench.told, bench.rest) == (1, 0, [])
+    bench.soon.pop()()
+    assert bench.told == 1
+    bench.ack(12, 2)
+    bench.intake.report()
+    bench.soon.pop()()
+    assert (bench.told, bench.state.unacked) == (2, {})
+
+
+@pytest.mark.parametrize(
+    "ack",
+    [
+        lambda bench: bench.ack(11, 1, reply=b"inbox"),
+        lambda bench: bench.ack(11, 1, payload=b"-NAK"),
+        lambda bench: bench.ack("x", 1),
+        lambda bench: bench.ack(11, ""),
+        lambda bench: bench.ack(11, 1 << 63),
+        lambda bench: bench.ack("9" * 30, 1),
+        lambda bench: bench.intake.take(b"", b"", b"", b""),
+        lambda bench: bench.intake.take(b"1.2", b"", b"", b""),
+        lambda bench: bench.intake.take(b"1.2.3", b"", b"", b""),
+    ],
+)
+def test_anything_else_goes_the_long_way(ack: Callable[[Bench], None]) -> None:
+    bench = Bench()
+    ack(bench)
+    assert len(bench.rest) == 1
+    assert (list(bench.state.unacked), bench.soon) == ([11, 12, 13], [])
+
+
+def test_so_does_every_ack_where_it_removes_the_message_and_after_the_end() -> None:
+    bench = Bench("workqueue")
+    bench.ack(11, 1)
+    assert len(bench.rest) == 1
+    bench = Bench()
+    bench.intake.closed = True
+    bench.ack(11, 1)
+    assert len(bench.rest) == 1

@@ -1,0 +1,98 @@
+"""Acknowledgements and replays as they stand on the wire: equal to what the router makes of them one by one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.exchange.router import Router
+from headwater.jetstream.outgoing import RecordSender, send_acks
+from headwater.jetstream_state.items import Item
+from headwater.streams.log_format import StoredRecord
+
+Call = tuple[bytes, bytes, bytes, bytes]
+
+
+def router_with(subject: bytes, heard: list[Call]) -> Router:
+    router = Router(lambda function: None, seed=1)
+    router.subscribe_internal(subject, lambda *call: heard.append(call))
+    return router
+
+
+def test_each_publish_is_answered_in_its_turn_with_its_sequence_or_its_own_answer() -> None:
+    heard: list[Call] = []
+    router = router_with(b"inbox.*", heard)
+    items = [
+        Item(b"inbox.a", b"", b"s", 9, 1, b""),
+        Item(b"", b"", b"s", 10, 1, b""),
+        Item(b"inbox.b", b'{"duplicate": true}', b"", 3, 0, b""),
+        Item(b"inbox.c", b"", b"s", 18_446_744_073_709, 1, b""),
+    ]
+    send_acks(router, items, b'{"stream":"S","seq":')
+    assert heard == [
+        (b"inbox.a", b"", b"", b'{"stream":"S","seq":9}'),
+        (b"inbox.b", b"", b"", b'{"duplicate": true}'),
+        (b"inbox.c", b"", b"", b'{"stream":"S","seq":18446744073709}'),
+    ]
+
+
+blocks = st.sampled_from([b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])
+records = st.builds(
+    StoredRecord,
+    st.integers(0, 2**62),
+    st.integers(-(2**62), 2**62),
+    st.sampled_from([b"a", b"orders.new"]),
+    blocks,
+    st.binary(max_size=40),
+)
+
+
+@given(st.lists(records, max_size=5), st.integers(0, 2**40), st.integers(10, 2**40))
+def test_records_go_out_with_the_numbers_of_their_delivery(
+    given_records: list[StoredRecord], given_before: int, pending: int
+) -> None:
+    heard: list[Call] = []
+    router = router_with(b"inbox", heard)
+    sent: list[int] = []
+    head = b"$JS.ACK.S.C."
+    size = RecordSender(router, b"inbox", head, given_before, pending, -1).send(given_records, 0, 9, sent)
+    expected = [
+        (
+            record.subject,
+            b"$JS.ACK.S.C.1.%d.%d.%d.%d"
+            % (record.offset + 1, given_before + number, record.timestamp_ns, pending - number),
+            record.header_block,
+            record.payload,
+        )
+        for number, record in enumerate(given_records, 1)
+    ]
+    assert heard == expected
+    assert size == sum(len(part) for call in expected for part in call)
+    assert sent == [record.offset + 1 for record in given_records]
+
+
+def test_a_run_begins_and_ends_where_it_is_told_and_stops_when_nobody_listens() -> None:
+    heard: list[Call] = []
+    some = [StoredRecord(offset, 0, b"s", b"", b"") for offset in range(10)]
+    router = router_with(b"inbox", heard)
+    sent: list[int] = []
+    assert RecordSender(router, b"inbox", b"", 0, 10, -1).send(some, 3, 2, sent) > 0
+    assert sent == [4, 5]
+    assert [call[1].split(b".")[1] for call in heard] == [b"4", b"5"]
+    assert RecordSender(router, b"nobody", b"", 0, 10, -1).send(some, 0, 9, sent) == 0
+    assert sent == [4, 5]
+
+
+@given(st.lists(records, max_size=5), st.integers(0, 200))
+def test_a_run_stops_before_the_message_that_has_no_room(given_records: list[StoredRecord], room: int) -> None:
+    everything: list[Call] = []
+    head = b"$JS.ACK.S.C."
+    RecordSender(router_with(b"inbox", everything), b"inbox", head, 0, 9, -1).send(given_records, 0, 9, [])
+    fitting, size = 0, 0
+    while fitting < len(everything) and size + sum(map(len, everything[fitting])) <= room:
+        size += sum(map(len, everything[fitting]))
+        fitting += 1
+    heard: list[Call] = []
+    router = router_with(b"inbox", heard)
+    sent: list[int] = []
+    assert RecordSender(router, b"inbox", head, 0, 9, room).send(given_records, 0, 9, sent) == size
+    assert sent == [record.offset + 1 for record in given_records[:fitting]]
+    assert heard == everything[:fitting]

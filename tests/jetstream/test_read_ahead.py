@@ -1,0 +1,79 @@
+"""New messages of a consumer, read in batches: in order, past what the filter leaves out, anew after a change."""
+
+from types import SimpleNamespace
+from typing import cast
+
+from support.recording_files import RecordingFiles
+
+from headwater.jetstream.consumed_stream import ConsumedStream
+from headwater.jetstream.read_ahead import ReadAhead
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_state.contents import Contents
+from headwater.streams.log import Log, LogOptions
+
+
+def reading(subjects: list[bytes], **settings: str) -> tuple[ReadAhead, Consumer, Log]:
+    log = Log.open(RecordingFiles(), "log", LogOptions(preallocate_bytes=0), 1)
+    for subject in subjects:
+        log.stage(subject, b"", subject, 1)
+    batch = log.seal()
+    assert batch is not None
+    log.write(batch)
+    log.publish(batch)
+    contents = Contents(log, StreamConfig(name="S"), lambda sequence, subject: None, lambda: None)
+    state = Consumer(ConsumerConfig(**settings), 1)  # type: ignore[arg-type]
+    state.num_pending = len(subjects)
+    stream = cast(ConsumedStream, SimpleNamespace(log=log, contents=contents))
+    return ReadAhead(stream, state), state, log
+
+
+def take(ahead: ReadAhead, state: Consumer) -> int:
+    """Deliver the next message; returns its sequence, 0 when there is none."""
+    record = ahead.next()
+    if record is None:
+        return 0
+    ahead.at += 1
+    state.deliver_new(record.offset + 1, 1)
+    return record.offset + 1
+
+
+def test_a_message_stays_in_place_until_it_is_delivered() -> None:
+    ahead, state, _ = reading([b"a", b"b"])
+    assert ahead.next() is ahead.next()
+    assert [take(ahead, state) for _ in range(3)] == [1, 2, 0]
+
+
+def test_the_filter_passes_over_others_and_the_position_follows() -> None:
+    ahead, state, _ = reading([b"a", b"b", b"a", b"b"], filter_subject="a")
+    assert [take(ahead, state) for _ in range(3)] == [1, 3, 0]
+    assert state.position == 5
+
+
+def test_what_left_the_stream_is_read_no_more() -> None:
+    ahead, state, log = reading([b"a", b"a", b"a"])
+    assert take(ahead, state) == 1
+    log.discard(1)
+    ahead.forget_removed(9)  # behind what was read: nothing to do
+    assert ahead.records
+    ahead.forget_removed(2)
+    assert [take(ahead, state) for _ in range(2)] == [3, 0]
+
+
+def test_what_was_selected_comes_first_and_what_is_gone_of_it_counts_no_more() -> None:
+    ahead, state, log = reading([b"a", b"b", b"c"])
+    state.selected.extend([2, 3])
+    state.num_pending = 5
+    log.discard(1)
+    record = ahead.next()
+    assert record is not None and record.offset == 2
+    assert (list(state.selected), state.num_pending) == ([3], 4)
+
+
+def test_pending_messages_that_cannot_be_read_are_counted_no_more() -> None:
+    ahead, state, _ = reading([b"a"])
+    assert take(ahead, state) == 1
+    state.num_pending = 7
+    assert ahead.next() is None
+    assert state.num_pending == 0

@@ -1,0 +1,103 @@
+"""What a stream stored goes out again, with its sequence, and the one before it, in headers."""
+
+import asyncio
+import os
+from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+from support.jetstream_in_process import served
+
+from headwater.streams.files import File, OsFile, OsFiles
+
+SLOW = 0.01  # seconds that send the next writes to a thread: group_commit/pace.py
+
+
+def test_messages_go_out_under_their_new_subject_with_what_the_stream_knows(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            box = desk.listen("copy.>")
+            await desk.make("S", republish={"src": "S.*", "dest": "copy.{{wildcard(1)}}"})
+            await desk.publish("S.a", b"one")
+            await desk.publish("S.a", b"two", b"NATS/1.0\r\nOwn: kept\r\n\r\n")
+            await desk.publish("S.b.c", b"does not match")
+            await desk.publish("S.b", b"three")
+            one, two, three = await box.take(3)
+            assert [heard.subject for heard in (one, two, three)] == [b"copy.a", b"copy.a", b"copy.b"]
+            assert [heard.payload for heard in (one, two, three)] == [b"one", b"two", b"three"]
+            assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in one.header_block
+            assert b"Own: kept\r\n" in two.header_block
+            assert b"Nats-Sequence: 2\r\n" in two.header_block
+            assert b"Nats-Last-Sequence: 1\r\n" in two.header_block
+            assert b"Nats-Last-Sequence: 0\r\n" in three.header_block
+
+    asyncio.run(main())
+
+
+def test_headers_only_says_how_large_the_message_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            box = desk.listen("copy.>")
+            await desk.make("S", republish={"src": ">", "dest": "copy.>", "headers_only": True})
+            await desk.publish("S.a", b"12345")
+            heard = await box.next()
+            assert (heard.subject, heard.payload) == (b"copy.S.a", b"")
+            assert b"Nats-Msg-Size: 5\r\n" in heard.header_block
+
+    asyncio.run(main())
+
+
+class _HeldFile(OsFile):
+    __slots__ = ("released",)
+
+    def __init__(self, descriptor: int, released: Event) -> None:
+        super().__init__(descriptor)
+        self.released = released
+
+    def fdatasync(self) -> None:
+        self.released.wait(20)
+        super().fdatasync()
+
+
+class _HeldFiles(OsFiles):
+    """What the stream COPY makes durable waits while `released` is cleared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = Event()
+        self.released.set()
+
+    def open(self, path: str) -> File:
+        if "/COPY-" not in path:
+            return super().open(path)
+        return _HeldFile(os.open(path, os.O_RDWR | os.O_CLOEXEC), self.released)
+
+    def create(self, path: str) -> File:
+        super().create(path).close()
+        return self.open(path)
+
+
+@pytest.mark.parametrize("verb", ["STREAM.MSG.GET", "DIRECT.GET"])
+def test_copy_of_a_message_that_was_acknowledged_is_found_where_it_was_republished_to(
+    tmp_path: Path, verb: str
+) -> None:
+    """The copy has a sync of its own, which is held up here: a get waits for it, and does not deny what is on its way."""
+
+    async def main() -> None:
+        files = _HeldFiles()
+        async with served(tmp_path, files=files) as desk:
+            await desk.make("COPY", subjects=["copy.>"], allow_direct=True)
+            await desk.make("S", republish={"src": "S.>", "dest": "copy.>"})
+            files.released.clear()
+            Timer(3 * SLOW, files.released.set).start()
+            await desk.publish("copy.slow")  # from now on a thread writes the copies
+            files.released.clear()
+            await desk.publish("S.a", b"value")
+            asked = asyncio.ensure_future(desk.ask(f"$JS.API.{verb}.COPY", b'{"last_by_subj":"copy.a"}'))
+            await asyncio.sleep(0)
+            assert not files.released.is_set()
+            files.released.set()
+            found = await asked
+            assert b"404" not in found.header_block + found.payload
+
+    asyncio.run(main())

@@ -1,0 +1,141 @@
+"""Requests about streams: what an account may have, what a configuration may become, and what survives a restart."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.jetstream_in_process import Desk, served
+
+from headwater.jetstream_documents.account import AccountLimits
+from headwater.streams import upkeep
+
+
+def code(answer: dict[str, object]) -> object:
+    error = answer.get("error")
+    return error["err_code"] if isinstance(error, dict) else None
+
+
+def limit(desk: Desk, limits: AccountLimits) -> None:
+    registry = desk.service._registry
+    registry.settings = registry.settings._replace(limits=limits)
+
+
+def test_account_limits_are_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            limit(desk, AccountLimits(max_streams=1, max_consumers=1, max_storage=1000, max_memory=0))
+            create = "STREAM.CREATE."
+            assert code(await desk.api(create + "A", {"name": "A", "max_bytes": 2000})) == 10047
+            assert code(await desk.api(create + "A", {"name": "A", "max_bytes": 10, "storage": "memory"})) == 10028
+            await desk.make("S", max_bytes=900)
+            assert code(await desk.api(create + "B", {"name": "B"})) == 10027
+            assert code(await desk.consume("S", "one")) is None
+            assert code(await desk.consume("S", "two")) == 10026
+            limit(desk, AccountLimits(max_bytes_required=True, storage_max_stream_bytes=500))
+            assert code(await desk.api(create + "C", {"name": "C"})) == 10113
+            assert code(await desk.api(create + "C", {"name": "C", "max_bytes": 501})) == 10122
+            info = await desk.api("INFO")
+            assert (info["reserved_storage"], info["limits"]["storage_max_stream_bytes"]) == (900, 500)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "err_code"),
+    [
+        ({}, {"storage": "memory"}, 10052),
+        ({}, {"retention": "workqueue"}, 10052),
+        ({}, {"retention": "interest"}, None),
+        ({"deny_delete": True}, {}, 10052),
+        ({"deny_purge": True}, {}, 10052),
+        ({"sealed_later": True}, {}, 10052),
+        ({"allow_msg_ttl": True}, {}, 10052),
+        ({}, {"max_msgs": 5, "allow_direct": True}, None),
+        ({}, {"mirror": {"name": "X"}}, 10034),
+        ({}, {"num_replicas": 3}, 10074),
+    ],
+)
+def test_what_may_be_changed(
+    tmp_path: Path, before: dict[str, object], after: dict[str, object], err_code: int
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            seal = before.pop("sealed_later", False)
+            await desk.make("S", **before)
+            base = {"name": "S", "subjects": ["S.>"], **before}
+            if seal:
+                assert code(await desk.api("STREAM.UPDATE.S", {**base, "sealed": True})) is None
+            request = {"name": "S", "subjects": ["S.>"], **after}
+            assert code(await desk.api("STREAM.UPDATE.S", request)) == err_code
+
+    asyncio.run(main())
+
+
+def test_purges_and_deletions_survive_a_restart_and_sequences_go_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            for number in range(10):
+                await desk.publish(f"S.{number % 2}", b"%d" % number)
+            assert (await desk.api("STREAM.PURGE.S", {"filter": "S.1", "keep": 1}))["purged"] == 4
+            assert (await desk.api("STREAM.MSG.DELETE.S", {"seq": 3}))["success"]
+        async with served(tmp_path) as desk:
+            info = await desk.api("STREAM.INFO.S", {"deleted_details": True, "subjects_filter": ">"})
+            state = info["state"]
+            assert (state["messages"], state["first_seq"], state["last_seq"]) == (5, 1, 10)
+            assert state["deleted"] == [2, 3, 4, 6, 8]
+            assert state["subjects"] == {"S.0": 4, "S.1": 1}
+            assert (await desk.publish("S.x"))["seq"] == 11
+            assert (await desk.api("STREAM.PURGE.S"))["purged"] == 6
+        async with served(tmp_path) as desk:
+            state = (await desk.api("STREAM.INFO.S"))["state"]
+            assert (state["messages"], state["first_seq"], state["last_seq"]) == (0, 12, 11)
+
+    asyncio.run(main())
+
+
+def _holds(directory: Path, secret: bytes) -> bool:
+    return any(secret in path.read_bytes() for path in directory.rglob("*.log"))
+
+
+def test_an_erased_message_leaves_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "SMALLEST_COMPACTION", 0)
+
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S")
+            for word in (b"public", b"top secret", b"public too"):
+                await desk.publish("S.x", word)
+            await desk.api("STREAM.MSG.DELETE.S", {"seq": 2})
+            while _holds(tmp_path, b"top secret"):  # noqa: ASYNC110  (no event says so)
+                await asyncio.sleep(0.02)
+            assert (await desk.api("STREAM.MSG.GET.S", {"seq": 3}))["message"]["seq"] == 3
+
+    asyncio.run(main())
+
+
+def test_a_memory_stream_works_alike_and_is_gone_after_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("M", storage="memory", max_msgs_per_subject=1)
+            for number in range(6):
+                assert (await desk.publish(f"M.{number % 2}", b"%d" % number))["seq"] == number + 1
+            state = (await desk.api("STREAM.INFO.M"))["state"]
+            assert (state["messages"], state["first_seq"], state["last_seq"]) == (2, 5, 6)
+        async with served(tmp_path) as desk:
+            assert code(await desk.api("STREAM.INFO.M")) == 10059
+
+    asyncio.run(main())
+
+
+def test_what_is_stored_goes_out_again_under_another_subject(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as desk:
+            await desk.make("S", republish={"src": "S.*", "dest": "copy.{{wildcard(1)}}"})
+            ear = desk.listen("copy.>")
+            await desk.publish("S.a", b"body")
+            heard = await ear.next()
+            assert (heard.subject, heard.payload) == (b"copy.a", b"body")
+            assert b"Nats-Stream: S\r\nNats-Subject: S.a\r\nNats-Sequence: 1\r\n" in heard.header_block
+
+    asyncio.run(main())

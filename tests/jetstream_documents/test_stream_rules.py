@@ -1,0 +1,103 @@
+"""What a stream may be: defaults filled in, limits that mean none, and what is not built refused by name."""
+
+import msgspec
+import pytest
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_documents.stream_rules import (
+    check_alone,
+    checked,
+    same,
+    shown_metadata,
+    stored_metadata,
+    updated,
+)
+from headwater.jetstream_documents.streams import Republish, StreamConfig
+
+
+def config(**settings: object) -> StreamConfig:
+    return msgspec.convert({"name": "S", "subjects": ["s.>"], **settings}, StreamConfig)
+
+
+def refusal(**settings: object) -> tuple[int, str]:
+    with pytest.raises(JetStreamError) as refused:
+        checked(config(**settings))
+    return refused.value.err_code, refused.value.description
+
+
+def test_defaults_are_those_of_the_server() -> None:
+    complete = checked(config(subjects=[], max_msgs=0, max_bytes=-7))
+    assert complete.subjects == ["S"]
+    assert (complete.max_msgs, complete.max_bytes, complete.num_replicas) == (-1, -1, 1)
+    assert complete.duplicate_window == 120 * 10**9
+    assert checked(config(max_age=10**10)).duplicate_window == 10**10
+    assert same(complete, checked(complete))
+
+
+@pytest.mark.parametrize(
+    ("settings", "number"),
+    [
+        ({"name": ""}, 10052),
+        ({"name": "a.b"}, 10052),
+        ({"name": "a/b"}, 10128),
+        ({"name": "x" * 256}, 10052),
+        ({"description": "x" * 5000}, 10052),
+        ({"num_replicas": -1}, 10133),
+        ({"max_age": 5}, 10052),
+        ({"max_age": 10**9, "duplicate_window": 10**10}, 10052),
+        ({"subjects": ["a..b"]}, 10052),
+        ({"subjects": ["a.>", "a.b"]}, 10052),
+        ({"subjects": ["$JS.API.x"]}, 10052),
+        ({"sealed": True}, 10052),
+        ({"deny_purge": True, "allow_rollup_hdrs": True}, 10052),
+    ],
+)
+def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: int) -> None:
+    assert refusal(**settings)[0] == number
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mirror": {"name": "O"}, "subjects": []},
+        {"sources": [{"name": "O"}]},
+        {"compression": "s2"},
+        {"allow_atomic": True},
+        {"allow_msg_schedules": True},
+        {"subject_transform": {"src": "a", "dest": "b"}},
+    ],
+)
+def test_what_is_not_built_is_refused_and_never_ignored(settings: dict[str, object]) -> None:
+    number, reason = refusal(**settings)
+    assert number == 10052
+    assert "not supported" in reason
+
+
+def test_an_update_keeps_what_cannot_change() -> None:
+    old = checked(config())
+    assert updated(old, config(max_msgs=5)).max_msgs == 5
+    for change in ({"storage": "memory"}, {"retention": "workqueue"}, {"num_replicas": 3}):
+        with pytest.raises(JetStreamError):
+            updated(old, checked(config(**change), sealing=True))
+    sealed = updated(old, checked(config(sealed=True), sealing=True))
+    with pytest.raises(JetStreamError, match="unseal"):
+        updated(sealed, checked(config(), sealing=True))
+
+
+def test_one_server_holds_one_copy() -> None:
+    with pytest.raises(JetStreamError) as refused:
+        check_alone(checked(config(num_replicas=3)))
+    assert refused.value.err_code == 10074
+
+
+def test_republishing_into_itself_is_refused() -> None:
+    assert checked(config(republish=Republish(src=">", dest="copy.>"))).republish is not None
+    assert refusal(republish=Republish(src=">", dest="s.>"))[0] == 10052
+
+
+def test_the_sync_policy_is_shown_where_an_ack_means_less_and_never_stored() -> None:
+    assert "_headwater.sync" not in shown_metadata({"own": "1"})
+    shown = shown_metadata({"own": "1"}, "interval")
+    assert shown["_headwater.sync"] == "interval"
+    assert shown["_nats.ver"]
+    assert {key for key in stored_metadata(shown) if not key.startswith("_nats.req")} == {"own"}

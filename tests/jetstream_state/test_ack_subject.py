@@ -1,0 +1,46 @@
+"""Ack subjects in both forms, as the regular expressions of the protocol would read them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.jetstream_state.ack_subject import AckSubject
+
+SHORT = re.compile(rb"[^.]*(?:\.[^.]*){4}\.([0-9]{1,19})\.([0-9]{1,19})\.[^.]*\.[^.]*", re.DOTALL)
+LONG = re.compile(rb"[^.]*(?:\.[^.]*){6}\.([0-9]{1,19})\.([0-9]{1,19})(?:\.[^.]*){2,}", re.DOTALL)
+LARGEST = (1 << 63) - 1
+
+
+def read(subject: bytes) -> tuple[int, int] | None:
+    where = AckSubject()
+    return (where.stream_sequence, where.consumer_sequence) if where.read(subject) else None
+
+
+def expected(subject: bytes) -> tuple[int, int] | None:
+    found = SHORT.fullmatch(subject) or LONG.fullmatch(subject)
+    if found is None or max(int(found[1]), int(found[2])) > LARGEST:
+        return None
+    return int(found[1]), int(found[2])
+
+
+@given(st.integers(0, LARGEST), st.integers(0, LARGEST), st.sampled_from([b"S.C", b"_.hash.S.C", b"hub.hash.S.C"]))
+def test_both_forms_name_the_delivery(stream: int, count: int, middle: bytes) -> None:
+    assert read(b"$JS.ACK.%b.1.%d.%d.123.0" % (middle, stream, count)) == (stream, count)
+
+
+@given(st.lists(st.sampled_from([b"", b"1", b"22", b"x", b"9" * 19, b"9" * 20, b"\xb2", b"-1"]), max_size=14))
+def test_it_is_an_ack_subject_where_the_protocol_has_it_so(tokens: list[bytes]) -> None:
+    subject = b".".join(tokens)
+    assert read(subject) == expected(subject)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(subject: bytes) -> None:
+    assert read(subject) == expected(subject)
+
+
+@pytest.mark.parametrize("number", [LARGEST + 1, 10**19 - 1])
+def test_a_number_above_63_bits_is_none(number: int) -> None:
+    assert read(b"$JS.ACK.S.C.1.%d.1.123.0" % number) is None

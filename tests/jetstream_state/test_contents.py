@@ -1,0 +1,215 @@
+"""What a stream holds, against a plain list: limits, purges, deletions, roll-ups, TTLs, with crashes between."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.recording_files import RecordingFiles
+
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.subject_table import SubjectFilter, stored_size
+from headwater.streams.log import Log, LogOptions
+
+OPTIONS = LogOptions(segment_bytes=64 << 10, cache_bytes=2000, preallocate_bytes=0)
+Message = tuple[int, bytes, bytes, int]  # sequence, subject, payload, time
+
+
+class Model:
+    """A list of messages under the same limits."""
+
+    def __init__(self, config: StreamConfig) -> None:
+        self.config = config
+        self.messages: list[Message] = []
+
+    def add(self, message: Message, now: int) -> None:
+        self.messages.append(message)
+        per_subject = self.config.max_msgs_per_subject
+        if per_subject > 0:
+            same = [item for item in self.messages if item[1] == message[1]]
+            for old in same[:-per_subject]:
+                self.messages.remove(old)
+        self.enforce(now)
+
+    def enforce(self, now: int) -> None:
+        config, messages = self.config, self.messages
+        while messages and (
+            0 < config.max_msgs < len(messages)
+            or 0 < config.max_bytes < self.size
+            or (config.max_age > 0 and messages[0][3] <= now - config.max_age)
+        ):
+            del messages[0]
+
+    @property
+    def size(self) -> int:
+        return sum(stored_size(subject, b"", payload) for _, subject, payload, _ in self.messages)
+
+
+class Life:
+    """A log with its contents, and the model beside it."""
+
+    def __init__(self, config: StreamConfig) -> None:
+        self.config = config
+        self.files = RecordingFiles()
+        self.model = Model(config)
+        self.removed: list[int] = []
+        self.now = 1000
+        self.open()
+
+    def open(self) -> None:
+        self.log = Log.open(self.files, "log", OPTIONS, self.now)
+        self.contents = Contents(self.log, self.config, lambda sequence, _: self.removed.append(sequence), lambda: None)
+        self.contents.recover(lambda _: None, self.now)
+
+    def publish(self, subject: bytes, payload: bytes, block: bytes = b"") -> int:
+        self.now += 10
+        sequence = self.log.stage(subject, block, payload, self.now) + 1
+        self.commit()
+        self.contents.added(subject, sequence, stored_size(subject, block, payload), block, self.now)
+        self.contents.enforce(self.now)
+        self.model.add((sequence, subject, payload, self.now), self.now)
+        return sequence
+
+    def commit(self) -> None:
+        batch = self.log.seal()
+        if batch is not None:
+            self.log.write(batch)
+            self.log.publish(batch)
+
+    def crash(self) -> None:
+        self.commit()
+        self.files = RecordingFiles(self.files.snapshot())
+        self.open()
+
+    def check(self) -> None:
+        found = [(r.offset + 1, r.subject, r.payload, r.timestamp_ns) for r in self.contents.scan(0)]
+        assert found == self.model.messages
+        table = self.contents.subjects
+        assert (table.messages, table.size_bytes) == (len(found), self.model.size)
+        for pattern in (b"a", b"*", b"b.>", b">"):
+            wanted = SubjectFilter([pattern])
+            matching = [message for message in found if wanted.matches(message[1])]
+            assert table.count(wanted) == len(matching)
+            assert table.last(pattern) == (matching[-1][0] if matching else 0)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.sampled_from([b"a", b"b.1", b"b.2", b"c"]), st.integers(0, 200)),
+        st.tuples(st.just("remove"), st.just(b""), st.integers(1, 30)),
+        st.tuples(st.just("purge"), st.sampled_from([b"", b"a", b"b.*"]), st.integers(0, 12)),
+        st.tuples(st.just("keep"), st.sampled_from([b"", b"b.>"]), st.integers(1, 5)),
+        st.tuples(st.just("wait"), st.just(b""), st.integers(0, 300)),
+        st.tuples(st.just("crash"), st.just(b""), st.just(0)),
+    ),
+    max_size=30,
+)
+CONFIGS = st.builds(
+    lambda messages, size, age, per_subject: StreamConfig(
+        name="S", max_msgs=messages, max_bytes=size, max_age=age, max_msgs_per_subject=per_subject
+    ),
+    st.sampled_from([-1, 1, 7]),
+    st.sampled_from([-1, 900]),
+    st.sampled_from([0, 250]),
+    st.sampled_from([-1, 1, 3]),
+)
+
+
+@given(CONFIGS, STEPS)
+@settings(max_examples=80)
+def test_contents_equal_a_list_under_the_same_limits(config: StreamConfig, steps: list[tuple[str, bytes, int]]) -> None:
+    life = Life(config)
+    for verb, subject, number in steps:
+        messages = life.model.messages
+        wanted = SubjectFilter([subject]) if subject else None
+        matches: Callable[[bytes], bool] = wanted.matches if wanted is not None else lambda _: True
+        match verb:
+            case "publish":
+                life.publish(subject, b"x" * number)
+            case "remove":
+                there = [message for message in messages if message[0] == number]
+                assert life.contents.remove(number) == bool(there)
+                life.model.messages = [message for message in messages if message[0] != number]
+            case "purge":
+                gone = [m for m in messages if matches(m[1]) and (not number or m[0] < number)]
+                assert life.contents.purge(wanted, below=number) == len(gone)
+                life.model.messages = [message for message in messages if message not in gone]
+            case "keep":
+                matching = [message for message in messages if matches(message[1])]
+                gone = matching[: max(0, len(matching) - number)]
+                assert life.contents.purge(wanted, keep=number) == len(gone)
+                life.model.messages = [message for message in messages if message not in gone]
+            case "wait":
+                life.now += number
+                life.contents.enforce(life.now)
+                life.model.enforce(life.now)
+            case "crash":
+                life.crash()
+                life.model.enforce(life.now)
+            case _:
+                raise AssertionError(verb)
+        life.check()
+
+
+def test_a_roll_up_stands_for_what_was_before_it_also_after_a_crash() -> None:
+    life = Life(StreamConfig(name="S", allow_rollup_hdrs=True))
+    for number in range(6):
+        life.publish(b"a" if number % 2 else b"b", b"%d" % number)
+    block = b"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n"
+    sequence = life.publish(b"a", b"", block)
+    life.files = RecordingFiles(life.files.snapshot())  # before the roll-up took effect
+    life.open()
+    assert life.contents.subjects.total(b"a") == 1
+    assert life.contents.subjects.total(b"b") == 3
+    assert life.contents.subjects.last(b"a") == sequence
+
+
+def test_a_message_with_a_ttl_goes_when_its_time_is_over() -> None:
+    life = Life(StreamConfig(name="S", allow_msg_ttl=True))
+    life.publish(b"a", b"forever")
+    life.publish(b"a", b"brief", b"NATS/1.0\r\nNats-TTL: 2\r\n\r\n")
+    expiry = life.contents.next_expiry()
+    assert expiry == life.now + 2_000_000_000
+    life.crash()
+    assert life.contents.next_expiry() == expiry, "a restart forgets no TTL"
+    life.contents.enforce(expiry)
+    assert [record.payload for record in life.contents.scan(0)] == [b"forever"]
+    assert life.contents.next_expiry() == 0
+
+
+def test_what_a_clean_stop_leaves_is_what_a_reading_of_the_log_finds() -> None:
+    config = StreamConfig(name="S", max_msgs_per_subject=3)
+    life = Life(config)
+    random = Random(4)
+    for number in range(60):
+        life.publish(random.choice((b"a", b"b", b"c.d")), b"%d" % number)
+    document = life.contents.document()
+    restored = Contents(life.log, config, lambda *_: None, lambda: None)
+    restored.restore(document)
+    read = Contents(life.log, config, lambda *_: None, lambda: None)
+    read.recover(lambda _: None, life.now)
+    left, right = restored.document(), read.document()
+    assert (left.messages, left.bytes, left.expiries) == (right.messages, right.bytes, right.expiries)
+    assert sorted(left.subjects, key=lambda row: row.subject) == sorted(right.subjects, key=lambda row: row.subject)
+
+
+@pytest.mark.parametrize("per_subject", [1, 2])
+def test_a_limit_per_subject_that_comes_later_is_applied_to_what_is_there(per_subject: int) -> None:
+    life = Life(StreamConfig(name="S"))
+    for number in range(9):
+        life.publish(b"a" if number % 3 else b"b", b"%d" % number)
+    life.contents.reconfigure(StreamConfig(name="S", max_msgs_per_subject=per_subject), life.now)
+    assert life.contents.subjects.total(b"a") == per_subject
+    assert [r.payload for r in life.contents.scan(0)][-1] == b"8"
+
+
+def test_the_last_of_a_subject_is_looked_for_when_it_was_deleted() -> None:
+    life = Life(StreamConfig(name="S"))
+    for subject in (b"a", b"b", b"a", b"b", b"a"):
+        life.publish(subject, b"")
+    assert life.contents.remove(5)
+    assert life.contents.subjects.last(b"a") == 3
+    assert life.contents.remove(3)
+    assert life.contents.subjects.last(b"a") == 1

@@ -1,0 +1,71 @@
+"""What the headers of a publish demand, in nats-server's order and words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_state.publish_checks import Demands, check_after_id, check_before_id, lone_message_id
+from headwater.model.header_block import lookup
+
+
+def block_of(*lines: bytes) -> bytes:
+    return b"NATS/1.0\r\n" + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+
+def check(*lines: bytes, last: int = 5, of_subject: int = 3) -> Demands:
+    return check_before_id(block_of(*lines), b"s.a", "S", last, lambda _: of_subject)
+
+
+def test_headers_that_do_not_concern_the_stream_demand_nothing() -> None:
+    lines = (b"A: 1", b"Nat: x", b"nats-msg-id: 1")
+    assert lone_message_id(block_of(*lines)) == b""
+    assert check(*lines) == Demands(b"")
+
+
+def test_the_message_id_is_found_alone_or_with_other_demands() -> None:
+    alone = block_of(b"A: 1", b"Nats-Msg-Id: x y")
+    assert lone_message_id(alone) == b"x y"
+    assert check(b"A: 1", b"Nats-Msg-Id: x y") == Demands(b"x y")
+    assert lone_message_id(block_of(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S")) is None
+    assert lone_message_id(block_of(b"Nats-Expected-Stream: S", b"Nats-Msg-Id: 1")) is None
+    assert check(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S") == Demands(b"1")
+
+
+@given(st.lists(st.sampled_from([b"Nats-Msg-Id", b"\r\n", b"Nats-", b":", b" ", b"x", b"A: "]), max_size=14))
+def test_a_lone_message_id_is_what_the_look_up_finds(pieces: list[bytes]) -> None:
+    block = b"NATS/1.0\r\n" + b"".join(pieces) + b"\r\n\r\n"
+    alone = lone_message_id(block)
+    assert alone is None or alone == (lookup(block, b"Nats-Msg-Id") or b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (b"Nats-Expected-Stream: T", 10060),
+        (b"Nats-Expected-Last-Sequence: 4", 10071),
+        (b"Nats-Expected-Last-Sequence: five", 10071),
+        (b"Nats-Expected-Last-Subject-Sequence: 2", 10071),
+        (b"Nats-TTL: 1s", 10166),
+        (b"Nats-Batch-Id: 1", 10174),
+    ],
+)
+def test_a_demand_that_is_not_met_is_refused_with_nats_servers_number(line: bytes, number: int) -> None:
+    with pytest.raises(JetStreamError) as caught:
+        check(line)
+    assert caught.value.err_code == number
+
+
+def test_demands_that_are_met_pass() -> None:
+    lines = (b"Nats-Expected-Stream: S", b"Nats-Expected-Last-Sequence: 5", b"Nats-Expected-Last-Subject-Sequence: 3")
+    assert check(*lines) == Demands(b"")
+
+
+def test_the_last_message_id_and_rollup_are_checked_after_the_duplicate() -> None:
+    demands = check(b"Nats-Expected-Last-Msg-Id: a")
+    check_after_id(demands, b"a")
+    with pytest.raises(JetStreamError, match="wrong last msg ID: b"):
+        check_after_id(demands, b"b")
+    rollup = check(b"Nats-Rollup: all")
+    with pytest.raises(JetStreamError, match="rollup not permitted"):
+        check_after_id(rollup, b"")

@@ -1,0 +1,127 @@
+"""Where streams are kept: names of any kind, two copies of every document, and nothing left of unfinished business."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+from support.jetstream_in_process import served
+
+from headwater.errors import EnvironmentProblem
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_state.store import ConsumerRecord, Store, StreamRecord, file_stem
+from headwater.streams.files import File, OsFile, OsFiles
+
+
+def record(name: str) -> StreamRecord:
+    return StreamRecord(StreamConfig(name=name, subjects=[name]), 7)
+
+
+def consumer(name: str) -> ConsumerRecord:
+    return ConsumerRecord(name, ConsumerConfig(name=name), 8, Consumer(ConsumerConfig(), 1).snapshot())
+
+
+def test_streams_and_consumers_are_found_again(tmp_path: Path) -> None:
+    store = Store(OsFiles(), str(tmp_path))
+    directory = store.create(record("ORDERS"))
+    for name in ("b", "a"):
+        directory.save_consumer(consumer(name))
+    directory.remove_consumer("b")
+    directory.remove_consumer("never was")
+    store.close()
+    store = Store(OsFiles(), str(tmp_path))
+    (found,) = store.streams()
+    assert found.load() == record("ORDERS")
+    assert found.load_consumers() == [consumer("a")]
+    store.remove(found)
+    assert store.streams() == []
+    store.close()
+
+
+def test_names_that_differ_in_case_or_only_in_odd_characters_have_files_of_their_own() -> None:
+    names = ["a", "A", "a b", "a_b", "ä", "x" * 300, "x" * 301, "..", "con"]
+    assert len({file_stem(name).lower() for name in names}) == len(names)
+    assert all(
+        set(file_stem(name)) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+        for name in names
+    )
+
+
+def test_a_flipped_bit_in_one_copy_of_a_document_costs_nothing(tmp_path: Path) -> None:
+    store = Store(OsFiles(), str(tmp_path))
+    directory = store.create(record("S"))
+    directory.save_consumer(consumer("c"))
+    for path in [path for path in tmp_path.rglob("*.a") if path.is_file()]:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    assert directory.load() == record("S")
+    assert directory.load_consumers() == [consumer("c")]
+    store.close()
+
+
+def test_what_a_crash_left_half_made_or_half_deleted_is_removed(tmp_path: Path) -> None:
+    store = Store(OsFiles(), str(tmp_path))
+    store.create(record("S"))
+    for ending in (".new", ".deleted"):
+        leftover = tmp_path / "streams" / f"x{ending}" / "log"
+        leftover.mkdir(parents=True)
+        (leftover / "file").write_bytes(b"")
+    assert len(store.streams()) == 1
+    assert len(list((tmp_path / "streams").iterdir())) == 1
+    store.close()
+
+
+class CountingFile(OsFile):
+    def __init__(self, descriptor: int, synced: list[str], path: str) -> None:
+        super().__init__(descriptor)
+        self.synced, self.path = synced, path
+
+    def fdatasync(self) -> None:
+        self.synced.append(Path(self.path).name)
+        super().fdatasync()
+
+
+class CountingFiles(OsFiles):
+    """Remembers what was synced."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+
+    def create(self, path: str) -> File:
+        return CountingFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), self.synced, path)
+
+    def open(self, path: str) -> File:
+        return CountingFile(os.open(path, os.O_RDWR), self.synced, path)
+
+    def sync_directory(self, path: str) -> None:
+        self.synced.append(f"{Path(path).name}/")
+        super().sync_directory(path)
+
+
+def test_creating_a_stream_syncs_each_of_its_files_and_directories_once(tmp_path: Path) -> None:
+    files = CountingFiles()
+
+    async def main() -> None:
+        async with served(tmp_path, files=files) as desk:
+            files.synced.clear()
+            await desk.make("S")
+            stem = file_stem("S")
+            assert sorted(files.synced) == sorted(
+                [
+                    "stream.a.tmp", "stream.b.tmp", f"{stem}.new/", "streams/",
+                    "log.state.a.tmp", "log.state.b.tmp", "00000000000000000000.log.new", "log/",
+                ]
+            )  # fmt: skip
+
+    asyncio.run(main())
+
+
+def test_a_directory_is_one_brokers(tmp_path: Path) -> None:
+    store = Store(OsFiles(), str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match="another server"):
+        Store(OsFiles(), str(tmp_path))
+    store.close()
+    Store(OsFiles(), str(tmp_path)).close()

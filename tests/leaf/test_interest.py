@@ -1,0 +1,111 @@
+"""Who is told what is wanted, decided without a socket."""
+
+from headwater.exchange.access_options import SubjectRules
+from headwater.leaf.interest import HEAVIEST, Interest, Neighbour
+from headwater.leaf.permissions import Crossing
+
+ALL = Crossing(())
+MARK = b"$LDS.mark"
+
+
+def spoke(cluster: str = "", *, isolated: bool = False, hears: Crossing = ALL) -> Neighbour:
+    return Neighbour(is_hub=False, cluster=cluster, isolated=isolated, hears=hears)
+
+
+def hub() -> Neighbour:
+    return Neighbour(is_hub=True, hears=ALL)
+
+
+def joined(*neighbours: Neighbour) -> Interest:
+    interest = Interest(MARK)
+    for neighbour in neighbours:
+        assert interest.join(neighbour) == b"LS+ $LDS.mark\r\n"
+    return interest
+
+
+def test_a_subject_is_told_once_and_taken_back_with_the_last_subscription() -> None:
+    there = spoke()
+    interest = joined(there)
+    assert interest.add(b"a", b"") == [(there, b"LS+ a\r\n")]
+    assert interest.add(b"a", b"") == []
+    assert interest.remove(b"a", b"") == []
+    assert interest.remove(b"a", b"") == [(there, b"LS- a\r\n")]
+    assert interest.remove(b"a", b"") == []
+
+
+def test_a_group_is_told_with_all_its_members_each_time() -> None:
+    there = spoke()
+    interest = joined(there)
+    assert interest.add(b"a", b"q") == [(there, b"LS+ a q 1\r\n")]
+    assert interest.add(b"a", b"q") == [(there, b"LS+ a q 2\r\n")]
+    assert interest.remove(b"a", b"q") == [(there, b"LS+ a q 1\r\n")]
+    assert interest.remove(b"a", b"q") == [(there, b"LS- a q\r\n")]
+
+
+def test_who_comes_later_hears_all_of_it() -> None:
+    first, second = spoke(), spoke()
+    interest = joined(first)
+    interest.add(b"a", b"")
+    interest.want(first, b"b", b"q", 3)
+    assert interest.join(second) == b"LS+ $LDS.mark\r\nLS+ a\r\nLS+ b q 3\r\n"
+
+
+def test_spokes_hear_of_each_other_but_not_of_themselves() -> None:
+    one, other = spoke(), spoke()
+    interest = joined(one, other)
+    assert interest.want(one, b"a", b"", 1) == [(other, b"LS+ a\r\n")]
+    assert interest.want(other, b"a", b"", 1) == [(one, b"LS+ a\r\n")]
+    assert interest.want(one, b"a", b"", 1) == []
+    assert interest.leave(one) == [(other, b"LS- a\r\n")]
+
+
+def test_weights_of_a_group_are_those_behind_us_and_not_behind_who_hears_it() -> None:
+    one, other = spoke(), spoke()
+    interest = joined(one, other)
+    interest.add(b"a", b"q")
+    assert interest.want(one, b"a", b"q", 3) == [(other, b"LS+ a q 4\r\n")]
+    assert interest.want(other, b"a", b"q", 5) == [(one, b"LS+ a q 6\r\n")]
+    assert interest.want(one, b"a", b"q", 0) == [(other, b"LS+ a q 1\r\n")]
+
+
+def test_a_hub_hears_of_our_spokes_and_not_of_another_hub() -> None:
+    one, other, below = hub(), hub(), spoke()
+    interest = joined(one, other, below)
+    assert interest.want(one, b"a", b"", 1) == [(below, b"LS+ a\r\n")]
+    assert interest.want(below, b"b", b"", 1) == [(one, b"LS+ b\r\n"), (other, b"LS+ b\r\n")]
+
+
+def test_an_isolated_spoke_hears_nothing_of_the_others_and_is_heard() -> None:
+    lonely, other, above = spoke(isolated=True), spoke(), hub()
+    interest = joined(lonely, other, above)
+    assert interest.want(other, b"a", b"", 1) == [(above, b"LS+ a\r\n")]
+    assert interest.want(above, b"h", b"", 1) == [(lonely, b"LS+ h\r\n"), (other, b"LS+ h\r\n")]
+    assert interest.want(lonely, b"b", b"", 1) == [(other, b"LS+ b\r\n"), (above, b"LS+ b\r\n")]
+    assert interest.add(b"c", b"")[0] == (lonely, b"LS+ c\r\n")
+
+
+def test_spokes_of_one_cluster_are_told_nothing_of_each_other() -> None:
+    one, two, other = spoke("edge"), spoke("edge"), spoke("far")
+    interest = joined(one, two, other)
+    assert interest.want(one, b"a", b"q", 2) == [(other, b"LS+ a q 2\r\n")]
+    assert interest.want(other, b"a", b"q", 4) == [(one, b"LS+ a q 4\r\n"), (two, b"LS+ a q 4\r\n")]
+
+
+def test_what_may_not_cross_is_not_announced_until_it_may() -> None:
+    there = spoke(hears=Crossing((b"$JS.API.>",), [SubjectRules(allow=("open.>",))]))
+    interest = Interest(MARK)
+    interest.join(there)
+    assert interest.add(b"secret", b"") == []
+    assert interest.add(b"$JS.API.>", b"") == []
+    assert interest.add(b"open.a", b"") == [(there, b"LS+ open.a\r\n")]
+    assert interest.add(b">", b"") == [(there, b"LS+ >\r\n")]
+    there.hears = Crossing((), [SubjectRules(allow=("secret",))])
+    assert sorted(interest.renew(there).splitlines()) == [b"LS+ secret", b"LS- open.a"]
+
+
+def test_a_weight_that_nobody_can_have_costs_no_more_than_the_bound() -> None:
+    one, other = spoke(), spoke()
+    interest = joined(one, other)
+    assert interest.want(one, b"a", b"q", 999_999_999) == [(other, b"LS+ a q %d\r\n" % HEAVIEST)]
+    assert interest.leave(one) == [(other, b"LS- a q\r\n")]
+    assert interest.leave(one) == []

@@ -1,0 +1,198 @@
+"""What a comment or a docstring names is there: files, modules, tests, and what a class or a module is said to have.
+
+And it speaks of data with the field's words: data is not told, said or heard, and nobody asks for it.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from support.checkout import ROOT, SOURCE, name_of, tracked
+
+FILE = re.compile(r"(?<![\w/.*<>-])((?:[\w.-]+/)*[\w-]+\.(?:py|pxd|pyi|md|txt|in|toml|jsonl?|gz|sh|conf))\b(?![\w(])")
+MODULE = re.compile(r"(?<![\w./])headwater((?:\.[a-z]\w*)+)")
+TEST = re.compile(r"\btest_\w+\b")
+MEMBER = re.compile(r"`(?:\w+\.)*([A-Za-z_]\w*)\.(\w+)(?:\([^`]*\))?`")
+ANY = re.compile("|".join(f"(?:{pattern.pattern})" for pattern in (FILE, MODULE, TEST, MEMBER)))
+NOT_HERE = {
+    "setup.py": {"x.py", "x.pxd"},  # stands for any hot module
+    "src/headwater/cloudevents/github.py": {"adapters/github.md"},  # of the CloudEvents specification
+    "src/headwater/cloudevents/sdk_python.py": {"http.to_structured"},  # of that SDK
+    "src/headwater/spark/declarative.py": {"pipeline.toml", "transformations/tables.py", "orders/pipeline.toml"},
+    "src/headwater/iggy/message_commands.py": {"address.count"},  # a field of the argument
+    "tests/cli/test_demo_kill.py": {"../shared/data/commits.jsonl"},
+    "tests/meta/test_hw.py": {"product/hot.py"},  # the next two are made by the tests
+    "tests/server/config/conftest.py": {"server.conf"},
+    "tests/support/headwater_server.py": {"headwater.log"},
+}
+"""Names of what is not part of the checkout, by the file that names it."""
+
+RIDDLES = re.compile(r"\b(told|heard|hears|whoever|somebody|nobody|asked for|who asks|spoken of|speaks of)\b")
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
+CEILINGS = {
+    "cloudevents": 8,
+    "columns": 2,
+    "group_commit": 1,
+    "iggy": 8,
+    "iggy_wire": 4,
+    "jetstream": 3,
+    "jetstream_documents": 3,
+    "leaf": 20,
+    "server": 25,
+    "spark": 16,
+    "streams": 32,
+}
+"""Lines that still do otherwise, by folder: they only become fewer. Quoted words and names do not count."""
+
+
+class Named(NamedTuple):
+    """A piece of prose, and where it begins."""
+
+    path: Path
+    line: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{name_of(self.path)}:{self.line}"
+
+
+@cache
+def prose() -> tuple[Named, ...]:
+    """Every comment and docstring of the checkout."""
+    return tuple(named for path in tracked(".py", ".pxd") for named in _prose_of(path))
+
+
+def _prose_of(path: Path) -> Iterator[Named]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".pxd":
+        for number, line in enumerate(text.splitlines(), 1):
+            if "#" in line:
+                yield Named(path, number, line.partition("#")[2])
+        return
+    if any(
+        ANY.search(line.partition("#")[2]) for line in text.splitlines()
+    ):  # spares reading most files token by token
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield Named(path, token.start[0], token.string)
+    for node in _nodes(path):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:  # also those that stand behind a constant
+                if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                    if isinstance(statement.value.value, str):
+                        yield Named(path, statement.lineno, statement.value.value)
+
+
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """What may have a docstring, and the classes."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return tuple(node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, kinds))
+
+
+def test_every_file_that_a_comment_names_exists() -> None:
+    missing = []
+    for named in prose():
+        homes = (named.path.parent, ROOT, SOURCE, SOURCE / "headwater", ROOT / "tests")
+        missing += [
+            f"{named.place} {file}"
+            for file in FILE.findall(named.text)
+            if not _is_elsewhere(named.path, file) and not any((home / file).exists() for home in homes)
+        ]
+    assert missing == []
+
+
+def test_every_exception_is_needed() -> None:
+    for name, exceptions in NOT_HERE.items():
+        text = "\n".join(named.text for named in prose() if name_of(named.path) == name)
+        assert {exception for exception in exceptions if exception not in text} == set(), name
+
+
+def _is_elsewhere(path: Path, name: str) -> bool:
+    return name in NOT_HERE.get(name_of(path), ())
+
+
+def test_every_module_that_a_comment_names_exists() -> None:
+    missing = []
+    for named in prose():
+        for dotted in MODULE.findall(named.text):
+            parts = dotted[1:].split(".")
+            at = next(size for size in range(len(parts), -1, -1) if _source(parts[:size]) is not None)
+            source = _source(parts[:at])
+            assert source is not None
+            held = at == len(parts) or re.search(rf"\b{parts[at]}\b", source.read_text(encoding="utf-8"))
+            if not held and not _is_elsewhere(named.path, f"headwater{dotted}"):
+                missing.append(f"{named.place} headwater{dotted}")
+    assert missing == []
+
+
+def _source(parts: list[str]) -> Path | None:
+    base = SOURCE.joinpath("headwater", *parts)
+    found = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    return found if found.exists() else None
+
+
+def test_every_test_that_a_comment_names_exists() -> None:
+    files = [path for path in tracked(".py") if "tests" in path.parts]
+    there = {path.stem for path in files} | {
+        name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))
+    }
+    assert [
+        f"{named.place} {test}" for named in prose() for test in TEST.findall(named.text) if test not in there
+    ] == []
+
+
+def test_what_a_comment_says_that_a_class_or_module_has_it_has() -> None:
+    classes, modules = _definitions()
+    missing = [
+        f"{named.place} {owner}.{member}"
+        for named in prose()
+        for owner, member in MEMBER.findall(named.text)
+        if not _is_elsewhere(named.path, f"{owner}.{member}")
+        if (owner in classes and not _has(classes, owner, member))
+        or (owner in modules and member not in modules and not re.search(rf"\b{member}\b", modules[owner]))
+    ]
+    assert missing == []
+
+
+def _definitions() -> tuple[dict[str, list[ast.ClassDef]], dict[str, str]]:
+    """Classes by name, and the text of modules by theirs; what several files call the same is taken together."""
+    classes: dict[str, list[ast.ClassDef]] = {}
+    modules: dict[str, str] = {"py": ""}
+    for path in tracked(".py"):
+        modules[path.stem] = modules.get(path.stem, "") + path.read_text(encoding="utf-8")
+        for node in _nodes(path):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(node)
+    return classes, modules
+
+
+def _has(classes: dict[str, list[ast.ClassDef]], name: str, member: str) -> bool:
+    """Whether a class of that name, or a base of it, mentions `member`. A base from elsewhere may have anything."""
+    for node in classes[name]:
+        bases = [ast.unparse(base).split("[")[0].rpartition(".")[2] for base in node.bases]
+        if re.search(rf"\b{member}\b", ast.unparse(node)):
+            return True
+        if any(base not in classes or (base != name and _has(classes, base, member)) for base in bases):
+            return True
+    return False
+
+
+def _lines() -> Counter[str]:
+    found: Counter[str] = Counter()
+    for named in prose():
+        if named.path.is_relative_to(SOURCE / "headwater"):
+            folder = named.path.relative_to(SOURCE / "headwater").parts[0]
+            found[folder] += sum(bool(RIDDLES.search(QUOTED.sub("", line))) for line in named.text.splitlines())
+    return +found
+
+
+def test_prose_has_no_more_riddles_than_it_had() -> None:
+    assert _lines() <= Counter(CEILINGS)

@@ -1,0 +1,61 @@
+"""benchmarks/RESULTS.md: each benchmark has its block there, and a command that replaces one leaves the rest."""
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+from support.checkout import ROOT
+
+BENCHMARKS = sorted(path.stem.removeprefix("bench_") for path in (ROOT / "benchmarks").glob("bench_*.py"))
+
+
+@pytest.fixture(scope="module")
+def record() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("record_script", ROOT / "benchmarks" / "record.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def page(*names: str) -> str:
+    return "".join(
+        f"## {name}\n\n<!-- Written by `./hw bench --record {name}`. -->\n```text\nold {name}\n```\nprose of {name}\n"
+        for name in names
+    )
+
+
+def test_every_benchmark_has_its_block_in_the_results(record: ModuleType) -> None:
+    assert sorted(record.sections(record.RESULTS.read_text())) == BENCHMARKS
+
+
+def test_a_block_is_replaced_as_a_whole_and_all_else_stays(record: ModuleType) -> None:
+    changed = record.replaced(page("one", "two"), "two", "new\n\\1 of it\n")
+    assert changed == page("one", "two").replace("old two", "new\n\\1 of it")
+    assert record.replaced(changed, "two", "old two") == page("one", "two")
+
+
+@pytest.mark.parametrize("text", [page("one"), page("two", "two")])
+def test_a_block_that_is_missing_or_there_twice_is_refused(record: ModuleType, text: str) -> None:
+    with pytest.raises(ValueError, match=r"two: \d blocks in place of one"):
+        record.replaced(text, "two", "new")
+
+
+def test_a_benchmark_that_fails_leaves_its_block(
+    record: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = record.RESULTS.read_text()
+    monkeypatch.setattr(record, "OPTIONS", {"headers": ["--no-such-option"]})
+    assert record.main(["headers"]) == 1
+    assert "failed, and not recorded: headers" in capfd.readouterr().err
+    assert record.RESULTS.read_text() == before
+
+
+def test_an_unknown_benchmark_is_refused_before_anything_runs(
+    record: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert record.main(["headers", "nosuch"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("no such benchmark: nosuch; there are broker, ")

@@ -1,0 +1,51 @@
+"""Who is connected to a listener: counted in all and by address, and who finds no room is told of at a bounded rate."""
+
+import pytest
+
+from headwater.net.limits import Limits
+from headwater.net.places import SECONDS_BETWEEN_LINES, Places, RateLimitedLog
+
+
+def test_room_is_counted_in_all_and_by_address() -> None:
+    places = Places(Limits(connections=3, per_address=2), lambda: 0.0)
+    taken = [places.take("a"), places.take("a")]
+    assert places.refusal("a") == "there are 2 from this address"
+    assert places.refusal("b") == ""
+    taken.append(places.take("b"))
+    assert places.refusal("c") == "there are 3"
+    for place in taken:
+        place.leave()
+        place.leave()  # to leave twice makes no room twice
+    assert (places.connections, places.by_host) == (0, {})
+    assert places.refusal("a") == ""
+
+
+def test_without_limits_there_is_always_room() -> None:
+    places = Places(Limits(), lambda: 0.0)
+    for _ in range(1000):
+        places.take("a")
+    assert places.refusal("a") == ""
+
+
+def test_each_one_turned_away_is_counted_and_told_and_the_log_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    now, heard = [0.0], []
+    places = Places(Limits(connections=1), lambda: now[0])
+    places.on_turned_away = lambda address, reason: heard.append((address, reason))
+    for _ in range(3):
+        places.note_refusal(4222, "a", "there are 1")
+    now[0] = SECONDS_BETWEEN_LINES
+    places.note_refusal(4222, "b", "there are 1")
+    assert places.turned_away == len(heard) == 4
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.split("times=")[1] for line in lines] == ["1", "3"]
+    assert "port=4222 address=b" in lines[1]
+
+
+def test_a_rate_limited_log_says_how_many_lines_there_would_have_been(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    log = RateLimitedLog(lambda: now[0])
+    for _ in range(5):
+        log.say(30, "times=%d")
+    now[0] = SECONDS_BETWEEN_LINES
+    log.say(30, "times=%d")
+    assert [record.getMessage() for record in caplog.records] == ["times=1", "times=5"]

@@ -1,0 +1,66 @@
+"""/metrics has the exporter's names and Prometheus can read it."""
+
+import asyncio
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+from support.monitored import monitored, work
+
+from headwater.exchange.cluster_options import ClusterOptions
+
+EXPORTED = (
+    "gnatsd_varz_cpu gnatsd_varz_mem gnatsd_varz_in_msgs gnatsd_varz_out_msgs gnatsd_varz_in_bytes gnatsd_varz_out_bytes "
+    "gnatsd_varz_connections gnatsd_varz_subscriptions gnatsd_varz_slow_consumers gnatsd_varz_start "
+    "gnatsd_varz_jetstream_stats_storage gnatsd_varz_slow_consumer_stats_clients gnatsd_connz_num_connections "
+    "gnatsd_connz_total gnatsd_connz_in_msgs gnatsd_connz_pending_bytes gnatsd_healthz_status "
+    "jetstream_server_jetstream_disabled jetstream_server_total_streams jetstream_server_total_consumers "
+    "jetstream_server_total_messages jetstream_server_total_message_bytes jetstream_server_max_memory "
+    "jetstream_server_max_storage jetstream_account_storage_used jetstream_stream_total_messages "
+    "jetstream_stream_total_bytes jetstream_stream_first_seq jetstream_stream_last_seq jetstream_stream_consumer_count "
+    "jetstream_stream_subject_count jetstream_stream_limit_messages jetstream_stream_limit_bytes "
+    "jetstream_consumer_delivered_consumer_seq jetstream_consumer_delivered_stream_seq jetstream_consumer_num_ack_pending "
+    "jetstream_consumer_num_redelivered jetstream_consumer_num_waiting jetstream_consumer_num_pending "
+    "jetstream_consumer_ack_floor_stream_seq jetstream_consumer_ack_floor_consumer_seq "
+    "jetstream_consumer_last_delivery_seconds jetstream_consumer_last_ack_seconds"
+).split()
+
+
+def test_the_exporters_names_with_the_brokers_numbers(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with monitored(jetstream=True, store_dir=tmp_path, server_name="n1") as server:
+            link = await asyncio.to_thread(work, server.broker.port)
+            answer = await server.ask("/metrics")
+            assert answer.content_type.startswith("text/plain; version=0.0.4")
+            families = {one.name: one for one in text_string_to_metric_families(answer.body.decode())}
+            assert [name for name in EXPORTED if name not in families] == []
+            (sample,) = families["jetstream_stream_total_messages"].samples
+            assert sample.value == 1
+            assert (sample.labels["stream_name"], sample.labels["server_name"]) == ("S", "n1")
+            (sample,) = families["jetstream_consumer_num_ack_pending"].samples
+            assert (sample.value, sample.labels["consumer_name"]) == (1, "D")
+            (sample,) = families["gnatsd_varz_connections"].samples
+            assert (sample.value, sample.labels["server_id"]) == (1, server.broker.server_id)
+            (sample,) = families["jetstream_consumer_last_ack_seconds"].samples
+            assert sample.value == -1
+            assert families["gnatsd_healthz_status"].samples[0].value == 0
+            link.close()
+
+    asyncio.run(main())
+
+
+def test_what_was_lost_between_brokers_or_asked_for_by_who_had_gone_is_a_number(tmp_path: Path) -> None:
+    async def main() -> None:
+        cluster = ClusterOptions(name="hw", host="127.0.0.1")
+        async with monitored(jetstream=True, store_dir=tmp_path, cluster=cluster) as server:
+            link = await asyncio.to_thread(work, server.broker.port)
+            link.close()
+            server.broker.jetstreams["$G"].streams["S"].requests_dropped = 1
+            answer = await server.ask("/metrics")
+            families = {one.name: one for one in text_string_to_metric_families(answer.body.decode())}
+            (sample,) = families["headwater_stream_requests_dropped"].samples
+            assert (sample.value, sample.labels["stream_name"], sample.labels["account"]) == (1, "S", "$G")
+            for name in ("headers_dropped", "groups_missed", "passed_on"):
+                accounts = {each.labels["account"]: each.value for each in families[f"headwater_route_{name}"].samples}
+                assert accounts == {"$G": 0, "$SYS": 0}
+
+    asyncio.run(main())

@@ -1,0 +1,138 @@
+"""Work in steps: the same result whoever drives it, with turns of the loop between the steps."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.monitored import monitored
+from support.raw_wire import RawLink
+
+from headwater.server.monitoring import steps
+from headwater.server.monitoring.steps import Steps, at_once, begun, drive, encoded, in_turns
+from headwater.server.system.documents import encode
+
+
+def pretty(document: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-1000, 1000), st.text(max_size=5)),
+    lambda inner: st.one_of(st.dictionaries(st.text(max_size=3), inner, max_size=3), st.lists(inner, max_size=8)),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
+def test_a_document_in_pieces_is_the_document_as_a_whole(document: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "SLICE", 3)
+        assert json.loads(at_once(encoded(document, encode))) == document
+        assert at_once(encoded(document, encode)) == encode(document)
+        assert at_once(encoded(document, pretty)) == pretty(document)
+
+
+def counting(count: int) -> Steps:
+    for _ in range(count):
+        yield
+    return count
+
+
+def test_steps_have_turns_of_the_loop_between_them() -> None:
+    async def main() -> None:
+        turns: list[int] = []
+
+        def tick() -> None:
+            turns.append(len(turns))
+            if len(turns) < 50:
+                asyncio.get_running_loop().call_soon(tick)
+
+        tick()
+        assert await in_turns(counting(20)) == 20
+        assert len(turns) >= 20
+        assert begun(counting(0)) == 0
+        assert await begun(counting(2)) == 2
+        heard: list[int] = []
+        drive(counting(0), heard.append)
+        assert heard == [0]  # at once
+        drive(counting(3), heard.append)
+        assert heard == [0]
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert heard == [0, 3]
+
+    asyncio.run(main())
+
+
+def test_steps_that_fail_are_logged_and_answer_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def failing() -> Steps:
+        raise ValueError("broken page")
+        yield
+
+    drive(failing(), lambda _: pytest.fail("there is no result"))
+    assert "broken page" in caplog.text
+
+
+CLIENTS = 600
+PAGES = ["/connz?subs=1&limit=1000", "/subsz?subs=1&limit=100000", "/metrics"]
+REQUESTS = ["$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.SERVER.PING.SUBSZ"]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *REQUESTS])
+def test_a_page_about_many_clients_takes_many_turns_of_the_loop(page: str) -> None:
+    """A bystander's PING is answered between two of them, whatever the clock says."""
+
+    async def main() -> None:
+        from headwater.exchange.access_options import AccountOptions, UserOptions
+
+        system = AccountOptions(name="$SYS", users=(UserOptions(username="s", password="p"),))
+        async with monitored(accounts=(system,)) as server:
+            links = [await server.dial() for _ in range(CLIENTS)]
+            for link in links:
+                link.say(b"".join(b"SUB s.%d %d\r\n" % (n, n) for n in range(20)))
+            await asyncio.to_thread(lambda: [link.settle() for link in links])
+            turns = 0
+            done = False
+
+            def tick() -> None:
+                nonlocal turns
+                turns += 1
+                if not done:
+                    asyncio.get_running_loop().call_soon(tick)
+
+            work: Any
+            if page.startswith("/"):
+                work = server.monitoring._respond(*_split(page))
+            else:
+                work = asyncio.ensure_future(_ask(server.broker.port, page))
+            tick()
+            await work
+            done = True
+            assert turns > CLIENTS // 50
+            for link in links:
+                link.close()
+
+    asyncio.run(main())
+
+
+def _split(page: str) -> tuple[str, dict[str, str]]:
+    path, _, query = page.partition("?")
+    return path, dict(one.split("=") for one in query.split("&") if one)
+
+
+async def _ask(port: int, subject: str) -> bytes:
+    def ask() -> bytes:
+        with RawLink(port) as link:
+            link.say(b'CONNECT {"verbose":false,"user":"s","pass":"p"}\r\nSUB r 1\r\n')
+            body = b'{"limit":100000,"subscriptions":true}'
+            link.say(b"PUB %b r %d\r\n%b\r\n" % (subject.encode(), len(body), body))
+            head = link.hear_until(b"\r\n")
+            while not head.startswith(b"MSG"):
+                head = link.hear_until(b"\r\n")
+            return link.hear(int(head.split()[-1]))
+
+    return await asyncio.to_thread(ask)

@@ -1,0 +1,71 @@
+"""Events that depend on time and on the end of a server; who comes and goes is in test_reference_system.py."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.embedded_broker import options_of
+
+from headwater.server.broker import Broker
+from headwater.server.system import events
+
+CONFIG = 'accounts { "$SYS" { users: [{user: s, password: p}] }, A { users: [{user: a, password: p}] } }'
+
+
+def heard_by(broker: Broker, told: asyncio.Event | None = None) -> dict[str, Any]:
+    """What the system account is told from now on, the last of each kind."""
+    assert broker.accounts is not None
+    heard: dict[str, Any] = {}
+
+    def hear(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
+        heard[subject.decode().rpartition(".")[2]] = json.loads(payload)
+        if told is not None:
+            told.set()
+
+    broker.accounts["$SYS"].router.subscribe_internal(b"$SYS.SERVER.*.*", hear)
+    return heard
+
+
+def test_statistics_come_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "STATSZ_SECONDS", 0.01)
+    file = tmp_path / "server.conf"
+    file.write_text(CONFIG)
+
+    async def main() -> None:
+        async with asyncio.timeout(20), Broker(options=options_of(file)) as broker:
+            told = asyncio.Event()
+            heard = heard_by(broker, told)
+            await told.wait()
+            assert heard["STATSZ"]["statsz"]["active_servers"] == 1
+            assert heard["STATSZ"]["server"]["id"] == broker.server_id
+
+    asyncio.run(main())
+
+
+def test_the_end_is_announced_and_so_is_a_lame_duck(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text(CONFIG)
+
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            broker = Broker(options=options_of(file))
+            await broker.start()
+            heard = heard_by(broker)
+            await broker.lame_duck()
+            assert heard["LAMEDUCK"]["id"] == broker.server_id
+            await broker.stop()
+            assert heard["SHUTDOWN"]["id"] == broker.server_id
+
+    asyncio.run(main())
+
+
+def test_where_nobody_can_listen_no_events_are_made() -> None:
+    async def main() -> None:
+        async with Broker() as broker:
+            assert broker.view is None, "no books are kept of clients"
+            assert broker.sessions is not None
+            assert broker.sessions.observers == []
+
+    asyncio.run(main())

@@ -1,0 +1,208 @@
+"""What clients of the simulated cluster do, with the real client: each tells the ledger what it hears.
+
+They go on through every failure, as an application would: an error is an answer that did not come, and is tried again
+under the same message id, or on the newest revision.
+"""
+
+import asyncio
+import random
+from contextlib import suppress
+
+from simulator.ledger import Ledger
+
+from headwater.client.client import Client, connect
+from headwater.client.jetstream import JetStream
+from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.client.key_value import BucketConfig, KeyNotFound, KeyValue
+from headwater.errors import HeadwaterError, JetStreamError
+from headwater.model.message import Message
+
+STREAM = "EVENTS"
+CONSUMER = "work"
+BUCKET = "kv"
+FAILURES = (HeadwaterError, TimeoutError, OSError)
+HOUR = 3_600 * 10**9
+
+
+async def pause(seconds: float) -> None:
+    """About so long."""
+    await asyncio.sleep(random.expovariate(1 / seconds))
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def connected(urls: list[str]) -> Client:
+    """A client of one of these; some may not be up yet."""
+    while True:
+        try:
+            return await connect(urls, ping_interval=4.0, reconnect_wait=1.0, connect_timeout=3.0)
+        except FAILURES:
+            await asyncio.sleep(0.5)
+
+
+async def set_up(urls: list[str]) -> None:
+    """The stream, the consumer and the bucket."""
+    client = await connected(urls)
+    jetstream = client.jetstream(timeout=3.0)
+    while True:
+        try:
+            await jetstream.create_stream(
+                StreamConfig(name=STREAM, subjects=["events.>"], duplicate_window=HOUR, allow_direct=True)
+            )
+            consumer = ConsumerConfig(durable_name=CONSUMER, ack_wait=4 * 10**9, max_ack_pending=200)
+            await jetstream.create_consumer(STREAM, consumer)
+            await jetstream.create_key_value(BucketConfig(bucket=BUCKET, history=5))
+            break
+        except FAILURES:
+            await asyncio.sleep(0.2)
+    await client.close()
+
+
+async def publish_in_order(ledger: Ledger, urls: list[str], name: str) -> None:
+    """One message after the other, each until it is acknowledged."""
+    client = await connected(urls)
+    jetstream, number = client.jetstream(timeout=2.0), 0
+    while True:
+        payload = f"{name}:{number}".encode()
+        try:
+            ack = await jetstream.publish(f"events.{name}", payload, msg_id=f"{name}-{number}")
+        except FAILURES:
+            await asyncio.sleep(0.05)
+            continue
+        ledger.ack_came(STREAM, ack.seq, payload)
+        number += 1
+        await pause(0.05)
+
+
+async def publish_many(ledger: Ledger, urls: list[str], name: str, window: int) -> None:
+    """Up to `window` at a time; what failed is done again under its id, before what follows."""
+    client = await connected(urls)
+    jetstream, number = client.jetstream(timeout=2.0), 0
+
+    async def one(number: int) -> None:
+        payload = f"{name}.{number}:0".encode()
+        while True:
+            try:
+                ack = await jetstream.publish(f"events.{name}", payload, msg_id=f"{name}-{number}")
+            except FAILURES:
+                await asyncio.sleep(0.05)
+                continue
+            ledger.ack_came(STREAM, ack.seq, payload)
+            return
+
+    while True:
+        async with asyncio.TaskGroup() as group:
+            for at in range(window):
+                group.create_task(one(number + at))
+        number += window
+        await pause(0.3)
+
+
+async def work(ledger: Ledger, urls: list[str]) -> None:
+    """Fetch, and have every acknowledgement confirmed."""
+    client = await connected(urls)
+    consumer = client.jetstream(timeout=2.0).pull_consumer(STREAM, CONSUMER)
+    while True:
+        await pause(0.2)
+        asked_at = now()
+        try:
+            messages = await consumer.fetch(20, timeout=1.0)
+        except FAILURES:
+            await asyncio.sleep(0.2)
+            continue
+        for message in messages:
+            sequence = message.metadata.stream_seq
+            ledger.fetched(sequence, asked_at)
+            ledger.saw(STREAM, sequence, message.data)
+            with suppress(*FAILURES):
+                await message.ack(confirm=1.0)
+                ledger.confirm(sequence, now())
+
+
+async def serve_queue(ledger: Ledger, urls: list[str], member: str) -> None:
+    """A member of the queue group."""
+    client = await connected(urls)
+    async for message in await client.subscribe("queue.>", queue="g"):
+        ledger.member_got(member, message.data)
+
+
+async def listen(ledger: Ledger, urls: list[str], name: str) -> None:
+    """A plain subscriber."""
+    client = await connected(urls)
+
+    def got(message: Message) -> None:
+        ledger.subscriber_got(name, client.reconnects, message.data)
+
+    client.deliver_directly("core.>", got)
+    await client.wait_closed()
+
+
+async def talk(urls: list[str], name: str) -> None:
+    """Publish to the queue group and to the subscribers, without acknowledgements."""
+    client = await connected(urls)
+    number = 0
+    while True:
+        with suppress(*FAILURES):
+            await client.publish("queue.a", f"{name}:{number}".encode())
+            await client.publish("core.a", f"{name}:{number}".encode())
+        number += 1
+        await pause(0.05)
+
+
+async def write_keys(ledger: Ledger, urls: list[str], name: str, keys: int) -> None:
+    """Read a key, and replace what was read."""
+    client = await connected(urls)
+    bucket, number = await opened(client.jetstream(timeout=2.0)), 0
+    while True:
+        key = f"k{number % keys}"
+        number += 1
+        with suppress(*FAILURES):
+            promised = ledger.revisions.get(key, 0)
+            try:
+                last = (await bucket.get(key)).revision
+            except KeyNotFound:
+                last = 0
+            ledger.key_read(key, last, promised)
+            try:
+                revision = await bucket.update(key, f"{name}:{number}", last)
+            except JetStreamError:  # another writer was faster
+                continue
+            ledger.key_written(key, last, revision)
+        await pause(0.1)
+
+
+async def watch_keys(ledger: Ledger, urls: list[str], name: str) -> None:
+    """All keys, in the order of their revisions, whatever happens to connections and servers."""
+    client = await connected(urls)
+    bucket = await opened(client.jetstream(timeout=2.0))
+    while True:
+        with suppress(*FAILURES):
+            seen = f"{name} {now()}"
+            async for entry in bucket.watch():
+                ledger.watcher_saw(seen, entry.revision)
+        await asyncio.sleep(0.1)
+
+
+async def opened(jetstream: JetStream) -> KeyValue:
+    while True:
+        try:
+            return await jetstream.key_value(BUCKET)
+        except FAILURES:
+            await asyncio.sleep(0.2)
+
+
+async def read_all(urls: list[str], stream: str) -> dict[int, bytes]:
+    """What the stream holds, as a client reads it."""
+    client = await connected(urls)
+    while True:
+        contents: dict[int, bytes] = {}
+        try:
+            async for message in client.jetstream(timeout=2.0).ordered_consumer(stream, stop_at_end=True):
+                contents[message.metadata.stream_seq] = message.data
+        except FAILURES:
+            await asyncio.sleep(0.2)
+            continue
+        await client.close()
+        return contents

@@ -1,0 +1,42 @@
+"""Lives of a cluster under faults: what was promised is kept, and where it is not, that is noticed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from simulator.ledger import Broken
+from simulator.scenario import Scenario
+
+TESTS = Path(__file__).parents[1]
+STEPS = os.environ.get("HEADWATER_SIMULATED_STEPS", "1_000_000")
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_a_short_life_keeps_every_promise(nodes: int) -> None:
+    scenario = Scenario(20 + nodes, nodes)
+    scenario.run(8_000)
+    assert scenario.world.loop.steps >= 8_000
+
+
+def test_a_stream_that_acknowledges_before_it_syncs_is_found_out() -> None:
+    def life(seed: int) -> None:
+        scenario = Scenario(seed, 1, faults=("power",))
+        scenario.nodes[0].sync = "never"
+        scenario.run(8_000)
+
+    with pytest.raises(Broken):
+        for seed in range(5):
+            life(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_million_steps_keep_every_promise() -> None:
+    """A hundred million: HEADWATER_SIMULATED_STEPS=100_000_000, or the command of `simulator/run.py`."""
+    paths = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "simulator.run", "--steps", STEPS, "--life", "25_000"]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]

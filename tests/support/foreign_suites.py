@@ -1,0 +1,98 @@
+"""Runs the test suites of other projects' NATS clients with our broker in the place of `nats-server`, and says what became
+of each test. Nothing of theirs is part of this project: a checkout, built, is named from outside.
+
+The suites start `nats-server` from PATH, often on fixed ports (4222 and neighbours): nothing else may use those meanwhile.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import headwater
+
+SUITE_TIMEOUT = 3600.0  # seconds; the largest took 14 minutes on two busy cores
+TEST_TIMEOUT = 120.0  # of one test of nats.c
+
+NATS_PY_SUITES = ("nats", "nats-core", "nats-server", "nats-jetstream", "nats-key-value")
+
+_RUST_RESULT = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", re.MULTILINE)
+_RUST_PROGRAM = re.compile(r"^([a-z_]+)-[0-9a-f]{16}$")
+_C_TEST = re.compile(r"_test\((\w+)\)")
+
+
+def make_launcher(directory: Path) -> Path:
+    """A directory to put before PATH, whose `nats-server` is ours: the process itself, for suites send it signals."""
+    directory.mkdir(parents=True, exist_ok=True)
+    source = Path(headwater.__file__).parent.parent
+    launcher = directory / "nats-server"
+    launcher.write_text(
+        "#!/bin/sh\n"
+        "unset PYTHONPATH PYTHONDONTWRITEBYTECODE\n"
+        f"export PYTHONPATH='{source}'\n"
+        f"exec '{sys.executable}' -m headwater serve \"$@\"\n",
+        encoding="utf-8",
+    )
+    launcher.chmod(0o755)
+    return directory
+
+
+def environment(launcher: Path, scratch: Path) -> dict[str, str]:
+    """What a suite runs in: our server first in PATH, temporary files where they are thrown away."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    return os.environ | {"PATH": f"{launcher}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(scratch)}
+
+
+def run_nats_py(checkout: Path, python: str, suite: str, env: dict[str, str], report: Path) -> dict[str, bool]:
+    """`Class.test` of nats-py's suite in the folder `suite`, and whether it passed; the skipped ones are left out."""
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests"]
+    subprocess.run(command, cwd=checkout / suite, env=env, timeout=SUITE_TIMEOUT, capture_output=True, check=False)
+    return dict(_junit(report))
+
+
+def run_async_nats(checkout: Path, env: dict[str, str]) -> dict[str, bool]:
+    """`program::test` of async-nats, built by `cargo test -p async-nats --no-run`, and whether it passed."""
+    names = {path.stem for path in (checkout / "async-nats" / "tests").glob("*.rs")}
+    results: dict[str, bool] = {}
+    for program in sorted((checkout / "target" / "debug" / "deps").iterdir()):
+        found = _RUST_PROGRAM.fullmatch(program.name)
+        if found is None or found[1] not in names:
+            continue
+        done = subprocess.run(
+            [program, "--test-threads=2"],
+            cwd=checkout / "async-nats",
+            env=env,
+            timeout=SUITE_TIMEOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for test in _RUST_RESULT.finditer(done.stdout):
+            results[f"{found[1]}::{test[1]}"] = test[2] == "ok"
+    return results
+
+
+def run_nats_c(checkout: Path, env: dict[str, str]) -> dict[str, bool]:
+    """Each test of nats.c, built by cmake in the folder `build`, and whether it passed; benchmarks are left out."""
+    program, folder = checkout / "build" / "bin" / "testsuite", checkout / "test"
+    results: dict[str, bool] = {}
+    for name in _C_TEST.findall((folder / "list_test.txt").read_text()):
+        try:
+            done = subprocess.run(
+                [program, name], cwd=folder, env=env, timeout=TEST_TIMEOUT, capture_output=True, check=False
+            )
+        except subprocess.TimeoutExpired:
+            results[name] = False
+        else:
+            results[name] = b"ALL PASSED" in done.stdout
+    return results
+
+
+def _junit(report: Path) -> Iterator[tuple[str, bool]]:
+    for case in ElementTree.parse(report).iter("testcase"):
+        if case.find("skipped") is None:
+            name = f"{case.get('classname', '').rsplit('.', 1)[-1]}.{case.get('name')}"
+            yield name, case.find("failure") is None and case.find("error") is None

@@ -1,0 +1,45 @@
+"""Seeds: read, checked, never shown. The vectors are of the NATS documentation's kind: made with nsc's encoding."""
+
+import base64
+
+import pytest
+from nacl.signing import VerifyKey
+
+from headwater.errors import ConfigError
+from headwater.wire.nkeys import KeyPair
+
+SEED = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY"  # of NATS's own examples
+PUBLIC = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
+
+
+def test_the_public_key_of_a_seed_is_the_one_that_nsc_prints() -> None:
+    assert KeyPair(SEED).public_key == PUBLIC
+
+
+def test_a_signature_verifies_with_the_public_key() -> None:
+    key = KeyPair(f" {SEED}\n")
+    signature = base64.urlsafe_b64decode(key.sign("a-nonce") + "==")
+    raw = base64.b32decode(PUBLIC)
+    VerifyKey(raw[1:33]).verify(b"a-nonce", signature)
+
+
+@pytest.mark.parametrize(
+    ("seed", "why"),
+    [
+        ("", "checksum"),
+        ("hello world", "base32"),
+        ("SÜ", "base32"),
+        (SEED.replace("HUDX", "HUDY"), "checksum"),
+        (SEED[:20], "checksum|base32"),
+        (PUBLIC, "no nkey seed"),
+        ("SAAMOKQ5DVXTZXJRQVFWTZVVZMTLRDYJ4MFRKQ7LI7YXWLMHZPHBBWPEEU", "checksum|an account"),
+    ],
+)
+def test_what_is_no_seed_of_a_user_is_refused_without_quoting_it(seed: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        KeyPair(seed)
+    assert not seed or seed not in str(caught.value)
+
+
+def test_a_key_pair_shows_its_public_half_only() -> None:
+    assert repr(KeyPair(SEED)) == f"<KeyPair {PUBLIC}>"
