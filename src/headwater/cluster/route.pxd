@@ -1,6 +1,6 @@
 cimport cython
 from headwater.cluster.arrivals cimport Arrivals
-from headwater.exchange.client_state cimport Heartbeat, Traffic
+from headwater.exchange.client_state cimport Traffic
 from headwater.exchange.router cimport Router
 from headwater.exchange.sublist cimport Outlet
 from headwater.wire.route_ops cimport RouteOpHandler, RouteOpParser
@@ -21,13 +21,11 @@ cdef class Route(RouteOpHandler):
     cdef public object link
     cdef public Outlet outlet
     cdef public RouteOpParser parser
-    cdef public Heartbeat heartbeat
-    cdef public Py_ssize_t pongs_due
+    cdef public object pulse
     cdef public Traffic traffic
     cdef readonly double opened
     cdef readonly double last_read
     cdef public bint registered
-    cdef object _settled
     cdef list _early
     cdef Destination _last
 

@@ -14,25 +14,26 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.cluster.arrivals import Arrivals
-    from cython.cimports.headwater.exchange.client_state import Heartbeat, Traffic
+    from cython.cimports.headwater.exchange.client_state import Traffic
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Outlet
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.cluster.arrivals import Arrivals
-    from headwater.exchange.client_state import Heartbeat, Traffic
+    from headwater.exchange.client_state import Traffic
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Outlet
     from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
-import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.exchange.peer_pulse import PeerPulse
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from typing import Protocol
 
@@ -101,13 +102,11 @@ class Route(RouteOpHandler):
         self.link: Link | None = None
         self.outlet: Outlet | None = None
         self.parser = RouteOpParser(self)
-        self.heartbeat = Heartbeat()
-        self.pongs_due = 0  # with those for older PINGs, which any PONG strikes off `heartbeat.unanswered`
+        self.pulse = PeerPulse()
         self.traffic = Traffic()
         self.opened = cluster.clock()
         self.last_read = self.opened
         self.registered = False
-        self._settled: asyncio.Future[None] | None = None
         self._early: list[Interest] = []
         self._last = Destination()
 
@@ -140,7 +139,7 @@ class Route(RouteOpHandler):
         self.parser.stopped = True
         if self.outlet is not None:
             self.outlet.closed = True
-        self._settle()
+        self.pulse.end()
         self.cluster.route_lost(self)
 
     # what is written
@@ -153,29 +152,18 @@ class Route(RouteOpHandler):
 
     def ping(self, most: int, now: float) -> bool:
         """Send a PING; False when `most` of them are unanswered: the route is closed then."""
-        if self.heartbeat.unanswered >= most:
+        if not self.pulse.beat(most, now):
             self.send(error_texts.encode_error(error_texts.STALE_CONNECTION))
             self.close()
             return False
-        self.heartbeat.unanswered += 1
-        self._ping(now)
-        return True
-
-    def _ping(self, now: float) -> None:
-        self.pongs_due += 1
-        self.heartbeat.sent_at = now
         self.send(PING)
+        return True
 
     def settled(self) -> "asyncio.Future[None]":
         """Send a PING; the result is done once the peer has read all that was sent so far, or is lost."""
-        self._ping(self.cluster.clock())
-        self._settle()
-        self._settled = asyncio.get_running_loop().create_future()
-        return self._settled
-
-    def _settle(self) -> None:
-        if self._settled is not None and not self._settled.done():
-            self._settled.set_result(None)
+        settled = self.pulse.settle(self.cluster.clock())
+        self.send(PING)
+        return settled
 
     def close(self) -> None:
         """Close the route behind what was sent."""
@@ -221,11 +209,7 @@ class Route(RouteOpHandler):
         return 0
 
     def on_pong(self) -> cython.int:
-        self.heartbeat.answered(self.cluster.clock())
-        self.pongs_due -= 1
-        if self.pongs_due <= 0:
-            self.pongs_due = 0
-            self._settle()
+        self.pulse.answered(self.cluster.clock())
         return 0
 
     def on_error(self, text: bytes) -> cython.int:

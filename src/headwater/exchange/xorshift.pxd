@@ -5,4 +5,4 @@ cimport cython
 cdef class Xorshift:
     cdef unsigned int _state
 
-    cdef Py_ssize_t below(self, Py_ssize_t limit) noexcept
+    cpdef Py_ssize_t below(self, Py_ssize_t limit) noexcept

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.exchange.auth.guard cimport Guard
+from headwater.exchange.client_state cimport Traffic
 from headwater.exchange.router cimport Router
 from headwater.exchange.sublist cimport Outlet
 from headwater.leaf.forwarding cimport LeafForwarding, LeafTarget
@@ -28,20 +29,15 @@ cdef class LeafConnection(RouteOpHandler):
     cdef public bint websocket
     cdef public long long since
     cdef public double opened
-    cdef public Py_ssize_t pings_out
-    cdef public double rtt
-    cdef public double pinged_at
-    cdef public Py_ssize_t in_messages
-    cdef public Py_ssize_t in_bytes
+    cdef public object pulse
+    cdef public Traffic traffic
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t groups_missed
     cdef public str end_reason
-    cdef object _settled
     cdef public bint joined
     cdef Router _router
     cdef LeafForwarding _forwarding
     cdef LeafTarget _target
-    cdef object _mappings
     cdef Guard _guard
     cdef object _hears
 

@@ -10,6 +10,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.client_state import Traffic
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
@@ -18,6 +19,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.client_state import Traffic
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match, Outlet
@@ -25,16 +27,17 @@ else:
     from headwater.wire.message_view import MessageView, renamed
     from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
 from headwater.exchange.auth.identity import Identity
+from headwater.exchange.peer_pulse import PeerPulse
 from headwater.leaf.permissions import Crossing
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
     from typing import Protocol
 
@@ -97,21 +100,16 @@ class LeafConnection(RouteOpHandler):
         self.since = time.time_ns()
         # Pulse and counters.
         self.opened = nodes.clock()
-        self.pings_out = 0
-        self.rtt = 0.0
-        self.pinged_at = 0.0
-        self.in_messages = 0
-        self.in_bytes = 0
+        self.pulse = PeerPulse()
+        self.traffic = Traffic()
         self.refused = 0  # messages that came and may not cross
         self.groups_missed = 0  # messages for a group of which nobody was here any more
         self.end_reason = ""
-        self._settled: asyncio.Future[None] | None = None
         # Where messages go, once it is joined.
         self.joined = False
         self._router: Router | None = None
         self._forwarding: LeafForwarding | None = None
         self._target: LeafTarget | None = None
-        self._mappings: Mappings | None = None
         self._guard: Guard | None = None
         self._hears: Crossing | None = None
 
@@ -143,7 +141,7 @@ class LeafConnection(RouteOpHandler):
         self.parser.stopped = True
         if self.outlet is not None:
             self.outlet.closed = True
-        self._settle()
+        self.pulse.end()
         self.nodes.lost(self, error)
 
     # ── what is written ──
@@ -155,25 +153,18 @@ class LeafConnection(RouteOpHandler):
             self.link.flush_soon()
 
     def ping(self, most: int, now: float) -> bool:
-        """Ask for a sign of life; False when `most` are without one already."""
-        if self.pings_out >= most:
+        """Send a PING; False when `most` of them are unanswered: the connection is closed then."""
+        if not self.pulse.beat(most, now):
             self.close(error_texts.STALE_CONNECTION)
             return False
-        self.pings_out += 1
-        self.pinged_at = now
         self.send(PING)
         return True
 
     def settled(self) -> "asyncio.Future[None]":
-        """Ask the other end, and get what is done once it has read all that was sent so far, or is lost."""
-        self.ping(1 << 30, self.nodes.clock())
-        self._settle()
-        self._settled = asyncio.get_running_loop().create_future()
-        return self._settled
-
-    def _settle(self) -> None:
-        if self._settled is not None and not self._settled.done():
-            self._settled.set_result(None)
+        """Send a PING; the result is done once the other end has read all that was sent so far, or is lost."""
+        settled = self.pulse.settle(self.nodes.clock())
+        self.send(PING)
+        return settled
 
     def close(self, said: str = "", reason: str = "") -> None:
         """End it after what was sent, `said` as the last word."""
@@ -198,7 +189,6 @@ class LeafConnection(RouteOpHandler):
         self._router = account.router
         self._forwarding = forwarding
         self._target = target
-        self._mappings = account.mappings
         target.outlet.headers = headers
         self.joined = True
 
@@ -244,10 +234,7 @@ class LeafConnection(RouteOpHandler):
         return 0
 
     def on_pong(self) -> cython.int:
-        if self.pings_out:
-            self.rtt = max(self.nodes.clock() - self.pinged_at, 1e-9)
-        self.pings_out = 0
-        self._settle()
+        self.pulse.answered(self.nodes.clock())
         return 0
 
     def on_error(self, text: bytes) -> cython.int:
@@ -272,14 +259,15 @@ class LeafConnection(RouteOpHandler):
         if not self.joined:
             self.nodes.on_early(self)
             return 0
-        self.in_messages += 1
-        self.in_bytes += message.end - message.headers
+        self.traffic.messages += 1
+        self.traffic.bytes += message.end - message.headers
         if not self._may_come(message):
             return 0
         queues: list[bytes] = message.queues
         view: MessageView = message
-        if self._mappings is not None:
-            mapped = self._mappings.apply(message.subject_bytes())
+        mappings = self._mappings()
+        if mappings is not None:
+            mapped = mappings.apply(message.subject_bytes())
             if mapped is not None:
                 view = renamed(mapped, message)
         router: Router = cython.cast(Router, self._router)
@@ -299,7 +287,7 @@ class LeafConnection(RouteOpHandler):
         return 0
 
     def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        if not self.joined or self._mappings is not None or message.queues or message.reply != message.reply_end:
+        if not self.joined or self._mappings() is not None or message.queues or message.reply != message.reply_end:
             return RouteOpHandler.on_message_run(self, message, stride, count)
         router: Router = cython.cast(Router, self._router)
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
@@ -307,13 +295,17 @@ class LeafConnection(RouteOpHandler):
             match = match.serving(_NO_QUEUES, True)
         if not match.separate or not self._may_come(message):
             return RouteOpHandler.on_message_run(self, message, stride, count)
-        self.in_messages += count
-        self.in_bytes += count * (message.end - message.headers)
+        self.traffic.messages += count
+        self.traffic.bytes += count * (message.end - message.headers)
         forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
         if len(forwarding.targets) > 1:
             forwarding.send_run(router, self._target, match, message, stride, count)
         router.route_run_here(self.outlet, match, message, stride, count)
         return 0
+
+    def _mappings(self) -> "Mappings | None":
+        """How the account maps subjects now: a reload may change it, so it is no field."""
+        return self.account.mappings if self.account is not None else None
 
     def _may_come(self, message: MessageView) -> cython.bint:
         """Whether a message may cross; whoever sends one that may not is told, if its user has permissions here."""

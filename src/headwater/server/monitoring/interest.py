@@ -141,8 +141,8 @@ def statistics_of(view: View, account: "Account") -> Document:
         "bytes": sum(outlet.out_bytes for _, outlet in outlets),
     }
     received = {
-        "msgs": sum(leaf.in_messages for leaf, _ in outlets),
-        "bytes": sum(leaf.in_bytes for leaf, _ in outlets),
+        "msgs": sum(leaf.traffic.messages for leaf, _ in outlets),
+        "bytes": sum(leaf.traffic.bytes for leaf, _ in outlets),
     }
     return {
         "acc": account.name,

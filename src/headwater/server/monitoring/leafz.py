@@ -55,10 +55,10 @@ def _leaf(nodes: "LeafNodes", leaf: "LeafConnection", listed: bool) -> Document:
         "account": leaf.account.name if leaf.account is not None else "",
         "ip": link.host if link is not None else "",
         "port": link.port if link is not None else 0,
-        "rtt": format_duration(int(leaf.rtt * 1e9) // 1000 * 1000),
-        "in_msgs": leaf.in_messages,
+        "rtt": format_duration(int(leaf.pulse.heartbeat.round_trip * 1e9) // 1000 * 1000),
+        "in_msgs": leaf.traffic.messages,
         "out_msgs": outlet.out_messages if outlet is not None else 0,
-        "in_bytes": leaf.in_bytes,
+        "in_bytes": leaf.traffic.bytes,
         "out_bytes": outlet.out_bytes if outlet is not None else 0,
         "subscriptions": len(wanted),
     }

@@ -71,8 +71,8 @@ def _route(cluster: "Cluster", peer: "Peer", route: "Route", listed: bool) -> Do
     document |= _permissions(peer)
     if listed and wanted:
         document["subscriptions_list"] = [subject.decode("utf-8", "replace") for subject in wanted]
-    if route.heartbeat.round_trip:
-        document["rtt"] = format_duration(int(route.heartbeat.round_trip * 1e9) // 1000 * 1000)
+    if route.pulse.heartbeat.round_trip:
+        document["rtt"] = format_duration(int(route.pulse.heartbeat.round_trip * 1e9) // 1000 * 1000)
     return document
 
 
