@@ -8,6 +8,7 @@ import pytest
 from headwater.errors import EnvironmentProblem
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry
 from headwater.iggy.store import Offsets, Store
+from headwater.streams import meta
 from headwater.streams.files import OsFiles
 from headwater.streams.options import LogOptions
 
@@ -54,6 +55,52 @@ def test_a_catalog_that_is_lost_is_no_empty_server(store: Store, tmp_path: Path)
     with pytest.raises(EnvironmentProblem, match="is lost"):
         store.load()
     assert (tmp_path / "logs" / "7").is_dir()
+
+
+def test_the_catalog_of_another_server_is_refused_and_no_log_is_swept_away(tmp_path: Path) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for place, catalog in ((mine, catalog_with(1, 7)), (theirs, catalog_with(1, 8))):
+        store = Store(OsFiles(), str(place))
+        store.save(catalog.encode())
+        store.open_log(7, LogOptions(), 1).close()
+        store.close()
+    kept = {path: path.read_bytes() for path in mine.glob("catalog.*")}
+    for path in theirs.glob("catalog.*"):
+        (mine / path.name).write_bytes(path.read_bytes())
+    store = Store(OsFiles(), str(mine))
+    with pytest.raises(EnvironmentProblem, match="says that it is catalog of"):
+        store.load()
+    assert (mine / "logs" / "7").is_dir()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert store.load() == catalog_with(1, 7)
+    store.close()
+
+
+def test_one_copy_of_another_server_s_catalog_is_put_aside(store: Store, tmp_path: Path) -> None:
+    store.save(catalog_with(1).encode())
+    other = Store(OsFiles(), str(tmp_path / "other"))
+    for _ in range(3):  # newer than ours
+        other.save(catalog_with(2).encode())
+    other.close()
+    (tmp_path / "catalog.a").write_bytes((tmp_path / "other" / "catalog.a").read_bytes())
+    assert store.load() == catalog_with(1)
+    assert [finding.path for finding in store.findings] == [f"{tmp_path}/catalog"]
+    assert (tmp_path / "catalog.a.stranger-0").exists()
+
+
+def test_a_directory_of_an_earlier_release_gets_an_identity_at_its_first_start(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    meta.save(OsFiles(), f"{tmp_path}/catalog", catalog_with(1).encode())
+    for _ in range(2):
+        store = Store(OsFiles(), str(tmp_path))
+        assert store.load() == catalog_with(1)
+        assert store.findings == []
+        store.close()
+    documents = [meta.load_copy(OsFiles(), f"{tmp_path}/{name}") for name in ("catalog", "store")]
+    identities = {document.identity for document in documents if document is not None}
+    assert len(identities) == 1
+    assert identities != {meta.NOBODY}
 
 
 def test_what_nothing_owns_is_swept_away(store: Store, tmp_path: Path) -> None:

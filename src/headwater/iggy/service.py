@@ -151,7 +151,7 @@ class Service:
         self._housekeeper.start()
 
     def _recover(self) -> tuple[Catalog, list[tuple[TopicEntry, list[Log], Offsets, str]]]:
-        store = self._store = Store(self._files, str(self.directory))
+        store = self._store = Store(self._files, str(self.directory), self.entropy)
         catalog = store.load()
         if catalog is None:
             catalog = Catalog()

@@ -2,6 +2,7 @@
 
     <directory>/lock               held while a server uses it
     <directory>/catalog.a .b       streams, topics, groups, users (`catalog`), two checked copies
+    <directory>/store.a .b         empty documents that carry the identity of this directory
     <directory>/logs/<uid>/        one partition's log (`headwater.streams`)
     <directory>/offsets/<uid>.a .b the consumer offsets of one topic (JSON, `Offsets`)
 
@@ -10,22 +11,28 @@ only when the catalog was read whole: data is never deleted because its descript
 has not given yet is not of this catalog's making (it was copied here, or the catalog is an older one): it stays.
 
 Every file carries the identity of its partition or topic, which the catalog knows; what was brought from elsewhere is put
-aside and becomes a finding (docs/adr/0019).
+aside and becomes a finding (docs/adr/0019). The catalog carries the identity of the directory: by another server's, the logs
+that are here would have no owner.
 
 All of this blocks and belongs in a worker thread, or before the loop has work.
 """
 
 import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
 from headwater.errors import EnvironmentProblem, StorageError
 from headwater.iggy import catalog as catalogs
 from headwater.iggy.catalog import Catalog
+from headwater.iggy.foreign_store import refuse_foreign_store
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding
 from headwater.streams.log import Log, LogOptions
+from headwater.streams.meta import Copy
 from headwater.streams.store_directory import remove_tree, take_directory
 
 logger = logging.getLogger(__name__)
@@ -48,12 +55,15 @@ class Offsets(msgspec.Struct):
 
 class Store:
     """The directory of one server. `findings`: what was found wrong in it. Raises EnvironmentProblem when it cannot be
-    used."""
+    used, and when Apache Iggy's server has its streams there."""
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, entropy: Callable[[int], bytes] = os.urandom) -> None:
+        refuse_foreign_store(files, directory)
         self.findings: list[Finding] = []
         self._files = files
         self._directory = directory
+        self._entropy = entropy
+        self._identity = meta.NOBODY  # of this directory, as soon as there is a catalog
         self._lock: File = take_directory(files, directory, ["logs", "offsets"], "Can't start Iggy")
 
     def close(self) -> None:
@@ -61,30 +71,52 @@ class Store:
         self._lock.close()
 
     def load(self) -> Catalog | None:
-        """The catalog; None where there never was one. Raises EnvironmentProblem when it cannot be read."""
+        """The catalog; None where there never was one. Raises EnvironmentProblem when it cannot be read, and for another
+        server's."""
         path = f"{self._directory}/catalog"
         damage: list[str] = []
         try:
-            document = meta.load(self._files, path, damage)
+            owner = meta.load_copy(self._files, f"{self._directory}/store")
+            identity = owner.identity if owner is not None else meta.NOBODY
+            copy = meta.load_copy(self._files, path, damage, identity)
         except OSError as error:
             raise EnvironmentProblem(f"{path} cannot be read: {error}", value=path) from error
-        if document is None:
+        if copy is None:
             if damage or self._files.listdir(f"{self._directory}/logs"):
                 raise EnvironmentProblem(
-                    f"{path} is lost, and there was one", value=path, hint="restore it: nothing was touched"
+                    "; ".join([f"{path} is lost, and there was one", *damage]),
+                    value=path,
+                    hint="put back the catalog that this server wrote: nothing was touched",
                 )
             return None
         try:
-            catalog = catalogs.decode(document)
+            catalog = catalogs.decode(copy.payload)
         except msgspec.MsgspecError as error:
             raise EnvironmentProblem(f"{path} is of another version: {error}", value=path) from error
+        self._identity = copy.identity if owner is None else identity
         if damage:
-            self._mend("catalog", path, document, damage)
+            self._mend("catalog", path, copy.payload, damage, self._identity)
+        if owner is None:
+            with suppress(OSError):  # until the next start, then
+                self._sign(copy)
         return catalog
+
+    def _sign(self, catalog: Copy) -> None:
+        """Have the directory and its catalog carry one identity."""
+        if catalog.identity == meta.NOBODY:
+            self.save(catalog.payload)
+        else:
+            meta.save(self._files, f"{self._directory}/store", b"", catalog.identity)
 
     def save(self, document: bytes) -> None:
         """Make the catalog durable. Raises OSError."""
-        meta.save(self._files, f"{self._directory}/catalog", document)
+        if self._identity == meta.NOBODY:  # a new directory, or an earlier release's
+            identity = self._entropy(len(meta.NOBODY))
+            meta.save(self._files, f"{self._directory}/catalog", document, identity)
+            meta.save(self._files, f"{self._directory}/store", b"", identity)
+            self._identity = identity
+            return
+        meta.save(self._files, f"{self._directory}/catalog", document, self._identity)
 
     def sweep(self, catalog: Catalog) -> None:
         """Remove logs and offsets that nothing in the catalog owns. Raises OSError."""
