@@ -41,7 +41,6 @@ KNOWN = {
         43,
         "the surface of its writer, its reader and its live offsets; each is a class of its own",
     ),
-    "streams/writer.py:LogWriter": (24, 10, "pending"),
 }
 """By file and class: fields, public methods, and why the class is larger."""
 

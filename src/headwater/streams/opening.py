@@ -16,6 +16,7 @@ from google_crc32c import value as crc32c
 
 from headwater.errors import StorageError
 from headwater.streams import meta
+from headwater.streams.active_segment import create_segment
 from headwater.streams.clean_index import (
     INDEX_FILE,
     absences_of,
@@ -44,7 +45,7 @@ from headwater.streams.recovery import (
     kept_aside,
 )
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment, base_offset_of, segment_name
-from headwater.streams.writer import CHECKPOINT_FILE, NEW_ENDING, create_segment
+from headwater.streams.writer import CHECKPOINT_FILE, NEW_ENDING
 
 LOCK = "lock"
 COPY_PIECE = 1 << 20

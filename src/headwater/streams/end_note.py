@@ -1,0 +1,50 @@
+"""Writes `log.end` (end_file.py), how far the log is durable: one write into the page cache after every fdatasync.
+
+A file that cannot be written keeps a lower end, which is as true, or is seen to be damaged. The first error is logged,
+and no later end is written.
+"""
+
+import logging
+
+import cython
+
+from headwater.streams.end_file import END_FILE, encode_end
+from headwater.streams.files import File, Files
+
+logger = logging.getLogger(__name__)
+
+
+class EndNote:
+    """The file is opened, or made, by the first `note`."""
+
+    def __init__(self, files: Files, directory: str, identity: bytes) -> None:
+        self._files = files
+        self._directory = directory
+        self._identity = identity
+        self._file: File | None = None
+        self._usable = True
+
+    def note(self, end: cython.longlong, base_offset: cython.longlong, size: cython.longlong) -> cython.int:
+        """The log is durable up to offset `end`; its newest segment begins at `base_offset` and has `size` bytes."""
+        if not self._usable:
+            return 0
+        try:
+            if self._file is None:
+                self._file = self._open()
+            self._file.pwrite([encode_end(self._identity, end, base_offset, size)], 0)
+        except OSError as error:
+            self._usable = False
+            logger.warning("log_end_not_noted directory=%s reason=%s", self._directory, error)
+        return 0
+
+    def _open(self) -> File:
+        path = f"{self._directory}/{END_FILE}"
+        try:
+            return self._files.open(path)
+        except FileNotFoundError:
+            return self._files.create(path)
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if self._file is not None:
+            self._file.close()

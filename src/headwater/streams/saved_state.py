@@ -1,0 +1,54 @@
+"""The log's state as it is on disk, and what the writer may do without saving it again.
+
+No offset is used unless a durable state has reserved it, and no segment unless the state names it: so after a crash an
+offset is never used twice, and a newest segment that is gone is noticed.
+"""
+
+from dataclasses import replace
+
+from headwater.streams import meta
+from headwater.streams.files import Files
+from headwater.streams.log_state import RESERVATION, LogState
+from headwater.streams.ownership import STATE_DOCUMENT
+
+
+class SavedState:
+    """`state`: as saved, with the segments that were sealed since."""
+
+    def __init__(self, files: Files, directory: str, state: LogState) -> None:
+        self.state = state
+        self._files = files
+        self._path = f"{directory}/{STATE_DOCUMENT}"
+        self._free_end = 0  # offsets below it may be used: as long as the state names the active segment and no index
+
+    def reserve(self, end_offset: int, active_base: int, marks_are_synced: bool) -> None:
+        """Before offsets below `end_offset` are written to the segment `active_base`. Raises OSError."""
+        if end_offset <= self._free_end:
+            return
+        state = self.state
+        if end_offset > state.reserved_end:
+            reserved_end = end_offset + RESERVATION
+            self.save(
+                replace(
+                    state,
+                    active_base=active_base,
+                    reserved_end=reserved_end,
+                    marks_are_synced=marks_are_synced,
+                    index_crc=0,
+                    closed=False,
+                )
+            )
+        elif active_base != state.active_base or state.index_crc or state.closed:
+            self.save(replace(state, active_base=active_base, index_crc=0, closed=False))
+        self._free_end = self.state.reserved_end
+
+    def save(self, state: LogState) -> None:
+        """Durable once this returns. Raises OSError."""
+        self._free_end = 0
+        meta.save(self._files, self._path, state.encode(), state.identity)
+        self.state = state
+
+    def seal(self, base_offset: int, generation_and_size: tuple[int, int]) -> None:
+        """The segment of `base_offset` is complete; the next save says so. The one behind it is not named yet."""
+        self.state = replace(self.state, sealed={**self.state.sealed, base_offset: generation_and_size})
+        self._free_end = 0
