@@ -156,6 +156,15 @@ class Committer:
         """A deleted record is to leave the disk soon."""
         self.upkeep.erase(offset)
 
+    def give_up_waiting(self) -> list[Any]:
+        """Nothing of what is staged will be written, for it rests on what could not be: returns its items. Their offsets
+        stay unused."""
+        group: Group = self._next
+        items, group.items, group.size = group.items, [], 0
+        self._log.staging.restart(self._log.staging.end_offset)
+        self.full = False
+        return items
+
     def close(self) -> None:
         """Write nothing any more that nobody adds."""
         self.upkeep.stop_waiting()

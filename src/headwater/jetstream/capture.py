@@ -25,7 +25,7 @@ else:
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.jetstream.publish_answers import PublishAnswers
-from headwater.jetstream.publish_rules import Duplicate, PublishRules
+from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_state.items import Answer, Particulars
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
 
@@ -70,6 +70,8 @@ class Capture:
         message_id: bytes = b""
         particulars: Particulars | None = None
         answer: Answer | None = None
+        ack: bytes = b""
+        judged: Admitted | Duplicate | None = None
         as_it_is: cython.bint = self.is_plain and not committer.full and self.appending is None
         if as_it_is and header_block:
             size += self._header_overhead + len(header_block)
@@ -88,18 +90,20 @@ class Capture:
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)
                     return
-                header_block, message_id, size, particulars = judged
+                header_block, payload, message_id, size, particulars, _, _ = judged
             offset = self._staging.stage(subject, header_block, payload, now)
         except (JetStreamError, StorageError) as error:
             self._answers.refuse(reply, error, answer)
             return
-        if not as_it_is:
-            self._rules.note_staged(size)
+        if isinstance(judged, Admitted):
+            self._rules.note_staged(subject, offset + 1, judged)
+            if judged.tail:
+                ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
         if message_id:
             self._duplicates.remember(message_id, offset, self._ticks_ns())
         # offset + 1: sequence_of, without the call
-        committer.add(Item(reply, b"", subject, offset + 1, size, message_id, particulars, answer), size)
+        committer.add(Item(reply, ack, subject, offset + 1, size, message_id, particulars, answer), size)
 
     def _expected_answer(self, subject: bytes) -> Answer | None:
         """The callback of the message that is being captured, if `Stream.append` is publishing it. A subscriber that runs

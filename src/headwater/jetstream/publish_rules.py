@@ -17,6 +17,7 @@ from headwater.jetstream.republish import Republisher
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition
 from headwater.jetstream_state.expiry import with_ttl_of_at_least
 from headwater.jetstream_state.items import Item, Particulars
 from headwater.jetstream_state.publish_checks import (
@@ -34,12 +35,16 @@ from headwater.streams.log import Log
 
 
 class Admitted(NamedTuple):
-    """A publish to be stored. `size`: what it adds to the stream. `particulars`: see `Item`."""
+    """A publish to be stored. `size`: what it adds to the stream. `particulars`: see `Item`. `tail`: what its
+    acknowledgement says behind the sequence; b"" for the ordinary one. `sum`: of a counter."""
 
     header_block: bytes
+    payload: bytes
     message_id: bytes
     size: int
     particulars: Particulars | None
+    tail: bytes = b""
+    sum: Sum | None = None
 
 
 class Duplicate(NamedTuple):
@@ -83,6 +88,7 @@ class PublishRules:
         self._contents = contents
         self._duplicates = duplicates
         self._ticks_ns = ticks_ns
+        self.sums = Sums(lambda subject: contents.subjects.last(subject), contents.load)
         self._in_flight = 0  # messages that were given a sequence and are not durable yet, and their bytes
         self._in_flight_bytes = 0
         self.configure(contents.config)
@@ -100,6 +106,7 @@ class PublishRules:
         """Whether a message without headers needs no look at the configuration."""
         config = self.config
         special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
+        special = special or config.allow_msg_counter
         limited = config.discard != "old" or config.max_msg_size > 0 or self.has_room is not None
         return not config.no_ack and not limited and not special and not config.sealed
 
@@ -114,12 +121,11 @@ class PublishRules:
             header_block = with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
         self._check_size(header_block, payload)
         message_id = b""
-        particulars = None
+        particulars = demands = None
         if header_block:
-            demands = None
             alone = lone_message_id(header_block)  # the common case of a careful publisher
             if alone is None:
-                demands = self._check_headers(header_block, subject)
+                demands = self._check_headers(header_block, subject, payload)
             message_id = alone or b"" if demands is None else demands.message_id
             if message_id:
                 original = self._duplicates.seen(message_id, self._ticks_ns())
@@ -127,26 +133,38 @@ class PublishRules:
                     return Duplicate(sequence_of(original))
             if demands is not None:
                 check_after_id(demands, last_message_id, self._allowed)
-                if demands.rollup or config.allow_msg_ttl:
-                    particulars = Particulars(demands.rollup, header_block, payload, now)
+        counted: Counted | None = None
+        if config.allow_msg_counter:
+            check_is_addition(header_block)
+            counted = added(header_block, self.sums.last(subject))
+            header_block, payload = counted.header_block, counted.payload
+        if demands is not None and (demands.rollup or config.allow_msg_ttl):
+            particulars = Particulars(demands.rollup, header_block, payload, now)
         size = self._contents.size_of(subject, header_block, payload)
         self._check_room(subject, size)
         if particulars is None and self.republisher is not None:
             particulars = Particulars(b"", header_block, payload, now)
-        return Admitted(header_block, message_id, size, particulars)
+        if counted is None:
+            return Admitted(header_block, payload, message_id, size, particulars)
+        return Admitted(header_block, payload, message_id, size, particulars, counted.tail, counted.sum)
 
     def is_durable(self, sequence: int) -> bool:
         """Whether a message that was given this sequence is durable."""
         return offset_of(sequence) < self._log.end_offset
 
-    def note_staged(self, size: int) -> None:
+    def note_staged(self, subject: bytes, sequence: int, admitted: Admitted) -> None:
         """A publish that was admitted has its sequence."""
+        if admitted.sum is not None:
+            self.sums.note_staged(subject, sequence, admitted.sum)
         if self.config.discard == "new":
             self._in_flight += 1
-            self._in_flight_bytes += size
+            self._in_flight_bytes += admitted.size
 
-    def note_done(self, items: list[Item]) -> None:
+    def note_done(self, items: list[Item], *, stored: bool = True) -> None:
         """These are durable, or were lost."""
+        if self.config.allow_msg_counter:
+            for item in items:
+                self.sums.note_done(item.subject, item.sequence, stored=stored)
         if self.config.discard == "new":
             self._in_flight = max(0, self._in_flight - sum(1 for item in items if item.subject))
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
@@ -168,12 +186,14 @@ class PublishRules:
 
     @property
     def _allowed(self) -> Allowed:
-        return Allowed(self.config.allow_rollup_hdrs, self.config.allow_msg_ttl)
+        config = self.config
+        return Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
 
-    def _check_headers(self, header_block: bytes, subject: bytes) -> Demands:
+    def _check_headers(self, header_block: bytes, subject: bytes, payload: bytes) -> Demands:
         busy = self.unwritten is not None and self.unwritten.busy
         last = self._log.next_offset if busy else self._log.end_offset  # a publisher may expect what is staged
-        return check_before_id(header_block, subject, self.config.name, last, self._last_of_subject, self._allowed)
+        name, allowed = self.config.name, self._allowed
+        return check_before_id(header_block, subject, name, last, self._last_of_subject, allowed, payload)
 
     def _last_of_subject(self, pattern: bytes) -> int:
         for item in reversed(self.items()):

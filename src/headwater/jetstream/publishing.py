@@ -174,8 +174,10 @@ class Publishing:
         logger.error("stream_write_refused stream=%s messages=%d reason=%s", self.rules.config.name, len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
+        if self.rules.config.allow_msg_counter:  # what came later was added to what is lost
+            items = items + self.committer.give_up_waiting()
         lost = {item.sequence for item in items if item.subject}
-        self.rules.note_done(items)
+        self.rules.note_done(items, stored=False)
         for item in items:
             if item.message_id:
                 self.duplicates.withdraw(item.message_id)

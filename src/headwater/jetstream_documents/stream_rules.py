@@ -11,6 +11,7 @@ as they are now.
 import msgspec
 
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.publishing_rules import check_publishing, check_publishing_update, required_level
 from headwater.jetstream_documents.streams import ConsumerLimits, Placement, Republish, StreamConfig
 from headwater.model.subject import is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform
@@ -42,7 +43,6 @@ _NOT_BUILT: dict[str, object] = {
     "subject_transform": None,
     "compression": "none",
     "mirror_direct": False,
-    "allow_msg_counter": False,
     "allow_atomic": False,
     "allow_msg_schedules": False,
     "allow_batched": False,
@@ -75,6 +75,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     )
     complete.duplicate_window = _check_times(complete)
     _check_permissions(complete)
+    check_publishing(complete)
     _settle_markers(complete, pedantic=pedantic)
     _check_subjects(complete)
     if complete.republish is not None:
@@ -83,8 +84,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     for name, harmless in _NOT_BUILT.items():
         if getattr(complete, name) != harmless:
             raise _refused(f"{name} is not supported by this server yet")
-    if complete.allow_msg_ttl:
-        complete.metadata = {**(complete.metadata or {}), REQUIRED_LEVEL_KEY: "1"}
+    complete.metadata = {**(complete.metadata or {}), REQUIRED_LEVEL_KEY: str(required_level(complete))}
     return complete
 
 
@@ -147,6 +147,7 @@ def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
         raise _refused("stream configuration update can not cancel deny purge")
     if old.allow_msg_ttl and not new.allow_msg_ttl:
         raise _refused("message TTL status can not be disabled")
+    check_publishing_update(old, new)
     if new.sealed:
         new.max_age, new.discard = 0, "new"
         new.deny_delete = new.deny_purge = True

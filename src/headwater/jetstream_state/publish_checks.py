@@ -1,7 +1,7 @@
 # cython: boundscheck=True, wraparound=True
 """What the headers of a publish demand before it may be stored, in nats-server's order and words.
 
-    1. Nats-Batch-Id, Nats-Incr: features that no stream has
+    1. Nats-Batch-Id where it is off; Nats-Incr (`counters.py`)
     2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
        Nats-Schedule
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`jetstream/publish_rules.py` does that)
@@ -11,18 +11,17 @@ All of these begin with `Nats-`, so a block without a line that does costs one s
 message id, the common case of a careful publisher, costs four. `lone_message_id` is hot and compiled.
 """
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_state.counters import INCREMENT_HEADER, check_increment
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND, parse_duration
 
 MAX_HEADER_BLOCK = 65_535  # bytes
 
 _LINE = b"\r\nNats-"
-_INCREMENT = re.compile(rb"[+-]?[0-9]+")
 _ID = b"Nats-Msg-Id"
 _ID_LINE = b"\r\n" + _ID + b":"
 
@@ -47,6 +46,7 @@ class Allowed(NamedTuple):
 
     rollup: bool = False
     ttl: bool = False
+    counter: bool = False
 
 
 class Demands(NamedTuple):
@@ -57,6 +57,7 @@ class Demands(NamedTuple):
     last_message_id: bytes | None = None
     rollup: bytes = b""
     ttl: bytes = b""
+    increment: bytes = b""
 
 
 def check_before_id(
@@ -66,6 +67,7 @@ def check_before_id(
     last_sequence: int,
     last_of_subject: Callable[[bytes], int],
     allowed: Allowed = Allowed(),  # noqa: B008  (a constant)
+    payload: bytes = b"",
 ) -> Demands:
     """Groups 1 and 2; what is left to check afterwards.
 
@@ -74,9 +76,7 @@ def check_before_id(
     """
     if lookup(block, b"Nats-Batch-Id"):
         raise api_error("atomic_publish_disabled")
-    increment = lookup(block, b"Nats-Incr")
-    if increment:
-        raise api_error("counter_disabled" if _INCREMENT.fullmatch(increment) else "increment_invalid")
+    check_increment(block, payload, allowed=allowed.counter)
     expected_stream = lookup(block, b"Nats-Expected-Stream")
     if expected_stream and expected_stream != stream.encode():
         raise api_error("expected_stream")
@@ -100,6 +100,7 @@ def check_before_id(
         lookup(block, b"Nats-Expected-Last-Msg-Id") or None,
         (lookup(block, b"Nats-Rollup") or b"").lower(),
         lookup(block, b"Nats-TTL") or b"",
+        lookup(block, INCREMENT_HEADER) or b"",
     )
 
 
@@ -145,6 +146,8 @@ def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = 
     if demands.rollup not in (b"", b"sub", b"all"):
         kind = demands.rollup.decode("utf-8", "replace")
         raise api_error("rollup_failed", reason=f'rollup value invalid: "{kind}"')
+    if allowed.counter and not demands.increment:
+        raise api_error("increment_missing")
     if demands.ttl and _ttl(demands.ttl) is None:
         raise api_error("ttl_invalid")
 

@@ -1,0 +1,49 @@
+"""What a stream's settings for publishers may be: counters, atomic and fast batches, schedules. The rules and the words are
+nats-server's; `stream_rules.py` asks for them at the place where nats-server looks.
+"""
+
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.streams import StreamConfig
+
+
+def check_publishing(config: StreamConfig) -> None:
+    """Raises JetStreamError for settings that exclude each other."""
+    if config.mirror is not None:
+        _check_mirror(config)
+    if config.allow_msg_counter:
+        _check_counter(config)
+
+
+def check_publishing_update(old: StreamConfig, new: StreamConfig) -> None:
+    """Raises JetStreamError for what an update must not change."""
+    if new.allow_msg_counter != old.allow_msg_counter:
+        raise _refused("stream configuration update can not change message counter setting")
+
+
+def required_level(config: StreamConfig) -> int:
+    """The API level that these settings need of a server."""
+    if config.allow_batched:
+        return 4
+    if config.allow_atomic or config.allow_msg_counter or config.allow_msg_schedules or config.persist_mode == "async":
+        return 2
+    return int(config.allow_msg_ttl or config.subject_delete_marker_ttl > 0)
+
+
+def _check_mirror(config: StreamConfig) -> None:
+    if config.allow_msg_counter:
+        raise api_error("mirror_with_counters")
+
+
+def _check_counter(config: StreamConfig) -> None:
+    if config.discard == "new":
+        raise _refused("counter stream cannot use discard new")
+    if config.retention != "limits":
+        raise _refused("counter stream can only use limits retention")
+    if config.allow_msg_ttl:
+        raise _refused("counter stream cannot use message TTLs")
+    if config.allow_msg_schedules:
+        raise _refused("counter stream cannot use message schedules")
+
+
+def _refused(reason: str) -> Exception:
+    return api_error("stream_config", reason=reason)

@@ -1,0 +1,202 @@
+"""Counters: each message of such a stream is an addition, and holds the sum so far (ADR-49 of NATS).
+
+    publish   Nats-Incr: +2, no body    ─▶  body {"val":"7"}, where the last message of the subject had {"val":"5"}
+    sourced   body {"val":"9"}, of which 6 were known already  ─▶  Nats-Incr: 3, and our own sum in the body
+
+Sums are texts of any length, so they are read and written here in pieces: Python refuses to convert long ones at once.
+What was last is read from the stream itself; only sums that are not durable yet are kept, so that a counter is right after a
+power loss without anything else being stored. A sum that was computed upon one that could not be written is not stored
+either (`jetstream/publishing.py`).
+
+A counter that has sources notes in `Nats-Counter-Sources` what it knows of each of them, so that it adds the difference.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.model.header_block import lookup
+from headwater.streams.log import StoredRecord
+
+INCREMENT_HEADER = b"Nats-Incr"
+SOURCES_HEADER = b"Nats-Counter-Sources"
+MOST_REMEMBERED = 8192  # sums that are kept at hand, beside those that are not durable yet
+
+_INCREMENT = re.compile(rb"[+-]?[0-9]+")
+_PIECE = 4000  # digits; Python converts 4,300 at once
+_FORBIDDEN = (
+    b"Nats-Rollup",
+    b"Nats-Expected-Stream",
+    b"Nats-Expected-Last-Sequence",
+    b"Nats-Expected-Last-Subject-Sequence",
+    b"Nats-Expected-Last-Msg-Id",
+)
+
+Known = dict[str, dict[str, str]]  # by stream and subject of origin: the last sum that came from there
+
+
+class Sum(NamedTuple):
+    """Where a subject stands. `sources`: the value of Nats-Counter-Sources, b"" for none."""
+
+    value: int = 0
+    sources: bytes = b""
+
+
+class Counted(NamedTuple):
+    """A message of a counter as it is stored. `tail`: what its acknowledgement says behind the sequence."""
+
+    header_block: bytes
+    payload: bytes
+    tail: bytes
+    sum: Sum
+
+
+def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
+    """Whether a publish may be the addition that it is, if it is one. Raises JetStreamError."""
+    text = lookup(block, INCREMENT_HEADER)
+    if not text:
+        return
+    if not _INCREMENT.fullmatch(text):
+        raise api_error("increment_invalid")
+    if not allowed:
+        raise api_error("counter_disabled")
+    if payload:
+        raise api_error("counter_has_payload")
+    if any(lookup(block, name) for name in _FORBIDDEN):
+        raise api_error("increment_invalid")
+
+
+def check_is_addition(block: bytes) -> None:
+    """Whether a publish to a counter is an addition, once all else about it was found right. Raises JetStreamError."""
+    if not block or not lookup(block, INCREMENT_HEADER):
+        raise api_error("increment_missing")
+
+
+def added(block: bytes, last: Sum) -> Counted:
+    """An addition that was checked, upon the `last` sum of its subject."""
+    value = last.value + read_number((lookup(block, INCREMENT_HEADER) or b"0").decode())
+    if not last.sources:
+        return _counted(block, value, lookup(block, SOURCES_HEADER) or b"")
+    own = b"%b: %b" % (SOURCES_HEADER, last.sources)
+    lines = block.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    if lookup(block, SOURCES_HEADER) is None:
+        lines.append(own)
+    lines = [own if line.startswith(SOURCES_HEADER + b":") else line for line in lines]
+    return _counted(b"\r\n".join([*lines, b"", b""]), value, last.sources)
+
+
+def sourced(block: bytes, payload: bytes, stream: str, subject: bytes, last: Sum) -> Counted:
+    """A message that was copied from `subject` of another `stream`, which is a counter too. Raises JetStreamError 10172 when
+    its body is no sum."""
+    known = _read_sources(last.sources)
+    of_stream = known.setdefault(stream, {})
+    name = subject.decode("utf-8", "replace")
+    theirs = _read_body(payload)
+    more = theirs - read_number(of_stream.get(name, "0"))
+    of_stream[name] = write_number(theirs)
+    sources = msgspec.json.encode(dict(sorted((origin, dict(sorted(of.items()))) for origin, of in known.items())))
+    lines = block.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    own = (INCREMENT_HEADER + b":", SOURCES_HEADER + b":")
+    kept = [line for line in lines[1:] if not line.startswith(own)]
+    head = b"%b: %b" % (INCREMENT_HEADER, write_number(more).encode())
+    block = b"\r\n".join([b"NATS/1.0", head, *kept, b"%b: %b" % (SOURCES_HEADER, sources), b"", b""])
+    return _counted(block, last.value + more, sources)
+
+
+def sum_of(record: StoredRecord) -> Sum:
+    """What a stored message holds. Raises JetStreamError 10172 when it is no sum."""
+    block = record.header_block
+    return Sum(_read_body(record.payload), lookup(block, SOURCES_HEADER) or b"" if block else b"")
+
+
+class Sums:
+    """The sums of a stream. `last(subject)`: sequence of the last durable message, 0 for none; `load` reads a message."""
+
+    def __init__(self, last: Callable[[bytes], int], load: Callable[[int], StoredRecord | None]) -> None:
+        self._last = last
+        self._load = load
+        self._unwritten: dict[bytes, tuple[int, Sum]] = {}
+        self._written: dict[bytes, tuple[int, Sum]] = {}
+
+    def last(self, subject: bytes) -> Sum:
+        """Where the subject stands, what is on its way to the disk included. Raises JetStreamError 10172 when its last
+        message holds no sum."""
+        found = self._unwritten.get(subject)
+        if found is not None:
+            return found[1]
+        sequence = self._last(subject)
+        if not sequence:
+            return Sum()
+        found = self._written.get(subject)
+        if found is not None and found[0] == sequence:
+            return found[1]
+        record = self._load(sequence)
+        return Sum() if record is None else self._remember(subject, sequence, sum_of(record))
+
+    def note_staged(self, subject: bytes, sequence: int, now: Sum) -> None:
+        """The message with this sequence is on its way to the disk."""
+        self._unwritten[subject] = sequence, now
+
+    def note_done(self, subject: bytes, sequence: int, *, stored: bool) -> None:
+        """It is durable, or was lost."""
+        found = self._unwritten.get(subject)
+        if found is not None and found[0] == sequence:
+            del self._unwritten[subject]
+            if stored:
+                self._remember(subject, *found)
+
+    def _remember(self, subject: bytes, sequence: int, now: Sum) -> Sum:
+        if len(self._written) >= MOST_REMEMBERED:
+            self._written.clear()
+        self._written[subject] = sequence, now
+        return now
+
+
+def read_number(text: str) -> int:
+    """The integer in a text of any length. Raises ValueError."""
+    sign, digits = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
+    if not digits.isascii() or not digits.isdigit():
+        raise ValueError(f"not an integer: {text[:40]!r}")
+    value = 0
+    for start in range(0, len(digits), _PIECE):
+        piece = digits[start : start + _PIECE]
+        value = value * 10 ** len(piece) + int(piece)
+    return sign * value
+
+
+def write_number(value: int) -> str:
+    """The text of an integer of any length."""
+    sign, value = ("-", -value) if value < 0 else ("", value)
+    pieces: list[str] = []
+    while value >= 10**_PIECE:
+        value, rest = divmod(value, 10**_PIECE)
+        pieces.append(f"{rest:0{_PIECE}d}")
+    return sign + str(value) + "".join(reversed(pieces))
+
+
+def _counted(block: bytes, value: int, sources: bytes) -> Counted:
+    text = write_number(value).encode()
+    return Counted(block, b'{"val":"%b"}' % text, b',"val":"%b"}' % text, Sum(value, sources))
+
+
+def _read_body(payload: bytes) -> int:
+    try:
+        document = msgspec.json.decode(payload, type=dict[str, object])
+        return read_number(str(document["val"]))
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, ValueError) as error:
+        raise api_error("counter_broken") from error
+
+
+def _read_sources(value: bytes) -> Known:
+    """A client may have sent anything under that name."""
+    try:
+        known = msgspec.json.decode(value, type=Known) if value else {}
+        for of_stream in known.values():
+            for text in of_stream.values():
+                read_number(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
+        return {}
+    return known

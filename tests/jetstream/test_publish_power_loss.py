@@ -1,0 +1,102 @@
+"""What publishers were told is true after a power loss at any call to the disk: sums of counters go on where they were."""
+
+import asyncio
+import errno
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from support.jetstream_in_process import TIMEOUT, Desk, served
+from support.power_loss import losses
+from support.recording_files import RecordingFiles
+
+STORE = Path("store")
+
+
+def incr(text: str) -> bytes:
+    return b"NATS/1.0\r\nNats-Incr: %b\r\n\r\n" % text.encode()
+
+
+def sums(desk: Desk, subject: str) -> tuple[int, int]:
+    """What the last message of a subject says, and what the increments of all of them give."""
+    contents = desk.service.streams["C"].contents
+    records = [record for record in contents.scan(0) if record.subject == subject.encode()]
+    increments = [int(record.header_block.split(b": ")[1].split(b"\r")[0]) for record in records]
+    return (int(json.loads(records[-1].payload)["val"]) if records else 0), sum(increments)
+
+
+def test_a_counter_is_right_after_a_power_loss_at_any_call() -> None:
+    async def run() -> int:
+        files = RecordingFiles()
+        acknowledged: list[tuple[int, str, int]] = []
+        async with served(STORE, files=files) as desk:
+            await desk.make("C", allow_msg_counter=True)
+            begun = len(files.calls)
+            for number in range(10):
+                subject = f"C.{number % 2}"
+                answer = await desk.publish(subject, b"", incr(str(number)))
+                acknowledged.append((len(files.calls), subject, int(answer["val"])))
+            ended = len(files.calls)
+        points = 0
+        for loss in losses(files, begun):
+            if loss.calls > ended:
+                break
+            points += 1
+            async with served(STORE, files=loss.files) as desk:
+                for subject in ("C.0", "C.1"):
+                    known = [val for calls, where, val in acknowledged if calls <= loss.calls and where == subject]
+                    said, counted = sums(desk, subject)
+                    assert said == counted, loss.name
+                    assert said >= (known[-1] if known else 0), loss.name
+                    answer = await desk.publish(subject, b"", incr("1000"))
+                    assert int(answer["val"]) == said + 1000, loss.name
+        return points
+
+    assert asyncio.run(run()) > 30
+
+
+class FillingFiles(RecordingFiles):
+    """Full while `during` is set, which is called once, in the loop, in the middle of the next write."""
+
+    during: Callable[[], None] | None = None
+    loop: asyncio.AbstractEventLoop
+
+    def fault(self) -> int:
+        if self.during is None:
+            return super().fault()
+        during, called = self.during, threading.Event()
+
+        def call() -> None:
+            during()
+            called.set()
+
+        self.during = None
+        if threading.current_thread() is threading.main_thread():
+            call()
+        else:
+            self.loop.call_soon_threadsafe(call)
+            assert called.wait(TIMEOUT)
+        return errno.ENOSPC
+
+
+def test_what_was_added_upon_a_sum_that_could_not_be_written_is_refused_with_it() -> None:
+    async def run() -> None:
+        files = FillingFiles()
+        files.loop = asyncio.get_running_loop()
+        async with served(STORE, files=files) as desk:
+            await desk.make("C", allow_msg_counter=True)
+            assert (await desk.publish("C.a", b"", incr("5")))["val"] == "5"
+            inbox = desk.listen("inbox.>")
+
+            def publish(number: int) -> None:
+                desk.router.publish(b"C.a", b"inbox.%d" % number, incr("1"), b"")
+
+            files.during = lambda: publish(1)
+            publish(0)
+            answers = [json.loads(heard.payload) for heard in await inbox.take(2)]
+            assert [answer["error"]["err_code"] for answer in answers] == [10023, 10023]
+            assert (await desk.publish("C.a", b"", incr("1")))["val"] == "6"
+            assert sums(desk, "C.a") == (6, 6)
+
+    asyncio.run(run())

@@ -1,0 +1,222 @@
+"""The real nats-server and ours side by side: the same bytes to both, the same answers expected.
+
+No code of Headwater speaks: `raw_wire` does. An answer is awaited before the next step, so both are asked in the same state.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from support.headwater_server import start_headwater
+from support.jetstream_pair import API, mask
+from support.nats_server import start_nats_server
+from support.raw_wire import RawLink, dial
+
+PATIENCE = 30.0  # seconds; a healthy server answers in a millisecond
+INBOX = "_INBOX.twin"
+ADVISORY = "$JS.EVENT.ADVISORY."
+
+_TIMES = re.compile(r"((?:Nats-Time-Stamp|Nats-Schedule-Next): )\d[^\r]+")
+_ACK = re.compile(r"(\$JS\.ACK\.[^.\s]+\.[^.\s]+\.\d+\.\d+\.\d+)\.\d+\.")
+_MADE_UP = {"id", "timestamp", "server", "client"}  # of an advisory
+_INVALID_JSON = 10025  # its text quotes the JSON reader
+
+
+class Publish(NamedTuple):
+    """One message, with its headers exactly as they are written here. `silent`: it asks for no answer."""
+
+    subject: str
+    headers: dict[str, str] = {}  # noqa: RUF012  (never changed)
+    payload: bytes = b""
+    silent: bool = False
+
+
+class Heard(NamedTuple):
+    """A message as it came."""
+
+    subject: str
+    reply: str
+    block: str
+    data: bytes
+
+    @property
+    def shown(self) -> Any:
+        """What no two servers share is masked."""
+        block = _ACK.sub(r"\1.*.", _TIMES.sub(r"\1*", self.block))
+        if self.data.startswith(b"{") and not block and not self.reply:
+            return _document(json.loads(self.data))
+        return (block, _ACK.sub(r"\1.*.", self.reply), self.data)
+
+
+class Twin:
+    """A link to one server. `listen` adds a subject; what comes there is read by `heard`."""
+
+    def __init__(self, link: RawLink) -> None:
+        self.link = link
+        self._asked = 0
+        self._sids = 1
+        self._waiting: list[tuple[str, Heard]] = []
+        link.patience(PATIENCE)
+        link.say(f"SUB {INBOX}.> 1\r\n".encode())
+
+    def listen(self, subject: str) -> None:
+        self._sids += 1
+        self.link.say(f"SUB {subject} {self._sids}\r\n".encode())
+        self.settle()
+
+    def say(self, step: Publish, reply: str = "") -> None:
+        block = "".join(f"{name}: {value}\r\n" for name, value in step.headers.items())
+        block = f"NATS/1.0\r\n{block}\r\n" if block else ""
+        size = len(block.encode()) + len(step.payload)
+        sizes = f"{len(block.encode())} {size}" if block else str(size)
+        verb = "HPUB" if block else "PUB"
+        self.link.say(f"{verb} {step.subject} {reply} {sizes}\r\n{block}".encode() + step.payload + b"\r\n")
+
+    def ask(self, step: Publish) -> Heard:
+        """The answer; with `silent` none is awaited, and what came is empty."""
+        if step.silent:
+            self.say(step)
+            self.settle()
+            return Heard("", "", "", b"")
+        inbox = self.new_inbox()
+        self.say(step, inbox)
+        return self.next_on(inbox)
+
+    def new_inbox(self) -> str:
+        self._asked += 1
+        return f"{INBOX}.{self._asked}"
+
+    def next_on(self, subject: str) -> Heard:
+        """The next message on a subject, or below a prefix that ends with a dot."""
+        while True:
+            for position, (_, message) in enumerate(self._waiting):
+                if message.subject == subject or (subject.endswith(".") and message.subject.startswith(subject)):
+                    del self._waiting[position]
+                    return message
+            self._receive()
+
+    def taken(self, prefix: str) -> list[Heard]:
+        """What has come below the prefix so far."""
+        self.settle()
+        found = [message for _, message in self._waiting if message.subject.startswith(prefix)]
+        self._waiting = [one for one in self._waiting if not one[1].subject.startswith(prefix)]
+        return found
+
+    def settle(self) -> None:
+        """Everything that the server has said so far is read."""
+        self.link.say(b"PING\r\n")
+        while self._receive() != b"PONG":
+            pass
+
+    def _receive(self) -> bytes:
+        line = self.link.hear_line()
+        words = line.decode().split()
+        if words[0] == "PING":
+            self.link.say(b"PONG\r\n")
+        if words[0] not in ("MSG", "HMSG"):
+            assert words[0] != "-ERR", line
+            return words[0].encode()
+        total = int(words[-1])
+        head = int(words[-2]) if words[0] == "HMSG" else 0
+        between = words[3 : -2 if head else -1]
+        body = self.link.hear(total + 2)
+        heard = Heard(words[1], between[0] if between else "", body[:head].decode(), body[head:-2])
+        self._waiting.append((words[2], heard))
+        return b""
+
+
+class Twins:
+    """`real` and `ours`."""
+
+    def __init__(self, real: Twin, ours: Twin) -> None:
+        self.real = real
+        self.ours = ours
+
+    @property
+    def both(self) -> tuple[Twin, Twin]:
+        return self.real, self.ours
+
+    def publish(self, *steps: Publish) -> list[Any]:
+        """Both must answer each step alike; returns our answers."""
+        answers = []
+        for step in steps:
+            real, ours = (twin.ask(step).shown for twin in self.both)
+            assert ours == real, f"{step}: ours {ours}, the real one {real}"
+            answers.append(ours)
+        return answers
+
+    def api(self, verb: str, body: object = None) -> Any:
+        """One request to the API; returns our answer, masked."""
+        payload = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        return self.publish(Publish(API + verb, {}, payload))[0]
+
+    def stream(self, name: str, **config: object) -> Any:
+        """Made anew, on `name.>` unless the configuration says otherwise."""
+        for twin in self.both:
+            twin.ask(Publish(f"{API}STREAM.DELETE.{name}"))
+        return self.api(f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{name.lower()}.>"], **config})
+
+    def stored(self, name: str) -> list[Any]:
+        """Both streams must hold the same messages, header blocks to the byte; returns ours."""
+        info = Publish(f"{API}STREAM.INFO.{name}")
+        real, ours = (twin.ask(info).shown["state"] for twin in self.both)
+        sequences = range(max(real["first_seq"], 1), real["last_seq"] + 1)
+        found = [self.api(f"STREAM.MSG.GET.{name}", {"seq": sequence}) for sequence in sequences]
+        assert ours == real
+        return found
+
+    def listen(self, subject: str) -> None:
+        for twin in self.both:
+            twin.listen(subject)
+
+    def next(self, subject: str) -> Any:
+        """The next message on a subject; returns ours."""
+        real, ours = (twin.next_on(subject).shown for twin in self.both)
+        assert ours == real, f"{subject}: ours {ours}, the real one {real}"
+        return ours
+
+    def taken(self, prefix: str) -> list[Any]:
+        """What has come below a prefix so far, with its subjects; returns ours."""
+        real, ours = ([(one.subject, one.shown) for one in twin.taken(prefix)] for twin in self.both)
+        assert ours == real, f"{prefix}: ours {ours}, the real one {real}"
+        return ours
+
+
+class Servers(NamedTuple):
+    """Both servers, running."""
+
+    real_port: int
+    our_port: int
+
+    @contextmanager
+    def twins(self) -> Iterator[Twins]:
+        """A link to each."""
+        with dial(self.real_port, no_responders=True) as real, dial(self.our_port, no_responders=True) as ours:
+            yield Twins(Twin(real), Twin(ours))
+
+    @classmethod
+    @contextmanager
+    def started(cls, directory: Path, config: str = "") -> Iterator[Self]:
+        """`config`: of both, without JetStream's part."""
+        with ExitStack() as stack:
+            texts = {
+                name: f'{config}\njetstream {{ store_dir: "{directory / name / "js"}" }}\n' for name in ("real", "ours")
+            }
+            paths = {name: directory / f"{name}.conf" for name in texts}
+            for name, text in texts.items():
+                paths[name].write_text(text)
+            real = stack.enter_context(start_nats_server(directory / "real", "-c", str(paths["real"]), jetstream=False))
+            ours = stack.enter_context(start_headwater(directory / "ours", "-c", str(paths["ours"])))
+            yield cls(real.port, ours.port)
+
+
+def _document(answer: dict[str, Any]) -> Any:
+    if str(answer.get("type", "")).startswith("io.nats.jetstream.advisory."):
+        return {key: "*" if key in _MADE_UP else value for key, value in answer.items()}
+    error = answer.get("error")
+    if isinstance(error, dict) and error.get("err_code") == _INVALID_JSON:
+        error["description"] = "*"
+    return mask(answer, {})
