@@ -20,7 +20,8 @@ from headwater.cluster.mesh import (
     Send,
     TellClients,
 )
-from headwater.wire.route_lines import RouteConnect, RouteInfo, SubjectLists, decode_route_info
+from headwater.wire.peer_documents import SubjectLists
+from headwater.wire.route_lines import RouteConnect, RouteInfo, decode_route_info
 
 US = "nats-route://127.0.0.1:6222"
 THEM = "nats-route://127.0.0.1:6333"

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.cluster.route_permissions import Filter
 from headwater.exchange.access_options import SubjectRules
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import SubjectLists
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.leafs import OURS, REAL, Inbox, LeafServer, both_cross, connect, run, serve, spoke_config, until
+from support.clusters import connect, run
+from support.leafs import OURS, REAL, Inbox, LeafServer, both_cross, serve, spoke_config, until
 from support.route_proxy import INTO, OUT_OF, RouteProxy
 
 from headwater.testing.ports import free_port

@@ -11,7 +11,7 @@ from headwater.leaf.permissions import (
     rules_of,
     without_queues,
 )
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import SubjectLists
 
 
 @pytest.mark.parametrize(

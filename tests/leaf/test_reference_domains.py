@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
-from support.leafs import PAIR_NAMES, PAIRS, LeafServer, both_cross, connect, run, serve, spoke_config
+from support.clusters import connect, run
+from support.leafs import PAIR_NAMES, PAIRS, LeafServer, both_cross, serve, spoke_config
 
 pytestmark = pytest.mark.interop
 Pair = tuple[LeafServer, LeafServer]

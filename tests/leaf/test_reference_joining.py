@@ -9,6 +9,7 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from support.certificates import Certificates, make_certificates
+from support.clusters import connect, run
 from support.leafs import (
     OURS,
     PAIR_NAMES,
@@ -17,9 +18,7 @@ from support.leafs import (
     Inbox,
     LeafServer,
     both_cross,
-    connect,
     crosses,
-    run,
     serve,
     spoke_config,
     until,

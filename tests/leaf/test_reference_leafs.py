@@ -8,19 +8,8 @@ from functools import partial
 import pytest
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NoAnswer
-from support.leafs import (
-    HUB,
-    PAIR_NAMES,
-    PAIRS,
-    Inbox,
-    LeafServer,
-    both_cross,
-    connect,
-    run,
-    serve,
-    spoke_config,
-    until,
-)
+from support.clusters import connect, run
+from support.leafs import HUB, PAIR_NAMES, PAIRS, Inbox, LeafServer, both_cross, serve, spoke_config, until
 from support.raw_wire import dial, still_open
 
 pytestmark = pytest.mark.interop

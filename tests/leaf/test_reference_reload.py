@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from support.clusters import connect, run
 from support.embedded_broker import options_of
-from support.leafs import HUB, OURS, REAL, Inbox, LeafServer, both_cross, connect, run, serve, spoke_config, until
+from support.leafs import HUB, OURS, REAL, Inbox, LeafServer, both_cross, serve, spoke_config, until
 
 pytestmark = pytest.mark.interop
 MAPPED = f'{HUB}\nmappings: {{ "old.*": "new.$1" }}'

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.leafs import OURS, REAL, both_cross, connect, run, serve
+from support.clusters import connect, run
+from support.leafs import OURS, REAL, both_cross, serve
 
 pytestmark = pytest.mark.interop
 

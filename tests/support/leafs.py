@@ -3,11 +3,10 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from support.embedded_broker import EmbeddedBroker, options_of
@@ -69,22 +68,6 @@ def spoke_config(hub: LeafServer, remote: str = "", more: str = "") -> str:
         'server_name: L\nleafnodes { reconnect: "100ms", remotes: [ {\n'
         f'url: "{hub.leaf_url}", compression: off\n{remote}\n}} ] }}\n{more}'
     )
-
-
-def run(test: Callable[[AsyncExitStack], Any]) -> None:
-    """A test with clients, which are closed behind it."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(60), AsyncExitStack() as stack:
-            await test(stack)
-
-    asyncio.run(bounded())
-
-
-async def connect(stack: AsyncExitStack, url: str, **options: Any) -> Client:
-    client = await nats.connect(url, allow_reconnect=False, **options)
-    stack.push_async_callback(client.close)
-    return client
 
 
 class Inbox:

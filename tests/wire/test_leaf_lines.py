@@ -12,7 +12,7 @@ from headwater.wire.leaf_lines import (
     encode_leaf_info,
     leaf_interest,
 )
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import SubjectLists
 
 # As nats-server 2.15.1 wrote them.
 INFO = (

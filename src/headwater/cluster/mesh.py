@@ -28,10 +28,10 @@ from headwater.exchange.auth.passwords import is_correct, is_hashed
 from headwater.model.record import Record
 from headwater.net.address import UrlAddress, bracketed, url_address
 from headwater.wire.error_texts import encode_error
+from headwater.wire.peer_documents import SubjectLists
 from headwater.wire.route_lines import (
     RouteConnect,
     RouteInfo,
-    SubjectLists,
     encode_route_connect,
     encode_route_info,
 )

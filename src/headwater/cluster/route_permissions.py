@@ -12,7 +12,7 @@ The rules are announced in INFO. A peer acts on one change of them: when its par
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.auth.permissions import SubjectSet
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import SubjectLists
 
 
 class Filter:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.auth.permissions import SubjectSet
 from headwater.model.subject import is_literal
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import SubjectLists
 
 NEVER = (b"$JS.API.>", b"$KV.>", b"$OBJ.>")
 NEVER_OF_SYSTEM = (b"$JSC.>", b"$NRG.>")

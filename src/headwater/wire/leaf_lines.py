@@ -5,14 +5,12 @@
     hub   ─▶ INFO            `connect_info`: the account there, and what may cross
     both  ─▶ LS+ …           and from then on messages
 
-What they write, `route_ops` reads in its dialect LEAF. Unknown fields are ignored, as nats-server does.
+What they write, `route_ops` reads in its dialect LEAF.
 Source: nats-server 2.15.1 on both ends.
 """
 
-from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, typed, wire_names
-from headwater.wire.route_lines import SubjectLists
+from headwater.wire.peer_documents import ConnectForm, InfoForm, SubjectLists
 
 PROTOCOL = 3  # of leaf nodes: `proto` in INFO, `protocol` in CONNECT
 LOOP_DETECTION = b"$LDS."
@@ -77,43 +75,10 @@ class LeafConnect(Record, frozen=False, secret=("user", "password", "auth_token"
     gateway: str = ""
 
 
-_INFO_NAMES = wire_names(LeafInfo._defaults, {"imports": "import", "exports": "export"})
-_INFO_KINDS = kinds_of(_INFO_NAMES, {**LeafInfo._defaults, "imports": {}, "exports": {}, "leafnode_urls": ()})
-_LISTS_KINDS = kinds_of(wire_names(SubjectLists._defaults), SubjectLists._defaults)
-_CONNECT_NAMES = wire_names(LeafConnect._defaults, {"password": "pass"})
-_CONNECT_KINDS = kinds_of(_CONNECT_NAMES, LeafConnect._defaults)
-
-
-def encode_leaf_info(info: LeafInfo) -> bytes:
-    """The whole op, with the blank before CRLF that nats-server writes. What is as by default is left out."""
-    told = differing(info, _INFO_NAMES)
-    lists = {wire: value.document() for wire, value in told.items() if isinstance(value, SubjectLists)}
-    return b"INFO " + encode_fields({**told, **lists}) + b" \r\n"
-
-
-def decode_leaf_info(json: bytes) -> LeafInfo:
-    """Raises RemoteProtocolError when it is not the JSON object that it should be."""
-    try:
-        found = read_fields(json, _INFO_KINDS)
-        for name in ("imports", "exports"):
-            if name in found:
-                found[name] = SubjectLists(**typed(found[name], _LISTS_KINDS))
-        return LeafInfo(**found)
-    except (ValueError, RecursionError) as error:
-        raise RemoteProtocolError(f"leaf node INFO cannot be read: {error}", value=json[:200]) from error
-
-
-def encode_leaf_connect(connect: LeafConnect) -> bytes:
-    """The whole op. What is as by default is left out."""
-    return b"CONNECT " + encode_fields(differing(connect, _CONNECT_NAMES)) + b"\r\n"
-
-
-def decode_leaf_connect(json: bytes) -> LeafConnect:
-    """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
-    try:
-        return LeafConnect(**read_fields(json, _CONNECT_KINDS))
-    except (ValueError, RecursionError) as error:
-        raise RemoteProtocolError(f"leaf node CONNECT cannot be read: {type(error).__name__}") from None
+_INFO = InfoForm(LeafInfo, "leaf node", {"leafnode_urls": ()})
+_CONNECT = ConnectForm(LeafConnect, "leaf node")
+encode_leaf_info, decode_leaf_info = _INFO.encode, _INFO.decode
+encode_leaf_connect, decode_leaf_connect = _CONNECT.encode, _CONNECT.decode
 
 
 def leaf_interest(subject: bytes, queue: bytes = b"", weight: int = 1) -> bytes:

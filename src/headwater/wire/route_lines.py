@@ -3,23 +3,11 @@
 Messages are written by the router, which copies them from the publisher's buffer behind one of the prefixes made here.
 """
 
-from headwater.errors import RemoteProtocolError
 from headwater.model.record import Record
-from headwater.wire.json_fields import differing, encode_fields, kinds_of, read_fields, typed, wire_names
+from headwater.wire.peer_documents import ConnectForm, InfoForm, SubjectLists
 
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
-
-
-class SubjectLists(Record):
-    """Subjects that a broker imports or exports: those allowed (none: all) less those denied."""
-
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-
-    def document(self) -> dict[str, list[str]]:
-        """As it stands in JSON: an empty list is left out."""
-        return {name: list(subjects) for name, subjects in self.items() if subjects}
 
 
 class RouteInfo(Record, frozen=False):
@@ -74,44 +62,11 @@ class RouteConnect(Record, frozen=False, secret=("user", "password")):
     lang: str = ""
 
 
-_INFO_NAMES = wire_names(RouteInfo._defaults, {"imports": "import", "exports": "export"})
-_INFO_KINDS = kinds_of(_INFO_NAMES, {**RouteInfo._defaults, "imports": {}, "exports": {}})
-_LISTS_KINDS = kinds_of(wire_names(SubjectLists._defaults), SubjectLists._defaults)
-_CONNECT_NAMES = wire_names(RouteConnect._defaults, {"password": "pass"})
-_CONNECT_KINDS = kinds_of(_CONNECT_NAMES, RouteConnect._defaults)
-_ALWAYS = ("echo", "verbose", "pedantic", "tls_required")  # in CONNECT even when false: absent ones may count as true
-
-
-def encode_route_info(info: RouteInfo) -> bytes:
-    """The whole op, with the blank before CRLF that servers since 1.2 write. What is as by default is left out."""
-    told = differing(info, _INFO_NAMES)
-    lists = {wire: value.document() for wire, value in told.items() if isinstance(value, SubjectLists)}
-    return b"INFO " + encode_fields({**told, **lists}) + b" \r\n"
-
-
-def decode_route_info(json: bytes) -> RouteInfo:
-    """Raises RemoteProtocolError when it is not the JSON object that it should be."""
-    try:
-        found = read_fields(json, _INFO_KINDS)
-        for name in ("imports", "exports"):
-            if name in found:
-                found[name] = SubjectLists(**typed(found[name], _LISTS_KINDS))
-        return RouteInfo(**found)
-    except (ValueError, RecursionError) as error:
-        raise RemoteProtocolError(f"route INFO cannot be read: {error}", value=json[:200]) from error
-
-
-def encode_route_connect(connect: RouteConnect) -> bytes:
-    """The whole op. What is as by default is left out."""
-    return b"CONNECT " + encode_fields(differing(connect, _CONNECT_NAMES, _ALWAYS)) + b"\r\n"
-
-
-def decode_route_connect(json: bytes) -> RouteConnect:
-    """Raises RemoteProtocolError, which does not quote the document: it may hold a password."""
-    try:
-        return RouteConnect(**read_fields(json, _CONNECT_KINDS))
-    except (ValueError, RecursionError) as error:
-        raise RemoteProtocolError(f"route CONNECT cannot be read: {type(error).__name__}") from None
+_INFO = InfoForm(RouteInfo, "route")
+# `echo` and others stand in CONNECT even when they are false: absent ones may count as true.
+_CONNECT = ConnectForm(RouteConnect, "route", ("echo", "verbose", "pedantic", "tls_required"))
+encode_route_info, decode_route_info = _INFO.encode, _INFO.decode
+encode_route_connect, decode_route_connect = _CONNECT.encode, _CONNECT.decode
 
 
 def subscribe_v1(subject: bytes, queue: bytes, token: bytes) -> bytes:
