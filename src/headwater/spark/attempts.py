@@ -11,6 +11,8 @@ later (`asyncProgressTrackingEnabled`).
 import json
 import logging
 import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -27,6 +29,31 @@ class Attempt(NamedTuple):
     batch: int
     since: float
     first: bool
+
+
+def recorded(given: Mapping[str, str], exactly_once: bool, now: float) -> Attempt | None:
+    """The attempt at the newest batch of a streaming query with the options `given`, now recorded; None where it cannot be.
+
+    With `exactly_once` the log says so then, once in a process and for each checkpoint.
+    """
+    options = {name.lower(): value for name, value in given.items()}
+    checkpoint = options.get("checkpointlocation", "")
+    is_late = options.get("asyncprogresstrackingenabled", "").lower() == "true"  # the batch may not be there yet
+    attempt = None if is_late else begin(checkpoint, now)
+    if attempt is None and exactly_once:
+        warn_without_record(checkpoint)
+    return attempt
+
+
+@cache
+def warn_without_record(checkpoint: str) -> None:
+    """What is weaker without a record, and what it takes to have one."""
+    logger.warning(
+        "sink_without_record checkpoint=%s: no attempt at a batch is recorded, so one that runs again after the duplicate "
+        "window is noticed from the stream's last messages only; a record takes a checkpoint in a local directory and no "
+        "asyncProgressTrackingEnabled",
+        checkpoint,
+    )
 
 
 def begin(checkpoint: str, now: float) -> Attempt | None:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from headwater.client.blocking import BlockingClient
 from headwater.errors import ConfigError
-from headwater.spark.attempts import Attempt, begin
+from headwater.spark.attempts import Attempt
 from headwater.spark.garbage import settle
 from headwater.spark.replay import Replay
 from headwater.spark.row_publisher import Published, RowPublisher
@@ -108,14 +108,6 @@ def prepared(given: Mapping[str, str], schema: "StructType", overwrite: bool) ->
         raise ConfigError("a stream is appended to, never overwritten", hint='.mode("append")')
     check_before(options)
     return options
-
-
-def recorded_attempt(given: Mapping[str, str]) -> Attempt | None:
-    """The attempt at the newest batch of a streaming query with these options, now recorded; None where it cannot be."""
-    options = {name.lower(): value for name, value in given.items()}
-    if options.get("asyncprogresstrackingenabled", "").lower() == "true":
-        return None  # the batch may not be in the checkpoint yet
-    return begin(options.get("checkpointlocation", ""), time.time())
 
 
 def check_before(options: SinkOptions) -> None:

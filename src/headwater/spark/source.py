@@ -1,17 +1,19 @@
 """`format("nats")`: options in, readers and writers out."""
 
+import time
 from collections.abc import Mapping
 from functools import cached_property
 
 from pyspark.sql.types import StructType
 
 from headwater.errors import ConfigError
+from headwater.spark.attempts import recorded
 from headwater.spark.core_reader import CoreStreamReader
 from headwater.spark.options import SourceOptions, parse_options
 from headwater.spark.pushdown import chosen_reader
 from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
-from headwater.spark.sink import BatchSink, StreamSink, prepared, recorded_attempt
+from headwater.spark.sink import BatchSink, StreamSink, prepared
 
 
 class JetStreamSource:
@@ -45,4 +47,5 @@ class JetStreamSource:
         return BatchSink(prepared(self._given, schema, overwrite))
 
     def stream_writer(self, schema: StructType, overwrite: bool) -> StreamSink:
-        return StreamSink(prepared(self._given, schema, overwrite), recorded_attempt(self._given))
+        options = prepared(self._given, schema, overwrite)
+        return StreamSink(options, recorded(self._given, options.exactly_once, time.time()))

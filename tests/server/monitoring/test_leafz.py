@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clusters import connect, run
 from support.field_names import names
-from support.leafs import HUB, OURS, REAL, LeafServer, both_cross, connect, run, serve, spoke_config
+from support.leafs import HUB, OURS, REAL, LeafServer, both_cross, serve, spoke_config
 from support.monitored import ask
 
 from headwater.server.monitoring.leafz import leafz
