@@ -1,2 +1,2 @@
-"""Making logs durable in the event loop: one write for all who wait, in threads where the disk is slow. Start reading at
-`committer.py`."""
+"""Making logs durable from the event loop: one write for all waiting publishes, in threads where the disk is slow. Start
+reading at `committer.py`."""

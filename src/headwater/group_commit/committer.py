@@ -13,7 +13,8 @@ batch written so: that is a copy into the page cache (1.1 MB in 0.3 ms).
 
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
 With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
-fdatasync. Nothing waits to make a batch larger. Upkeep of the log takes its turn between two writes (`log_upkeep.py`).
+fdatasync. No batch waits in order to become larger. Upkeep of the log takes its turn between two writes
+(`log_upkeep.py`).
 
 An item may come without a record (the answer to a duplicate whose original is not durable yet): it keeps its place.
 """
@@ -43,7 +44,7 @@ from headwater.streams.writer import StagedBatch
 
 logger = logging.getLogger(__name__)
 
-INLINE_BYTES = 256 << 10  # a larger batch gains from being written while the next one fills
+INLINE_BYTES = 256 << 10  # a larger batch is better written while the next one fills
 MAX_STAGED_BYTES: int = (
     128 << 20
 )  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
@@ -70,8 +71,8 @@ _WRITTEN: Group = Group()  # in place of a group that was written, until the nex
 
 class Committer:
     """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop; an item is
-    whatever `add` was given. Without writers it writes in the loop: for logs in memory. `full`: more would only pile up in
-    memory, the disk is far behind. `upkeep.document`: see `LogUpkeep`."""
+    what `add` was called with. Without writers it writes in the loop: for logs in memory. `full`: the disk is so far
+    behind that more would only pile up in memory. `upkeep.document`: see `LogUpkeep`."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Committer:
 
     @property
     def unwritten_bytes(self) -> int:
-        """What is staged or being written weighs."""
+        """Bytes that are staged or being written."""
         return self._next.size + (self._current.size if self._current is not None else 0)
 
     @property
@@ -119,7 +120,7 @@ class Committer:
         return self._current is not None or bool(self._next.items)
 
     def add(self, item: object, size: cython.Py_ssize_t) -> cython.int:
-        """Whatever was staged for `item`, `size` bytes of it, is in the log's open batch."""
+        """`item` waits for the log's open batch, in which `size` bytes were staged for it."""
         group: Group = self._next
         if not group.items:
             group.since = perf_counter()
@@ -153,7 +154,7 @@ class Committer:
         self.upkeep.note_deletions()
 
     def erase(self, offset: int) -> None:
-        """A deleted record is to leave the disk soon."""
+        """The deleted record at `offset` is to leave the disk soon."""
         self.upkeep.erase(offset)
 
     def give_up_waiting(self) -> list[Any]:
@@ -166,7 +167,7 @@ class Committer:
         return items
 
     def close(self) -> None:
-        """Write nothing any more that nobody adds."""
+        """Begin no more writes on its own (deletions, upkeep)."""
         self.upkeep.stop_waiting()
 
     def _write_deletions(self) -> None:

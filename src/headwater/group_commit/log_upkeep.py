@@ -1,7 +1,7 @@
 """The upkeep of a log between its writes: deletions are made durable, room is given back, checkpoints are made.
 
-Deletions wait for the next write, which carries their tombstones: when none comes, one of their own follows after
-DELETION_DELAY. Dropping and compacting segments takes its turn between two writes, and so does a checkpoint, so that a
+Deletions wait for the next write, which carries their tombstones: when none comes within DELETION_DELAY, they get a write
+of their own. Dropping and compacting segments takes its turn between two writes, and so does a checkpoint, so that a
 start after a crash need not read everything.
 """
 
@@ -20,9 +20,9 @@ DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish co
 
 
 class LogUpkeep:
-    """Of one log. `write()` begins a write if none is under way, `is_due()` tells whether one waits for its turn, `resume()`
-    is called when upkeep that `start` began is over. `document()`: what a checkpoint keeps beside the log's own index; None:
-    no checkpoints are made. Without writers it works in the loop."""
+    """Of one log. `write()` begins a write if none is under way, `is_due()` returns whether one waits for its turn,
+    `resume()` is called when upkeep that `start` began is over. `document()`: what a checkpoint keeps beside the log's
+    own index; None: no checkpoints are made. Without writers it works in the loop."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LogUpkeep:
         self.note_deletions()
 
     def stop_waiting(self) -> None:
-        """Begin no write for deletions alone any more."""
+        """From now on begin no write for deletions alone."""
         if self._delayed is not None:
             self._delayed.cancel()
             self._delayed = None

@@ -33,7 +33,7 @@ class Latency:
         self._begun = 0.0
 
     def note(self, seconds: cython.double, now: cython.double) -> cython.int:
-        """One more."""
+        """Count one duration."""
         place: cython.Py_ssize_t = 0
         if now - self._begun > WINDOW:
             stale = now - self._begun > 2 * WINDOW
@@ -49,7 +49,7 @@ class Latency:
         return 0
 
     def counts(self, now: cython.double) -> list[int]:
-        """How many of each duration, lately."""
+        """How many durations fell into each step lately."""
         age: cython.double = now - self._begun
         if age > 2 * WINDOW:
             return [0] * COUNTS

@@ -1,7 +1,8 @@
-"""The threads that write: each piece of work runs in one of them, and its callback in the event loop.
+"""The threads that write: each piece of work runs in one of them, its callback runs in the event loop.
 
-What a ThreadPoolExecutor does, for a third of the CPU time: no future, no lock of Python's own, one C queue each way. A
-publish that waits for its fdatasync is handed over twice, so that is most of what one publish in flight costs.
+It does what a ThreadPoolExecutor does for a third of the CPU time: no future, no Python lock, one C queue in each
+direction. A publish that waits for its fdatasync crosses threads twice, which is most of the cost with one publish in
+flight.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class Writers:
         self._queue.put(_Work(function, argument, done, since))  # type: ignore[arg-type]
 
     def shutdown(self) -> None:
-        """No more work comes; the threads end when what there is is done."""
+        """Accept no more work; the threads end when the queued work is done."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
@@ -86,10 +87,10 @@ class Writers:
             except RuntimeError:
                 logger.error("writer_outlived_its_loop thread=%s", self._name)
                 return
-            del work, result, failure  # or the last batch stays in memory until the next one comes
+            del work, result, failure  # otherwise the last batch stays in memory until the next one arrives
 
     def _note_wait(self, waited: int) -> None:
-        """Threads may count one wait over another's: a number for people is worth no lock."""
+        """Two threads may overwrite each other's count: a figure for monitoring does not justify a lock."""
         self.waits += 1
         self.waited_ns += waited
         self.longest_wait_ns = max(self.longest_wait_ns, waited)

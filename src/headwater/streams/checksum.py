@@ -1,9 +1,10 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """CRC32C of many short pieces, for the checksum that every record has.
 
-google-crc32c computes 11 GB/s, but a call of it costs 100 to 250 ns, more than the sum of a small record. So a short piece
-is summed here, sixteen bytes a step by as many tables (some 3 GB/s), and a long one there. Both give the same number: the
-CRC32C of what came before, continued, as `google_crc32c.extend` has it. Interpreted, all of it goes there.
+google-crc32c computes 11 GB/s, but a call of it costs 100 to 250 ns, more than the checksum of a small record takes. So
+this module computes the CRC of a short piece, sixteen bytes a step with as many tables (some 3 GB/s), and google-crc32c
+that of a long one. Both continue the CRC32C of what came before, as `google_crc32c.extend` does. Interpreted code always
+calls google-crc32c.
 """
 
 from array import array
@@ -16,12 +17,13 @@ if cython.compiled:
 
 POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed
 STEP = 16  # bytes
-SHORT = 512  # bytes; from here on the call is worth it
+SHORT = 512  # bytes; for longer pieces the call is cheaper
 _SHORT: cython.Py_ssize_t = SHORT
 
 
 def _tables() -> bytes:
-    """Tables of 256 numbers: what a byte adds that stands 0 to 15 bytes before the end of a step."""
+    """Tables of 256 numbers: what a byte contributes to the CRC, by its distance (0 to 15 bytes) from the end of a
+    step."""
     tables = [[0] * 256 for _ in range(STEP)]
     for byte in range(256):
         crc = byte
@@ -39,7 +41,7 @@ _TABLES: bytes = _tables()
 
 
 def extend_crc(crc: cython.uint, data: bytes) -> cython.uint:
-    """The CRC32C of what `crc` (0: nothing) is of, followed by `data`."""
+    """The CRC32C of some bytes followed by `data`; `crc` is that of those bytes (0: there are none)."""
     if cython.compiled and len(data) <= _SHORT:
         return extend_short(crc, cython.cast(cython.p_uchar, PyBytes_AS_STRING(data)), len(data))
     extended: int = _extend_long(crc, data)
@@ -47,7 +49,7 @@ def extend_crc(crc: cython.uint, data: bytes) -> cython.uint:
 
 
 def extend_short(crc: cython.uint, source: cython.p_uchar, size: cython.Py_ssize_t) -> cython.uint:
-    """As `extend_crc`, for bytes that are no object. Only compiled code comes here."""
+    """As `extend_crc`, for bytes behind a pointer. Only compiled code calls it."""
     if cython.compiled:
         table: cython.p_uint = cython.cast(cython.p_uint, PyBytes_AS_STRING(_TABLES))
         at: cython.Py_ssize_t = 0

@@ -2,15 +2,14 @@
 
 `log.index` holds what `examine` would find out about every segment by reading all of it, the offsets that hold no record,
 and a document of the face above (JetStream: its table of subjects). It is trusted only when the log's state names its
-CRC32C, which a close writes last and the first write after it takes back; so after a crash it counts for nothing. And
-only when every segment has the size it had, and the newest the head page. Else everything is read, as ever.
+CRC32C, which a close writes last and the first write after it removes (so after a crash the index is ignored), and when
+every segment has the size and the newest one the head page that the index records. Otherwise the segments are read.
 
-`log.checkpoint` holds the same, as it was at some moment while the log was written to, behind a CRC32C, the log's identity
-and the offsets `[start, end)` of that moment. After a crash, what it says of a segment holds as long as the segment is
-there, in the same generation and at least as long, and its mark reaches as far; what was written since is read. Only what
-was durable is in it. Neither file is ever needed: whatever does not fit is read from the data.
-
-What they cannot see is a bit that flipped in a batch at rest: that is found when the batch is read, and reported then.
+`log.checkpoint` holds the same as of some moment while the log was open, behind a CRC32C, the log's identity and the
+offsets `[start, end)` of that moment. After a crash, what it says of a segment holds as long as the segment is there, in
+the same generation and at least as long, and its mark reaches as far; what was written since is read. It covers only what
+was durable. Neither file is ever needed: whatever does not match is read from the segments. A bit that flipped in a batch
+at rest does not show in them; it is found and reported when the batch is read.
 
 MessagePack; every list of numbers is the bytes of its array, little-endian.
 """
@@ -77,7 +76,7 @@ def encode_index(segments: Sequence[SegmentFacts], absent: OffsetSet, start: int
 
 
 def load_index(files: Files, directory: str, crc: int, bases: Sequence[int]) -> CleanIndex | None:
-    """The index, if it is the one that the state names and the segments are as it says. Raises OSError."""
+    """The index, if the state names it and the segments match it; else None. Raises OSError."""
     try:
         file = files.open(f"{directory}/{INDEX_FILE}")
     except FileNotFoundError:
@@ -95,7 +94,7 @@ def load_index(files: Files, directory: str, crc: int, bases: Sequence[int]) -> 
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that checked."""
+    """A checkpoint whose CRC matched."""
 
     contents: CleanIndex
     start: int
@@ -189,7 +188,7 @@ def facts_of(
             is_last = segment is index.segments[-1]
             if size < segment.end_position or (is_last and not may_have_grown and size > segment.end_position):
                 return None
-            # A sealed one may have its zeros again: the cut that took them away was not synced when the power went.
+            # A sealed segment may end in zeros again: the cut that removed them was not synced when the power failed.
             facts.file_size = size if is_last else segment.end_position
             page = file.pread(HEAD_PAGE_SIZE, 0)
         finally:
@@ -198,7 +197,7 @@ def facts_of(
         if not facts.page_in_order or facts.head is None or facts.head.generation != segment.generation:
             return None
         if may_have_grown and (facts.mark is None or facts.mark.assigned_end < segment.end_offset):
-            return None  # a file of an earlier time, as long as this one: room was reserved ahead in it
+            return None  # an older copy of the file with the same length, because room was reserved ahead in it
         found.append(facts)
     return found
 

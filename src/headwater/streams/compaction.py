@@ -1,14 +1,14 @@
-"""Compaction: a segment of which much is deleted, written anew without what is gone.
+"""Compaction: rewrites a segment without its deleted records.
 
-The new file stands beside the old one, complete and durable, before the log's loop thread renames it over; readers keep
-the old handle until then. A crash at any moment leaves one of the two whole files, and both are true: the old one holds
-records that tombstones elsewhere still deny.
+The new file stands beside the old one, complete and durable, before the log's loop thread renames it over the old one;
+readers keep the old handle until then. A crash at any moment leaves one of the two complete files, and either is correct:
+the records that only the old one holds are still marked as deleted by tombstones elsewhere.
 
-What stays: live records with their offsets and time stamps, in batches whose offset span says what they once held; and
-of the segment's tombstones the ranges that are still needed, those about earlier segments whose files still hold some of
-the records. A last tombstone, empty if need be, says how far the segment reached, so that what was removed at its end is
-not taken for lost. A segment is never removed from the middle of a log for the same reason; as the oldest, it is dropped
-as a whole (log.py).
+What stays: live records with their offsets and time stamps, in batches whose offset span says what they once held; and of
+the segment's tombstones the ranges that are still needed: those about earlier segments whose files still hold some of the
+records. A last tombstone, possibly empty, records where the segment ended, so that records removed at its end are not
+reported as lost. A segment is never removed from the middle of a log for the same reason; as the oldest, it is dropped as
+a whole (log.py).
 
 Pure but for the files it is given; runs in the worker thread.
 """
@@ -33,12 +33,12 @@ WRITE_BYTES = 1 << 20
 
 
 def worth_compacting(records: int, dead: int) -> bool:
-    """Whether a sealed segment with so many records in the file, so many of them deleted, gives enough back: half."""
+    """Whether half of the `records` in a sealed segment are `dead`, so that compaction gives enough room back."""
     return dead > 0 and dead * 2 >= records
 
 
 class _Writer:
-    """Batches on their way into the new file, and what they come to."""
+    """Writes batches to the new file and keeps the facts about it."""
 
     def __init__(self, file: File, facts: SegmentFacts) -> None:
         self.facts = facts
@@ -121,7 +121,7 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
     if not gone.touches(header.base_offset, header.end_offset):
         writer.add(header, encode_batch_header(header, identity), batch.body)
         return
-    if header.dialect == DIALECT_IGGY:  # a batch of Iggy's goes as a whole, when nothing of it is left
+    if header.dialect == DIALECT_IGGY:  # an Iggy batch is removed as a whole, once all its messages are deleted
         if gone.count(header.base_offset, header.end_offset) < header.offset_span:
             writer.add(header, encode_batch_header(header, identity), batch.body)
         return

@@ -2,14 +2,14 @@
 """Which message ids were stored lately, and where: the memory behind `Nats-Msg-Id`.
 
 An id is remembered for `window_ns` from the time it was stored, in the order of storing, and forgotten in that order.
-Pure: time comes in with every call, of a clock that counts seconds and is not set (a window is a duration: while the time
-of day steps by an hour, an id is remembered as long as ever). Should it step back all the same, it stands still here until
-it has caught up, so no id is forgotten early. `dump` and `load` take the difference to the time of day, which is what is
-kept over a restart.
+Pure: each call passes the time, from a monotonic clock (a window is a duration, so a step of the time of day must not
+change how long an id is remembered). If that clock steps back all the same, the window uses the latest time it has seen
+until the clock has caught up, so no id is forgotten early. `dump` and `load` take the difference to the time of day,
+because a restart keeps times of day.
 
 Size: what was stored within the window and nothing else, about 230 bytes an id (measured with 1 M ids of 36 bytes).
-Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: two different ids are taken for one with a chance of
-n²/2¹²⁹. The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because
+Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: among n ids, the probability that two have the same digest
+is n²/2¹²⁹. The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because
 digests are stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
 
 The window is not durable: after a restart it is built again from the newest records of the log (`remember`), or from
@@ -25,7 +25,7 @@ import cython
 LONGEST_PLAIN = (
     64  # bytes; holds a UUID, a ULID, a hash in hex: to digest those would cost more time than it saves memory
 )
-NEVER = -(1 << 61)  # before every time that a clock shows
+NEVER = -(1 << 61)  # earlier than any time a clock returns
 _DIGEST = 16
 _PREFIX = b"#"
 
@@ -80,7 +80,7 @@ class DuplicateWindow:
         return [(key, offset, time + shift_ns) for key, offset, time in remembered if self._offsets.get(key) == offset]
 
     def load(self, dumped: Iterable[tuple[bytes, int, int]], now_ns: int, shift_ns: int = 0) -> None:
-        """Take up what `dump` gave, its times moved by `shift_ns`, before anything else is remembered."""
+        """Restore what `dump` returned, with `shift_ns` added to its times, before anything else is remembered."""
         for key, offset, kept in dumped:
             time = min(kept + shift_ns, now_ns)
             self._offsets[key] = offset

@@ -33,17 +33,17 @@ MAX_PIECES = 1024  # IOV_MAX of Linux and macOS: more buffers than this in one w
 
 
 class FileRange(Protocol):
-    """Bytes of a file that somebody else moves, later and at his pace. They must not be written to meanwhile."""
+    """A range of a file that its owner sends later, in pieces. Nothing may write to these bytes meanwhile."""
 
     def __len__(self) -> int:
         """How many."""
 
     def send(self, descriptor: int, start: int) -> int:
-        """Move what follows the first `start` bytes to a socket, as far as it takes it; returns how many bytes. Raises
-        BlockingIOError when it takes none, OSError when the file or the socket fails."""
+        """Send bytes from index `start` on to a socket; returns how many it accepted. Raises BlockingIOError when it
+        accepts none, OSError when the file or the socket fails."""
 
     def read(self, start: int = 0) -> bytes:
-        """What follows the first `start` bytes. Raises OSError, also when the file has become too short."""
+        """The bytes from index `start` on. Raises OSError, also when the file has become too short."""
 
 
 class File(Protocol):
@@ -59,7 +59,7 @@ class File(Protocol):
         """Write the pieces back to back from `position`."""
 
     def size(self) -> int:
-        """Bytes in the file now, written by anybody, durable or not."""
+        """Bytes in the file now, durable or not."""
 
     def truncate(self, size: int) -> None:
         """Cut (or extend with zeros) to `size` bytes; durable after `fdatasync`."""
@@ -85,7 +85,7 @@ class Files(Protocol):
         """Create an empty file, or empty the one that is there, and open it."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give the file a new name, replacing what has it; all or nothing."""
+        """Give the file a new name, atomically replacing a file that has it."""
 
     def unlink(self, path: str) -> None:
         """Remove a file. Raises FileNotFoundError."""
@@ -110,11 +110,11 @@ class Files(Protocol):
         when somebody else holds it."""
 
     def entropy(self, size: int) -> bytes:
-        """Bytes that nobody can foresee."""
+        """Unpredictable bytes."""
 
 
 class _SharedDescriptor:
-    """A descriptor that is closed when nobody refers to it any more."""
+    """A descriptor that is closed when the last reference to it is gone."""
 
     __slots__ = ("number",)
 
@@ -160,7 +160,7 @@ class OsFile:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._shared: _SharedDescriptor | None = None  # as soon as there was a range: who closes it then
+        self._shared: _SharedDescriptor | None = None  # set once a range was made; it closes the descriptor
 
     def pread(self, size: int, position: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -176,13 +176,13 @@ class OsFile:
 
     def range(self, position: int, size: int) -> FileRange | None:
         if sys.platform != "linux":
-            return None  # elsewhere sendfile(2) has other arguments, and tells less of what it did
+            return None  # elsewhere sendfile(2) has other arguments, and does not report partial progress as reliably
         if self._shared is None:
             self._shared = _SharedDescriptor(self._descriptor)
         return OsFileRange(self._shared, position, size)
 
     def pwrite(self, pieces: Sequence[bytes], position: int) -> None:
-        if len(pieces) == 1:  # a mark; without a list of buffers it takes a little less
+        if len(pieces) == 1:  # a mark; pwrite is slightly cheaper than pwritev
             self._write_rest(pieces[0], position)
             return
         for first in range(0, len(pieces), MAX_PIECES):
@@ -283,14 +283,14 @@ class OsFiles:
 
 
 class ReadOnlyFiles(OsFiles):
-    """The real file system for somebody who only looks: works on a mount that cannot be written to."""
+    """The real file system, opened read-only: works on a mount that cannot be written to."""
 
     def open(self, path: str) -> File:
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
 
 def _full_sync(descriptor: int) -> None:
-    """macOS: fsync there only reaches the drive's cache; this asks for the platter."""
+    """macOS: fsync only reaches the drive's cache there; F_FULLFSYNC flushes that too."""
     fcntl.fcntl(descriptor, FULL_SYNC)
 
 

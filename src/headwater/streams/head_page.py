@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The first page of a segment: who it belongs to, where it starts, and the high-water marks.
+"""The first page of a segment: the log it belongs to, where it starts, and the high-water marks.
 
     head page, 4096 bytes = 8 sectors of 512
       sector 0  segment head, written once      | magic "HWS1" | crc | version u16 | flags u16 | identity 8 bytes
@@ -43,8 +43,9 @@ _ZEROS: bytes = bytes(SECTOR_SIZE)
 
 
 class SegmentHead(NamedTuple):
-    """Who a segment file belongs to and where it starts; earlier segments hold offsets up to `previous_end`, which is
-    below `base_offset` when the offsets between were given up. `generation`: how often it was written anew."""
+    """The log that a segment file belongs to, and where the segment starts; earlier segments hold offsets up to
+    `previous_end`, which is below `base_offset` when the offsets between were given up. `generation`: how often it was
+    written anew."""
 
     identity: bytes
     base_offset: int
@@ -96,7 +97,7 @@ def mark_sector(durable_end: cython.longlong, assigned_end: cython.longlong, ide
 
 
 def mark_position(turn: int) -> int:
-    """Where in the file the mark of this turn goes: the slots take turns, so a torn one leaves its elder."""
+    """Where in the file the mark of this turn goes: the slots alternate, so a torn write leaves the older mark intact."""
     return SECTOR_SIZE * (1 + turn % MARK_SLOTS)
 
 

@@ -12,8 +12,8 @@ All integers little-endian, timestamps in microseconds. A producer leaves partit
 whoever stores the batch writes these 24 bytes and nothing else. Headers are typed headers with typed keys. The frame
 checksum is XXH3-64 of the frame behind it, the batch checksum that of the header fields and all frame checksums.
 
-`check_frames` is what stands between a peer and the log: a batch that passes can be walked without another check. It is
-one pass, compiled it costs some nanoseconds a message; nothing else is done per message when a batch is stored.
+`check_frames` validates what a peer sent: a batch that passes can be walked without another check. It is a single pass
+that costs some nanoseconds a message when compiled; nothing else is done per message when a batch is stored.
 """
 
 import struct
@@ -86,7 +86,7 @@ def check_frames(
     Needs 0 <= start <= end <= len(buffer) and len(checksums) >= 8 * count.
     """
     data: cython.p_uchar = (
-        buffer  # compiled a pointer, which costs a quarter of a subscript; nobody resizes it meanwhile
+        buffer  # a pointer when compiled, at a quarter of the cost of a subscript; nothing resizes the buffer meanwhile
     )
     out: cython.p_uchar = checksums
     at: cython.Py_ssize_t = start
@@ -123,7 +123,7 @@ def check_frames(
 
 def _check_headers(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
     """Whether the block is headers with typed keys, back to back, each of a known kind and of 1..255 bytes, and string
-    keys UTF-8: readers refuse another key, so one of them would spoil every poll that meets it."""
+    keys UTF-8: readers refuse any other key, so one such message would fail every poll that contains it."""
     if end - start > _MAX_HEADERS:
         return BIG_HEADERS
     data: cython.p_uchar = buffer
@@ -145,7 +145,7 @@ def _check_headers(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_s
 
 
 def _is_text(buffer: bytearray, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-    """Whether the bytes are UTF-8; nearly all are ASCII, which needs no object to be seen."""
+    """Whether the bytes are UTF-8; nearly all are ASCII, which is checked without making an object."""
     start: cython.Py_ssize_t = at
     while at < end and buffer[at] < 0x80:
         at += 1
@@ -170,7 +170,8 @@ def skip_frames(
 
 
 def checksums_of(body: bytes, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
-    """The checksums of the frames in `[at, end)` of a checked batch, as the batch checksum wants them."""
+    """The checksums of the frames in `[at, end)` of a checked batch, in the form that the batch checksum is computed
+    over."""
     pieces = []
     while at < end:
         pieces.append(body[at : at + 8])

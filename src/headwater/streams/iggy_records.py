@@ -1,8 +1,8 @@
 """Batches of the Iggy dialect in a log: how they are stored, and how a reader of records sees them.
 
 A producer's batch is stored as it came (`ReadyBatch`): one batch of the log is one batch of Iggy's, the offset span is
-its number of messages, and nothing is done per message. Whoever reads records instead of batches gets each message as
-the NATS face has it: headers translated by `model.header_mapping`, the message's id, which producers choose, as
+its number of messages, and nothing is done per message. A reader of records instead of batches gets each message as the
+NATS face shows it: headers translated by `model.header_mapping`, the message's id, which producers choose, as
 `Iggy-Message-Id`; there is no subject.
 """
 
@@ -17,11 +17,11 @@ from headwater.streams.iggy_batch import BATCH_HEADER_SIZE, FRAME, FRAME_SIZE, b
 from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, StoredRecord, encode_batch_header
 
 MESSAGE_ID = "Iggy-Message-Id"
-NANOSECONDS = 1000  # in the microsecond that Iggy counts in
+NANOSECONDS = 1000  # Iggy counts in microseconds
 
 
 class ReadyBatch:
-    """A stamped batch of Iggy's on its way to the disk; has the attributes of `BatchBuilder` that writing wants."""
+    """A stamped Iggy batch that waits to be written; it has the attributes of `BatchBuilder` that the writer uses."""
 
     __slots__ = ("_body", "base_offset", "first_timestamp_ns", "last_timestamp_ns", "record_count", "size")
 

@@ -1,10 +1,10 @@
-"""Looking at a log that nobody has open, and mending it: what `headwater log` does.
+"""Inspecting a log that no process has open, and repairing it: what `headwater log` does.
 
 `survey` reads everything, trusts no index, changes nothing, and says what an opening would decide. `repair` does what an
 opening does (a torn tail is cut and kept aside) and two things more: a damaged head page is written again from what the
-segment holds, and a segment with damaged bytes in the middle anew without them, its old self kept beside it as
-`<segment>.damaged`. The records around the damage are as readable before as after; what changes is that every later
-opening finds a whole log and reports no old loss.
+segment holds, and a segment with damaged bytes in the middle is rewritten without them, its original kept beside it as
+`<segment>.damaged`. The records around the damage were readable before and still are; what changes is that later openings
+find an intact log and do not report the old loss again.
 """
 
 from itertools import zip_longest
@@ -43,7 +43,7 @@ class Survey(NamedTuple):
 
 
 def survey(files: Files, directory: str) -> Survey:
-    """Read the log in `directory`. One that is being written shows a tail in motion. Raises StorageError."""
+    """Read the log in `directory`. The tail of one that is being written changes meanwhile. Raises StorageError."""
     notes: list[str] = []
     try:
         bases = segment_bases(files, directory)
@@ -100,7 +100,7 @@ def repair(files: Files, directory: str, now_ns: int) -> list[str]:
 def _write_head(
     files: Files, directory: str, facts: SegmentFacts, identity: bytes, previous_end: int, end: int, now_ns: int
 ) -> None:
-    """A head page for a sealed segment whose own is damaged: what it says can be read off the segments, but for the time of
+    """A head page for a sealed segment whose own is damaged: all of it follows from the segments, except the time of
     creation."""
     head = facts.head or SegmentHead(identity, facts.base_offset, previous_end, now_ns)
     path = f"{directory}/{facts.name}"

@@ -70,14 +70,15 @@ from headwater.streams.upkeep import Upkeep, plan_upkeep
 
 __all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep"]
 
-CHECKPOINT_BYTES = 32 << 20  # of bodies; what a start after a crash reads at most, at some 0.5 GB/s
-CHECKPOINT_SHARE = 16  # a checkpoint is a sixteenth of what is written between two, at most
-MOST_INDEXED = 2 << 20  # entries of the sparse index, of some 8 GiB of log: a larger checkpoint would be felt
+CHECKPOINT_BYTES = 32 << 20  # of bodies; the most that a start after a crash reads, at some 0.5 GB/s
+CHECKPOINT_SHARE = 16  # a checkpoint is at most a sixteenth of what is written between two of them
+MOST_INDEXED = 2 << 20  # entries of the sparse index, some 8 GiB of log: a larger checkpoint would delay publishers
 PLANNED_PART = 64  # of the records
 
 
 class Span(NamedTuple):
-    """One segment as limits see it: offsets `[start, end)`, bytes, the time stamp of its last record (None: empty)."""
+    """What limits need to know of a segment: offsets `[start, end)`, bytes, the time stamp of its last record (None:
+    empty)."""
 
     start: int
     end: int
@@ -97,7 +98,9 @@ class Log:
         self._live = LiveOffsets(opened.state.start_offset, report.next_offset, report.records, opened.absent)
         self._reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
         self._deletions: list[Range] = []
-        self._unplanned = 1 + sum(segment.dead for segment in opened.segments)  # deleted since upkeep had nothing to do
+        self._unplanned = 1 + sum(
+            segment.dead for segment in opened.segments
+        )  # deleted since upkeep last had nothing to do
         self._since_checkpoint = 0
         self._checkpoint_at = CHECKPOINT_BYTES
         self._closed = False
@@ -117,8 +120,9 @@ class Log:
         known_end: int = 0,
     ) -> Self:
         """Recover the log in `directory`, or make a new one that starts at `first_offset`; `recovery` says what was
-        found. Takes a lock on it. `identity`: whose it is, 8 bytes, where the caller knows; files of others are put
-        aside. `known_end`: how far it reached at least, as the caller's other files know; less than that is a loss.
+        found. Takes a lock on it. `identity`: that of the log, 8 bytes, where the caller knows it; files of other logs
+        are put aside. `known_end`: the log reached at least this far, according to the caller's other files; an earlier
+        end is reported as a loss.
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
@@ -134,7 +138,7 @@ class Log:
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What the opening found."""
+        """What opening the log found."""
         return self._opened.report
 
     @property
@@ -150,12 +154,12 @@ class Log:
 
     @property
     def damage(self) -> list[Damage]:
-        """What the opening and reading met."""
+        """The damage that opening and reading found."""
         return self._reader.damage
 
     @property
     def on_damage(self) -> Callable[[Damage], None] | None:
-        """Called with what reading finds; None: nobody is."""
+        """Called for each damage that reading finds; None: no callback."""
         return self._reader.on_damage
 
     @on_damage.setter
@@ -164,7 +168,7 @@ class Log:
 
     @property
     def identity(self) -> bytes:
-        """64 random bits that every file of it carries."""
+        """64 random bits that every file of the log carries."""
         return self._writer.identity
 
     @property
@@ -179,7 +183,7 @@ class Log:
 
     @property
     def next_offset(self) -> int:
-        """The log end offset: what the next staged record gets."""
+        """The log end offset: the next staged record gets it."""
         return self.staging.end_offset
 
     @property
@@ -280,7 +284,7 @@ class Log:
 
     @property
     def staged_bytes(self) -> int:
-        """Bytes that wait for `seal`: what a caller bounds when the disk is slower than the publishers."""
+        """Bytes that wait for `seal`; callers bound them when the disk is slower than the publishers."""
         return self.staging.size
 
     def seal(self) -> StagedBatch | None:
@@ -294,7 +298,7 @@ class Log:
         return StagedBatch(builders, builders[0].base_offset if builders else end, end, deletions)
 
     def write(self, batch: StagedBatch) -> None:
-        """Blocking; the worker thread's. When it returns, the batch is on disk, and durable as the sync policy has it.
+        """Blocking, for the worker thread. When it returns, the batch is on disk, and durable as the sync policy has it.
 
         Raises DiskFull: nothing of the batch is in the log, and the log stays usable. Raises WriteFailed: the log is
         read-only until it is opened again; whether the batch will be found then is unknown, as after a crash.
@@ -302,7 +306,7 @@ class Log:
         self._writer.write(batch)
 
     def sync(self) -> None:
-        """Blocking; the worker thread's. Make durable what the policies `interval` and `never` left to later."""
+        """Blocking, for the worker thread. Make durable what the policies `interval` and `never` have not synced yet."""
         self._writer.sync()
 
     def publish(self, batch: StagedBatch) -> None:
@@ -335,13 +339,15 @@ class Log:
         self._deletions = batch.deletions + self._deletions
 
     def limit_to(self, max_bytes: int) -> None:
-        """No more than this is to be live (0 or less: any): segments and the room ahead follow it from now on."""
+        """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments and of the room
+        reserved ahead follow it."""
         self._writer.use(self.options.for_limit(max_bytes))
 
     def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
-        """What would give room back now; None when nothing is worth doing. `erase`: an offset whose deleted record is to
-        leave the disk, worth it or not. Between a plan and its `settle` no batch may be written. Deletions that are still
-        to be written do not matter: what upkeep makes durable of them is in force already.
+        """The piece of work that gives most room back now; None when none is worth doing. `erase`: the offset of a
+        deleted record that is to leave the disk even where that gives little room back. Between a plan and its `settle`
+        no batch may be written. Deletions that are still to be written do not matter: what upkeep makes durable of them
+        is in force already.
 
         Looks at every segment only when a 64th of the records was deleted since it last found nothing to do.
         """
@@ -363,9 +369,9 @@ class Log:
         return self._since_checkpoint >= self._checkpoint_at and self._writer.failure is None
 
     def plan_checkpoint(self, document: bytes = b"") -> Upkeep | None:
-        """Keep what is known of the published log, and the face's `document` about it, for a start after a crash; None
-        where it would not be true (damage was met that no opening knows of; nothing is synced) or too large. To `maintain`
-        and `settle` as all upkeep."""
+        """A checkpoint of what is known of the published log, with the face's `document`, for a start after a crash; None
+        where it would be wrong (reading found damage that opening did not; nothing is synced) or too large. Goes through
+        `maintain` and `settle` as all upkeep."""
         self._since_checkpoint = 0
         if self.options.sync == "never" or len(self.damage) > len(self.recovery.damage):
             return None
@@ -377,7 +383,7 @@ class Log:
 
         def contents() -> (
             bytes
-        ):  # in the worker: nothing is published meanwhile, and what is deleted is not in `absent`
+        ):  # runs in the worker: nothing is published meanwhile, and `absent` is a copy without later deletions
             return encode_checkpoint(encode_index(facts, absent, start, end, document), identity, start, end)
 
         return Upkeep(start, checkpoint=contents)
@@ -388,7 +394,7 @@ class Log:
         self._writer.maintain(upkeep)
 
     def settle(self, upkeep: Upkeep) -> None:
-        """The loop thread, after `maintain`: from now on readers use what it made. Raises StorageError."""
+        """For the loop thread, after `maintain`: readers use its result from now on. Raises StorageError."""
         if upkeep.checkpoint is not None:
             self._checkpoint_at = max(CHECKPOINT_BYTES, CHECKPOINT_SHARE * upkeep.checkpoint_size)
             return
@@ -431,7 +437,7 @@ class Log:
         return self._reader.range_at(offset)
 
     def close(self, document: bytes = b"") -> None:
-        """Make everything written durable, note a clean end, give the files back. Staged records that were not written
+        """Make everything written durable, record a clean end, and close the files. Staged records that were not written
         are dropped. `document` is kept for the next opening, if the log needs no recovery then. Raises WriteFailed when
         that fails; the files are given back all the same. Once is enough."""
         if self._closed:

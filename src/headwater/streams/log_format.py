@@ -21,14 +21,14 @@ A segment file is one head page and then batches, back to back, to the end of th
 `identity` is 64 random bits of one log: a scan cannot take bytes that somebody published for a batch, and a file of
 another log is seen as such. The CRCs of header and body are for the usual case, one call for many records. That of a
 record is for the other one (salvage.py): it starts from the identity, and with the tag, which is made of the identity
-too, and the offset it lets a record be found and told intact when nothing around it can be read.
+too, and the offset a record can be found and verified when nothing around it can be read.
 
 Version 1 had no record CRC: its records start with the time stamp, hold the distance from the batch's base offset where
 now the low half of the offset is, and 0 for the tag. It is read, and copied as it is; version 2 is written.
 
-This module turns values into these bytes and back. It refuses to guess: a byte that does not check makes
-`decode_*` return None, a checked batch of a version or dialect it does not know raises CorruptLog (and is never cut).
-Hot and compiled: `BatchBuilder.append` runs per record stored, `RecordCursor.advance` per record read.
+This module turns values into these bytes and back. It refuses to guess: where a CRC does not match, `decode_*` return
+None; a checked batch of a version or dialect it does not know raises CorruptLog (and is never cut). Hot and compiled:
+`BatchBuilder.append` runs per record stored, `RecordCursor.advance` per record read.
 """
 
 import struct
@@ -86,7 +86,8 @@ MAX_OFFSET: int = (1 << 63) - 1  # so that offsets fit a signed 64-bit column ev
 
 
 class BatchHeader:
-    """A batch header that checked. Offsets half-open `[base_offset, end_offset)`, timestamps in ns, sizes in bytes."""
+    """A batch header whose CRC matched. Offsets half-open `[base_offset, end_offset)`, timestamps in ns, sizes in
+    bytes."""
 
     dialect: int
     flags: int
@@ -129,7 +130,7 @@ class BatchHeader:
 
     @property
     def holds_records(self) -> bool:
-        """False for tombstones, whose count is one of ranges and whose base offset is merely where they stand."""
+        """False for tombstones: their count is one of ranges, and their base offset is only their position."""
         return self.dialect != _TOMBSTONES
 
     @property
@@ -259,7 +260,7 @@ class BatchBuilder:
         """The records back to back, each with its tag and its CRC, which need the identity."""
         pieces: list[bytes] = self._pieces
         if cython.compiled:
-            body: bytes = b"".join(pieces)  # new, so nobody sees it change
+            body: bytes = b"".join(pieces)  # new, so nothing else refers to it
             data: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(body))
             offset: cython.longlong = self.base_offset
             seed: cython.uint = record_seed(identity, offset >> 32)
@@ -414,7 +415,7 @@ class RecordCursor:
 
     def record(self) -> StoredRecord:
         """The record under the cursor, copied out."""
-        if cython.compiled:  # without arguments: as Python objects they would cost more than the copies
+        if cython.compiled:  # no arguments: making them as Python objects would cost more than the copies
             made: StoredRecord = StoredRecord.__new__(StoredRecord)
             made.offset = self.offset
             made.timestamp_ns = self.timestamp_ns
@@ -476,7 +477,7 @@ def _number_at(data: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t
 
 
 def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
-    """Little-endian u32 at `at`; bounds are the caller's duty. Only the compiled module comes here."""
+    """Little-endian u32 at `at`; bounds are the caller's duty. Only compiled code calls it."""
     low: cython.ulonglong = buffer[at]
     second: cython.ulonglong = buffer[at + 1]
     third: cython.ulonglong = buffer[at + 2]
@@ -485,8 +486,8 @@ def _u32(buffer: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
 
 
 def _put(buffer: bytes, at: cython.Py_ssize_t, piece: bytes) -> cython.Py_ssize_t:
-    """Copy `piece` into a buffer that nobody has seen yet, and say where it ends; bounds are the caller's duty. Only
-    compiled code comes here."""
+    """Copy `piece` into a new buffer that nothing else refers to; returns where it ends. The caller checks the bounds.
+    Only compiled code calls it."""
     if cython.compiled:
         into: cython.p_char = PyBytes_AS_STRING(buffer)
         source: cython.p_char = PyBytes_AS_STRING(piece)
@@ -516,7 +517,7 @@ def _record_head(
     block_size: cython.Py_ssize_t,
     payload_size: cython.Py_ssize_t,
 ) -> bytes:
-    """What stands before a record, without its tag and CRC."""
+    """The head of a record, without its tag and CRC."""
     if cython.compiled:  # once for every record
         made: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), _RECORD_HEAD_SIZE)
         at: cython.Py_ssize_t = _put_number(made, _RECORD_CRC_SIZE, 8, timestamp_ns)
@@ -529,8 +530,8 @@ def _record_head(
 
 
 def record_seed(identity: bytes, high_half: cython.longlong) -> cython.uint:
-    """What the CRC of a record starts from, with the upper 32 bits of its offset: bytes of another log, of another
-    offset, or that somebody published, do not check."""
+    """What the CRC of a record starts from, with the upper 32 bits of its offset: so the CRC does not match for bytes of
+    another log, of another offset, or in a published payload."""
     if cython.compiled:
         number: bytes = PyBytes_FromStringAndSize(PyBytes_AS_STRING(_ZEROS), 4)
         _put_number(number, 0, 4, high_half)
@@ -571,10 +572,9 @@ def batch_marker(identity: bytes) -> bytes:
 
 
 def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader | None:
-    """The batch header at `buffer[at:]`; None when these bytes are none, or none of this log, or damaged.
-
-    Raises CorruptLog when the header is intact but of a version or dialect that this program does not know: such
-    data is somebody's, and no recovery may cut it.
+    """The batch header at `buffer[at:]`; None when there is no header, one of another log, or a damaged one. Raises
+    CorruptLog when the header is intact but has a version or dialect that this program does not know: recovery must not
+    cut such data.
     """
     rest_at = at + HEADER_REST_AT
     if at + BATCH_HEADER_SIZE > len(buffer) or not buffer.startswith(MARKER.pack(BATCH_MAGIC, identity), at):
@@ -600,5 +600,5 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
 
 
 def body_is_intact(header: BatchHeader, body: bytes) -> bool:
-    """Whether these are the bytes that were written after this header."""
+    """Whether the CRC in the header is that of this body."""
     return len(body) == header.body_size and crc32c(body) == header.body_crc

@@ -1,9 +1,9 @@
 # cython: boundscheck=True, wraparound=True
 """The published part of a log, read: by offset, by time, by batch, from memory where the newest batches are, else checked.
 
-What reading finds damaged it skips, adds to `damage`, counts as absent and gives to `on_damage`; it never returns a byte
-whose CRC32C failed. `range_at` reads nothing: it hands out what was found intact once since the opening, or was written
-since. Belongs to the loop thread; `Log` adds what is published and removes what is dropped.
+Reading skips what is damaged, adds it to `damage`, counts it as absent and passes it to `on_damage`; it never returns a
+byte whose CRC32C failed. `range_at` reads nothing: it returns only batches that were found intact, or written, since the
+log was opened. Belongs to the loop thread; `Log` adds what is published and removes what is dropped.
 """
 
 from bisect import bisect_right
@@ -30,13 +30,13 @@ from headwater.streams.window import SpoiledBytes
 
 Wanted = Callable[[bytes], bool]  # of a subject
 
-USUAL_RECORD = 1 << 10  # bytes; only sizes reads, so that a reader of few records does not fetch a megabyte
-UNFINISHED_BATCHES = 8  # about as many readers may go through old batches in small steps before they cost each other
-OPEN_SEGMENTS = 16  # read handles kept per log; a replay touches them one after the other
+USUAL_RECORD = 1 << 10  # bytes; only the size of reads depends on it: a reader of few records need not fetch a megabyte
+UNFINISHED_BATCHES = 8  # about as many readers can step through old batches before they evict each other's
+OPEN_SEGMENTS = 16  # read handles kept per log; a replay uses one segment after the other
 
 
 class StoredBatch(NamedTuple):
-    """A checked batch as it was stored: for readers that do not want every record copied out."""
+    """A checked batch as it was stored, for readers that need not copy every record."""
 
     header: BatchHeader
     body: bytes
@@ -46,7 +46,7 @@ class StoredBatch(NamedTuple):
 
 
 class LogReader:
-    """See the head of this module. `segments`: oldest first. `damage`: met by recovery and by reading."""
+    """See the head of this module. `segments`: oldest first. `damage`: found by recovery and by reading."""
 
     def __init__(self, segments: list[Segment], live: LiveOffsets, damage: list[Damage], cache_bytes: int) -> None:
         self.segments = segments
@@ -59,7 +59,7 @@ class LogReader:
         self._first_timestamp: tuple[int, int] | None = None  # (offset, time stamp)
 
     def remove(self, segments: list[Segment]) -> None:
-        """These are dropped."""
+        """Forget these segments, which are dropped."""
         for segment in segments:
             self.segments.remove(segment)
             if segment in self._with_handle:
@@ -67,7 +67,7 @@ class LogReader:
             segment.release()
 
     def forget_unfinished(self) -> None:
-        """A segment was written anew: batches that were kept for readers may be of its old self."""
+        """Forget batches kept for readers: a segment was rewritten, and they may come from its old file."""
         self._unfinished = []
 
     def release(self) -> None:
@@ -184,8 +184,8 @@ class LogReader:
         return self._live.end
 
     def _remember_unfinished(self, batch: StoredBatch) -> None:
-        """A reader stopped inside this batch and will be back for the rest: a stored batch is checked as a whole, so to
-        fetch one record at a time would check it once for each."""
+        """Keep this batch, inside which a reader stopped, for its next call: a stored batch is checked as a whole, so
+        fetching one record at a time would check it once per record."""
         if all(known.body is not batch.body for known in self._unfinished):
             self._unfinished.append(batch)
             if len(self._unfinished) > UNFINISHED_BATCHES:
@@ -243,7 +243,7 @@ class LogReader:
             at += 1
 
     def _keep_handle(self, segment: Segment) -> None:
-        """This segment's file is about to be read: give back the handle that was taken longest ago, if too many."""
+        """This segment's file is about to be read: close the handle that was opened first when too many are open."""
         if segment not in self._with_handle:
             self._with_handle.append(segment)
             if len(self._with_handle) > OPEN_SEGMENTS:
@@ -257,7 +257,7 @@ class LogReader:
         damage = Damage("corrupt", spoiled.start_offset, end, True, segment.name, spoiled.position, size)
         self.damage.append(damage)
         start, end = max(damage.start, self._live.start), min(end, self._live.end)
-        if start < end:  # so that counts speak of what can be read
+        if start < end:  # so that counts include only what can be read
             self._live.remove(start, end)
             self._live.advance()
         if self.on_damage is not None:

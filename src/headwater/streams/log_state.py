@@ -1,4 +1,4 @@
-"""The log's own small document: what must survive the loss of any segment.
+"""The log's own small document, for what must survive the loss of any segment.
 
 Saved with `meta` (two copies) when the log is made, when a segment is opened, when the reservation is extended (once
 per `RESERVATION` records) and at close; never per batch.
@@ -55,8 +55,8 @@ class LogState:
             identity = bytes.fromhex(fields["identity"])
             start, reserved, active = fields["start_offset"], fields["reserved_end"], fields["active_base"]
             version, synced = fields["format_version"], fields["marks_are_synced"]
-            index_crc = fields.get("index_crc", 0)  # logs closed by the first release have none
-            closed = fields.get("closed", index_crc != 0)  # nor this
+            index_crc = fields.get("index_crc", 0)  # logs that the first release closed have no such field
+            closed = fields.get("closed", index_crc != 0)  # nor this one
             sealed = {int(base): (int(pair[0]), int(pair[1])) for base, pair in fields.get("sealed", {}).items()}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             return None

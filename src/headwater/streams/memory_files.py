@@ -1,9 +1,7 @@
-"""A file system in memory: what a stream with memory storage is kept in. Nothing survives the process, and nothing here
-can fail but for want of memory.
-
-The same log runs on it, so a memory stream differs from a file stream in nothing but this. One copy of the bytes: a
-segment is one bytearray. Not thread-safe beyond what the log needs: one thread appends to a file while another reads
-below what is published.
+"""A file system in memory: what a stream with memory storage is kept in. Nothing survives the process, and only a lack of
+memory can make a call fail. The same log code runs on it, so a memory stream differs from a file stream only in this. One
+copy of the bytes: a segment is one bytearray. Not thread-safe beyond what the log needs: one thread appends to a file
+while another reads below what is published.
 """
 
 import errno
@@ -44,14 +42,14 @@ class MemoryFile:
         """Nothing to gain."""
 
     def fdatasync(self) -> None:
-        """As durable as it will ever be."""
+        """Memory has nothing to sync."""
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
 class MemoryFiles:
-    """A tree of names and bytearrays. `entropy(size)` gives bytes that nobody can foresee (os.urandom)."""
+    """A tree of names and bytearrays. `entropy(size)` returns unpredictable bytes (os.urandom)."""
 
     def __init__(self, entropy: Callable[[int], bytes]) -> None:
         self._files: dict[str, bytearray] = {}

@@ -1,12 +1,12 @@
-"""Small documents (a stream's configuration, the log's own state) that one flipped bit or one lost file cannot cost.
+"""Small documents (a stream's configuration, the log's own state) that survive one flipped bit or one lost file.
 
 A document `path` is two files, `path.a` and `path.b`, each complete:
 
     | magic "HWD2" | crc u32 | generation u64 | payload size u32 | identity 8 bytes | name size u16 | name | payload
 
 The CRC32C covers all that follows it. `identity` is that of the log or stream that the document belongs to (zeros: of none
-in particular), `name` the last part of `path`: so a copy that was brought from elsewhere is seen as such. Version 1, "HWD1",
-has neither, and is read.
+in particular), `name` the last part of `path`: so a copy that was brought from elsewhere is recognized. Version 1,
+"HWD1", has neither, and is read.
 
 `save` writes each copy to a temporary name, makes it durable, renames it over the old copy, and makes the names durable at
 the end; so at every moment at least one copy is whole, and after `save` returned both are. A copy that is a stranger's is
@@ -37,7 +37,7 @@ STRANGER = ".stranger-"
 
 
 class Copy(NamedTuple):
-    """An intact copy. `identity` is `NOBODY` and `name` empty where the copy does not say."""
+    """An intact copy. `identity` is `NOBODY` and `name` empty where the copy has none."""
 
     path: str
     generation: int
@@ -46,7 +46,7 @@ class Copy(NamedTuple):
     name: str = ""
 
     def is_strange_to(self, path: str, identity: bytes) -> bool:
-        """Whether it says that it belongs elsewhere than to the document `path` of `identity` (`NOBODY`: unknown)."""
+        """Whether its name or identity is that of another document than `path` of `identity` (`NOBODY`: unknown)."""
         other_name = bool(self.name) and self.name != name_of(path)
         return other_name or (NOBODY not in (identity, self.identity) and self.identity != identity)
 
@@ -55,9 +55,8 @@ Judge = Callable[[Copy], str]  # why a copy is not one of this document; "" when
 
 
 def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY, *, sync_names: bool = True) -> None:
-    """Make `payload` the durable content of the document. Raises OSError; then nothing is promised about which of old
-    and new a later `load` finds, only that it finds one. Without `sync_names` the caller makes the names durable, for he
-    syncs the directory anyway."""
+    """Make `payload` the durable content of the document. Raises OSError; a later `load` then finds either the old or the
+    new payload. Without `sync_names` the caller makes the names durable, where it syncs the directory anyway."""
     found = copies(files, path, [])
     for copy in found:
         if copy.is_strange_to(path, identity):
@@ -91,9 +90,9 @@ def load_copy(
     files: Files, path: str, damage: list[str] | None = None, identity: bytes = NOBODY, judge: Judge | None = None
 ) -> Copy | None:
     """The newest intact copy that is no stranger's, or None when there is none. One sentence for each copy that is
-    damaged, a stranger's (by its identity, its name, or the word of `judge`), or missing beside one that is there, and one
-    when both are of one generation and differ, is appended to `damage`. Raises OSError when a copy cannot be read and the
-    other is no help."""
+    damaged, a stranger's (by its identity, its name, or the verdict of `judge`), or missing beside one that is there, and
+    one when both are of one generation and differ, is appended to `damage`. Raises OSError when a copy cannot be read and
+    the other does not serve."""
     complaints: list[str] = []
     unreadable: list[OSError] = []
     mine: list[Copy] = []

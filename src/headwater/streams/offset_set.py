@@ -1,4 +1,5 @@
-"""A set of offsets, for logs of which much is deleted: a bit an offset where they are scattered, nothing where they are not.
+"""A set of offsets, for logs with many deletions: one bit per offset where they are scattered, next to nothing for long
+runs.
 
 Offsets are kept in blocks of 4096, each one int used as a bitmap (512 bytes), and all full blocks share one int. Ten
 million offsets in long runs cost some 2,400 dict entries, scattered ones 1.25 MB. Ranges are half-open. Pure.
@@ -63,7 +64,7 @@ class OffsetSet:
             number, bit = number + 1, 0
 
     def ranges(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The runs within `[start, end)`, ascending, as long as they can be."""
+        """The maximal runs within `[start, end)`, ascending."""
         begun = -1
         at = start
         while at < end:

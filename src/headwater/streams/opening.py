@@ -1,7 +1,7 @@
-"""Opening a log directory: look at everything, let `recovery` decide, then carry the decision out.
+"""Opening a log directory: examine everything, let `recovery` decide, then carry the decision out.
 
-The order makes a crash during opening harmless: looking changes nothing; cut bytes are durable in their own file before
-the segment is cut; a new segment is durable before anything relies on it. Opening twice finds the same log.
+The order makes a crash during opening harmless: examining changes nothing; cut bytes are durable in their own file before
+the segment is cut; a new segment is durable before anything relies on it. Opening again finds the same log.
 
 A directory without segments and state is a new log. What is there and is neither a segment, nor the state, nor the lock
 is left alone.
@@ -52,8 +52,8 @@ COPY_PIECE = 1 << 20
 
 
 class Found(NamedTuple):
-    """What is in the directory. `absent` and `document` (which knows the records below `known_end`) are what an index or a
-    checkpoint told; None when all was read. `is_indexed`: the index of a clean stop holds."""
+    """What is in the directory. `absent` and `document` (which knows the records below `known_end`) come from an index or
+    a checkpoint; None when all was read. `is_indexed`: the index of a clean stop holds."""
 
     facts: list[SegmentFacts]
     notes: list[str]
@@ -86,8 +86,8 @@ def open_directory(
     identity: bytes = NOBODY,
     known_end: int = 0,
 ) -> OpenedLog:
-    """Recover the log in `directory`, or make one that starts at `first_offset`; of `identity`, if that is known. It
-    reached `known_end` once, at least.
+    """Recover the log in `directory`, or make one that starts at `first_offset`; of `identity`, if that is known. The log
+    once reached `known_end` or further.
 
     Raises StorageError when nothing in it is of that identity (nothing is changed then), when another process has it, when
     the disk fails, or when it was written by a newer version."""
@@ -165,7 +165,7 @@ def _drop_expired(files: Files, directory: str, bases: list[int], start_offset: 
 
 
 def _find(files: Files, directory: str, bases: list[int], state: LogState, notes: list[str]) -> Found:
-    """What the segments hold: from the index of a clean close where it may be believed, else from all of the data."""
+    """What the segments hold: from the index of a clean close where it is valid, else from all of the data."""
     if state.index_crc:
         index = load_index(files, directory, state.index_crc, bases)
         facts = facts_of(files, directory, index, state.identity) if index is not None else None
@@ -181,7 +181,7 @@ def _find(files: Files, directory: str, bases: list[int], state: LogState, notes
 def _since_checkpoint(
     files: Files, directory: str, bases: list[int], state: LogState, notes: list[str]
 ) -> Found | None:
-    """What the last checkpoint knows, and what was written since; None when it does not fit what is there."""
+    """What the last checkpoint records, and what was written since; None when it does not match the files."""
     checkpoint = load_checkpoint(files, directory, state.identity, bases)
     if checkpoint is None or checkpoint.end > state.reserved_end:
         return None
@@ -227,7 +227,7 @@ def segment_bases(files: Files, directory: str) -> list[int]:
 
 
 def _sweep(files: Files, directory: str) -> list[int]:
-    """As `segment_bases`; what never got its final name holds nothing, and goes."""
+    """As `segment_bases`; a file that never got its final name holds nothing and is removed."""
     for name in files.listdir(directory):
         if name.endswith(NEW_SUFFIX) and base_offset_of(name.removesuffix(NEW_SUFFIX) + SUFFIX) is not None:
             files.unlink(f"{directory}/{name}")
@@ -237,7 +237,7 @@ def _sweep(files: Files, directory: str) -> list[int]:
 def examine_all(
     files: Files, directory: str, bases: list[int], identity: bytes, limit: int | None
 ) -> list[SegmentFacts]:
-    """What every segment holds; `limit` is the end of what the newest may hold, None when nobody knows."""
+    """What every segment holds; `limit` is the end of what the newest may hold, None when it is unknown."""
     facts = []
     for base, end in pairwise([*bases, MAX_OFFSET if limit is None else limit]):
         name = segment_name(base)
@@ -314,6 +314,6 @@ def delete_directory(files: Files, directory: str) -> None:
         with suppress(FileNotFoundError):
             files.unlink(f"{directory}/{name}")
     files.unlink(f"{directory}/{LOCK}")
-    with suppress(OSError):  # something else lives here: not ours to judge
+    with suppress(OSError):  # the directory holds other files: leave it
         files.rmdir(directory)
     files.sync_directory(meta.directory_of(directory))

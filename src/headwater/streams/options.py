@@ -1,4 +1,4 @@
-"""What can be chosen about a log, checked when it is chosen."""
+"""The options of a log, checked when they are made."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -7,8 +7,8 @@ from headwater.errors import ConfigError
 
 SyncPolicy = Literal["always", "interval", "never"]
 
-SEGMENTS_OF_A_LIMIT = 8  # so many of them hold what a limit allows: the oldest, half dead, is an eighth of it
-SMALLEST_SEGMENT = 64 << 10  # below this the 4 KiB head page of each file would be a tax worth noticing
+SEGMENTS_OF_A_LIMIT = 8  # this many segments hold what a limit allows, so the oldest, half deleted, is an eighth of it
+SMALLEST_SEGMENT = 64 << 10  # in smaller ones the 4 KiB head page would be a noticeable share of the file
 LARGEST_BATCH = 64 << 20  # a batch is checked as a whole, so this is what one read may have to hold in memory
 
 
@@ -16,7 +16,7 @@ LARGEST_BATCH = 64 << 20  # a batch is checked as a whole, so this is what one r
 class LogOptions:
     """`sync`: when a written batch is made durable. `always` (default): before `Log.write` returns, one fdatasync for
     the whole staged batch. `interval`: when `sync_interval_ns` of record time has passed since the last one, and
-    whenever `Log.sync` is called. `never`: when the kernel likes; survives kill -9, not a power loss.
+    whenever `Log.sync` is called. `never`: when the kernel writes it back; survives kill -9, not a power loss.
 
     `segment_bytes`: a batch that would make a segment larger than this opens a new one (a single larger batch gets a
     segment to itself). `batch_bytes`: a batch on disk is closed when its body reaches this. `cache_bytes`: newest

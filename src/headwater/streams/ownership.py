@@ -1,19 +1,19 @@
-"""Whose is it? What every file of a log says of itself, held against where it lies and what the others say.
+"""Which log a file belongs to: what each file says about itself, compared with its place and with the other files.
 
 A log has an identity, 64 random bits. The two copies of its state, the head of every segment and every batch carry it; a
 segment's head and a document also say which one they are. A careless operator can still put a file of another log, or of
-an older time, under a name that this log reads. So, before anything of a file is believed:
+an older time, under a name that this log reads. So, before the contents of a file are used:
 
-1. **The log's identity** is what its stream says it is, where that is known. Else it is what most of its files say, a
-   segment or a copy of the state one voice each; segments decide a draw, for the messages are in them.
+1. **The log's identity** is what its stream says it is, where that is known. Else it is the one that most of its files
+carry, where each segment and each copy of the state counts once; segments decide a tie, because they hold the messages.
 2. **A copy of the state** of another identity is a stranger. Of the others the higher generation counts.
 3. **A segment** of another identity, or whose head names another base offset than the file's name, is a stranger. One
    that says nothing (its head and its first batch are damaged) is this log's.
-4. **A state that is older than the segments** (marks reach past its reservation, or a segment begins there) is believed
-   only as far as it can be true: its reservation is raised, so that nothing is taken for torn.
+4. **A state that is older than the segments** (marks reach past its reservation, or a segment begins there) is used only
+as far as it can be right: its reservation is raised, so that no intact batch is taken for torn.
 
-Strangers are put aside by whoever opens the log, never deleted. Decided here, from what is read; nothing is changed. What
-is lost with a file that should have been in the stranger's place is `recovery.decide`'s to say.
+The caller that opens the log puts strangers aside and never deletes them. This module only reads and decides.
+`recovery.decide` reports what is lost with a file that should have been in the stranger's place.
 """
 
 from collections import Counter

@@ -19,7 +19,7 @@ OBJECT_COST = 400  # bytes per batch for header tuple, numbers and list slots: w
 
 
 class RecentBatches:
-    """Batches in offset order; `size` is the what they cost in bytes."""
+    """Batches in offset order; `size` is what they cost in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -13,7 +13,7 @@ log's state, and says what is lost, what is to be cut, and the first offset that
    newest `assigned_end` was ever visible, wherever the tail of the file was cut.
 2. Where marks cannot be trusted (a damaged head page, a segment that is gone, a sync policy under which a power loss
    takes marks along), the reservation of the log's state decides: it is durable before any offset below it is used.
-3. Where the state is gone too, the highest end that any intact byte speaks of.
+3. Where the state is gone too, the highest end that any intact byte names.
 
 Skipped offsets are never filled again; readers see a gap.
 """
@@ -100,8 +100,8 @@ class SegmentFacts:
     """What one segment file holds. `end_offset` and `end_position` are behind its last intact batch; `tail` counts the
     bytes after that, without zeros at the end (room that was reserved). `head` is None when the head page cannot be read.
     `checked`: the CRC of every batch was computed, not taken from an index. `record_count` records are in the file, `dead`
-    of them deleted. `absent` are offsets that no record here has, `deletions` what its tombstones say; both are for opening
-    (`absences`) and empty afterwards."""
+    of them deleted. `absent` are offsets that no record here has, `deletions` the ranges of its tombstones; both are for
+    opening (`absences`) and empty afterwards."""
 
     name: str
     base_offset: int
@@ -132,7 +132,7 @@ class SegmentFacts:
         return max(0, self.file_size - self.end_position)
 
     def add(self, position: int, header: BatchHeader, end_position: int | None = None) -> None:
-        """Count an intact batch, or what is left of one, which ends where it is said to."""
+        """Count an intact batch, or the intact part of one, which ends at `end_position`."""
         self.end_position = position + header.size if end_position is None else end_position
         self.end_offset = header.end_offset
         if not header.holds_records:
@@ -261,7 +261,7 @@ def decide(segments: list[SegmentFacts], state: LogState | None, recorded: Recor
     notes = [f"{facts.name}: damaged head page" for facts in segments if not facts.page_in_order]
     notes += _older_copies(segments, state, recorded)
     first = state.start_offset if state else 0
-    # Segments below `start_offset` were dropped on purpose, and its saving precedes the dropping.
+    # Segments below `start_offset` were dropped on purpose; it was saved before they were removed.
     if segments and state and segments[0].base_offset > first:
         damage.append(Damage("missing", first, segments[0].base_offset, True, "", 0, 0))
     for facts, following in pairwise(segments):
@@ -309,12 +309,12 @@ def _decide_end(
     mark = last.mark or Mark(found_end, found_end)
     proved = max(found_end, mark.assigned_end)
     newest_is_gone = state is not None and last.base_offset < state.active_base
-    older = proved < recorded_end  # the segment is an older copy of the one that was here
+    older = proved < recorded_end  # the segment was replaced by an older copy of itself
     next_offset = max(proved, recorded_end)
     if state is not None and (older or newest_is_gone or not last.page_in_order or not state.marks_are_synced):
         next_offset = max(next_offset, state.reserved_end)
     cut_at = last.end_position if last.tail and last.head is not None else None
-    # A segment gets its name after its head page is durable: a shorter file was cut by something that is no crash.
+    # A segment gets its name after its head page is durable: no crash leaves a shorter file.
     certain = mark.durable_end > found_end or newest_is_gone or older or last.file_size < HEAD_PAGE_SIZE
     if last.tail:
         kind: DamageKind = "corrupt" if cut_at is None else "torn"
@@ -351,5 +351,5 @@ def _sealed_end(facts: SegmentFacts, following: SegmentFacts) -> list[Damage]:
 
 
 def kept_aside(damage: list[Damage], kept: str) -> list[Damage]:
-    """The same damage, the torn tail with the name of the file that has its bytes."""
+    """The same damage, with the name of the file that keeps the bytes of the torn tail."""
     return [replace(item, kept=kept) if item.kind == "torn" else item for item in damage]

@@ -1,7 +1,7 @@
 """What a log may hold, and how many of its oldest records are too many: pure decisions about numbers.
 
-A limit of 0 or less is none. The oldest go first, always; which records are the oldest, and what they weigh, the caller
-says, lazily: nothing is looked at beyond the first record that may stay.
+A limit of 0 or less is none. The oldest records always go first. The caller supplies them and their weights lazily:
+nothing beyond the first record that may stay is looked at.
 """
 
 from collections.abc import Iterable

@@ -1,20 +1,20 @@
 """What is left of damaged batches: every record whose own checksum holds, wherever it lies.
 
-    NATS        a record is looked for by its tag and believed by its CRC, which starts from the log's identity and covers
+    NATS a record is found by its tag and verified by its CRC, which starts from the log's identity and covers
                 its offset. Batch headers are not needed; what is left of one that a crash cut short is found alike
-    Iggy        a frame is believed by the checksum that its producer put there (XXH3-64). Needs the header of the log's
+    Iggy a frame is verified by the checksum that its producer computed (XXH3-64). Needs the header of the log's
                 batch, and the `xxhash` package, without which no Iggy batch was ever stored; else all of it is spoiled
     tombstones  small: with one flipped bit they are corrected
     version 1   has no record checksums: such a batch is spoiled as a whole
 
-Found records never go back: their offsets ascend from `expected` and stay below `ceiling`. Both are facts about intact
-batches around the region, so a copy of the log that somebody published, whose offsets are lower than those of the record
-that carries it, is not taken for the log.
+Salvaged records never step back: their offsets ascend from `expected` and stay below `ceiling`. Both are facts about
+intact batches around the region, so a copy of the log that somebody published, whose offsets are lower than those of the
+record that carries it, is not taken for the log.
 
-Correction is for headers and tombstones only. A CRC32C over n bits takes damage of another kind for one flipped bit with
+Correction is for headers and tombstones only. Over n bits, a CRC32C mistakes other damage for one flipped bit with
 probability n / 2^32: 1 in 8 million for a header; over a large record it would be 1 in 500, so records are not corrected.
 
-Pure; runs only where damage is.
+Pure; runs only for damaged regions.
 """
 
 import struct
@@ -80,7 +80,7 @@ def salvage(window: Window, region: Region) -> Iterator[FoundBatch]:
             expected = found.header.end_offset
         at = header_at
         if header.dialect == DIALECT_NATS or header.base_offset < expected:
-            continue  # where its records are, and where they end, they say themselves
+            continue  # the records themselves say where they are and where they end
         later = (place for place, other in headers[number + 1 :] if other.base_offset >= header.end_offset)
         at = min(header_at + header.size, next(later, region.end), region.end)
         parts = _frames if header.dialect == DIALECT_IGGY else _tombstones
@@ -274,7 +274,7 @@ def _next_frame(body: bytes, at: int, delta: int, count: int) -> tuple[int, int]
 
 def _batch_head(body: bytes, header: BatchHeader, intact: list[tuple[int, int, int]]) -> BatchFields:
     """Iggy's own header of the batch: as it was if it has its checksum, with a flipped bit mended if that gives it; else
-    what the log's header knows of it, and the server's time for the producers'."""
+    what the log's header records of it, with the server's time in place of the producer's."""
     from xxhash import xxh3_64_intdigest as xxh3_64
 
     known = BatchFields(0, header.base_offset, header.first_timestamp_ns // MICROSECOND, 0, header.body_size, 0, 0)
@@ -293,7 +293,7 @@ def _batch_head(body: bytes, header: BatchHeader, intact: list[tuple[int, int, i
 
 def _possible_checksums(body: bytes, intact: list[tuple[int, int, int]], count: int) -> Iterator[bytes]:
     """What the frame checksums of the whole batch may have been: as stored, and with the damaged frames' own. Nothing
-    when two frames in a row are damaged, so that nobody knows where the second begins."""
+    when two frames in a row are damaged, because the start of the second is then unknown."""
     from xxhash import xxh3_64_intdigest as xxh3_64
 
     places = {delta: (start, end) for start, end, delta in intact}

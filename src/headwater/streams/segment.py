@@ -1,9 +1,9 @@
 """One segment as readers see it: a file, the part of it that is published, and the way to a batch in it.
 
 Belongs to the loop thread. The file handle is the reader's own (the writer has another), opened when first needed, and
-given back by `release`. Batches are checked as they are read. `range_at` hands a large one out unread, if this process has
-written it or has seen it intact before: what a disk does to it after that, nobody here notices. Nothing here knows of bytes
-that are written but not published: `end_position` is the limit of every read.
+given back by `release`. Batches are checked as they are read. `range_at` returns a large one unread, if this process
+wrote it or found it intact before: damage that happens after that goes unnoticed here. Bytes that are written but not
+published are out of reach: `end_position` is the limit of every read.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NEW_SUFFIX = ".log.new"  # a segment whose head page may not be durable yet; swe
 OFFSET_DIGITS = 20
 SMALLEST_READ = 64 << 10  # bytes; a pread of 64 KiB from the page cache costs about what one of 4 KiB does
 LARGEST_READ = 1 << 20
-LARGE_BATCH = 1 << 15  # bytes; from here on it is worth it to send a batch by itself, and to remember that it is intact
+LARGE_BATCH = 1 << 15  # bytes; larger batches are sent from the file, and it is remembered that they are intact
 
 
 class RangedBatch(NamedTuple):
@@ -58,8 +58,8 @@ class Segment:
         self._file: File | None = None
         self._checked_from = HEAD_PAGE_SIZE if facts.checked else facts.end_position
         self._intact: set[int] = set()  # positions of large batches below `_checked_from` that readers found intact
-        self._met: list[SpoiledBytes] = []  # damage that readers came upon
-        self.keeps_evidence = False  # there are damaged bytes in it: never compacted
+        self._met: list[SpoiledBytes] = []  # damage that readers found
+        self.keeps_evidence = False  # it holds damaged bytes: never compacted
 
     @classmethod
     def empty(cls, files: Files, directory: str, identity: bytes, base_offset: int) -> "Segment":
@@ -148,8 +148,8 @@ class Segment:
             self._met.append(piece)
 
     def range_at(self, offset: int) -> RangedBatch | None:
-        """The large batch that begins with this offset, its body unread. None when there is none, when nobody has checked
-        it since the log was opened, and where files have no ranges. Raises OSError."""
+        """The large batch that begins with this offset, its body unread. None when there is none, when it was not checked
+        since the log was opened, and where files have no ranges. Raises OSError."""
         position, base_offset = self._facts.index.locate(offset)
         if base_offset != offset or (position < self._checked_from and position not in self._intact):
             return None

@@ -3,8 +3,8 @@
 
     stage ─▶ open batch ─▶ (full) closed batches ─▶ seal: all of it, to be written together
 
-Hot and compiled: `stage` runs once for every message that a stream takes in. Belongs to the loop thread. Refused here:
-what becomes of the batches, and whether the log can be written to, which its writer knows.
+Hot and compiled: `stage` runs once for every message that a stream takes in. Belongs to the loop thread. Not decided
+here: what becomes of the batches, and whether the log can be written to (the writer knows).
 """
 
 import cython
@@ -31,7 +31,7 @@ class Staging:
 
     @property
     def end_offset(self) -> int:
-        """What the next record gets."""
+        """The offset that the next record gets."""
         return self._open.base_offset + self._open.record_count
 
     @property
@@ -74,6 +74,6 @@ class Staging:
         return sealed
 
     def restart(self, end_offset: int) -> None:
-        """Forget what waits; offsets go on from here."""
+        """Drop the waiting records; numbering continues at this offset."""
         self._full = []
         self._open = BatchBuilder(end_offset)

@@ -1,5 +1,5 @@
-"""Tombstones: how a deletion is kept in the log. They are batches of their own dialect, written with the same append and
-made durable by the same fdatasync as the records around them, so a deletion is an event in the order of all others.
+"""Tombstones: how the log stores a deletion. They are batches of their own dialect, written with the same append and made
+durable by the same fdatasync as the records around them, so a deletion has its place in the order of all events.
 
     batch header of dialect 2: record count = number of ranges, offset span 0, base offset = where the log ended then
     body = ranges, back to back, each | start u64 | end u64 |     offsets [start, end) hold no record any more

@@ -1,4 +1,4 @@
-"""Giving room back: which segments may go or shrink, decided here without touching a file.
+"""Giving room back: decides which segments can be dropped or compacted, without touching a file.
 
     the oldest segments, with nothing readable left in them    dropped: their files are removed
     the newest one, when half of its records are deleted and    rolled: a later plan can drop or compact it
@@ -52,7 +52,7 @@ class Upkeep:
     rewritten: SegmentFacts | None = None
 
     def put_in_place(self, files: Files) -> None:
-        """Let the compacted file take its name and its place. Raises OSError."""
+        """Rename the compacted file over the segment, and use it from now on. Raises OSError."""
         segment, facts = self.compact, self.rewritten
         if segment is None:
             return

@@ -3,8 +3,8 @@
     walk     batch after batch: one look at the header, one CRC over the body. The usual case, and all that is fast
     salvage  where that fails: everything up to the next batch that is intact as a whole (salvage.py)
 
-An intact batch is the only thing that is believed beyond a spoiled stretch: its base offset is the ceiling for whatever is
-salvaged before it, so that a stray piece of a later time cannot hide what follows.
+Beyond a spoiled stretch only an intact batch is trusted: its base offset is the ceiling for whatever is salvaged before
+it, so that a stray piece of later data cannot hide what follows.
 """
 
 from collections.abc import Iterator

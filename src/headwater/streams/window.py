@@ -1,4 +1,4 @@
-"""What a walk over a segment reads through and what it yields (walking.py, salvage.py)."""
+"""What a walk over a segment reads from, and what it yields (walking.py, salvage.py)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -72,6 +72,6 @@ class Window:
             if found >= 0:
                 return self._origin + found
             if len(data) - index < len(needle):
-                return -1  # the file is shorter than it was said to be
+                return -1  # the file is shorter than its caller said
             position = self._origin + len(data) - len(needle) + 1
         return -1

@@ -129,11 +129,11 @@ class LogWriter:
 
     @property
     def next_offset(self) -> int:
-        """Behind the last that was written."""
+        """The offset behind the last one that was written."""
         return self._next_offset
 
     def use(self, options: LogOptions) -> None:
-        """Other sizes from the next write on; the sync policy stays. The loop thread's, at any time."""
+        """Use other sizes from the next write on; the sync policy stays. The loop thread may call it at any time."""
         self.segment_bytes = options.segment_bytes
         self._options = replace(options, sync=self._options.sync, sync_interval_ns=self._options.sync_interval_ns)
 
@@ -230,7 +230,8 @@ class LogWriter:
             raise storage_error("give room back", error) from error
 
     def _save_checkpoint(self, content: bytes) -> None:
-        """Nothing depends on it: where it cannot be written, the last one stays. What it knows is made durable first."""
+        """Nothing depends on it: where it cannot be written, the last one stays. The records that it describes are made
+        durable first."""
         if self._unsynced:
             self.sync()
         path = f"{self._directory}/{CHECKPOINT_FILE}"
@@ -295,7 +296,7 @@ class LogWriter:
         active.make_room(size, self._options.preallocate_bytes, self.segment_bytes)
         try:
             active.mark(self._durable_end, end_offset)
-            self._next_offset = end_offset  # whatever becomes of the batch: the mark has given its offsets away
+            self._next_offset = end_offset  # whatever becomes of the batch: the mark has assigned its offsets
             active.write(pieces, size)
         except OSError as error:
             failure = storage_error("write", error)

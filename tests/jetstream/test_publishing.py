@@ -1,0 +1,178 @@
+"""The publishes of one stream: answered when they are durable, refused together when their batch failed."""
+
+import asyncio
+import errno
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from support.recording_files import RecordingFiles
+
+from headwater.errors import JetStreamError
+from headwater.exchange.router import Router
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.publishing import Publishing
+from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_state.items import Item
+from headwater.streams.log import Log, LogOptions
+
+NOW = 1_000
+
+
+class Bench:
+    """Publishes into a log in memory, and what came of them."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.files = RecordingFiles()
+        self.log = Log.open(self.files, "log", LogOptions(preallocate_bytes=0), 1)
+        self.config = StreamConfig(name="S", subjects=["orders"], duplicate_window=1 << 40, **settings)
+        contents = Contents(self.log, self.config, lambda sequence, subject: None, lambda: None)
+        self.stored: list[tuple[int, int]] = []
+        consumers = {"C": object()}
+        self.publishing = Publishing(contents, consumers, lambda: NOW, lambda: 10, Domain(), self._on_stored)
+        self.router = Router(asyncio.get_running_loop().call_soon, 1)
+        self.acks: list[dict[str, Any]] = []
+        self.router.subscribe_internal(b"inbox", lambda *call: self.acks.append(json.loads(call[3])))
+
+    def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
+        self.stored.append((first, count))
+
+    def publish(self, payload: bytes, message_id: bytes = b"", subject: bytes = b"orders") -> int:
+        block = b"NATS/1.0\r\nNats-Msg-Id: %b\r\n\r\n" % message_id if message_id else b""
+        return self.router.publish(subject, b"inbox", block, payload)
+
+    async def flush(self) -> None:
+        assert self.publishing.committer is not None
+        await self.publishing.committer.flush()
+
+    def payloads(self) -> list[bytes]:
+        return [record.payload for record in self.log.read(0, 99, 9999)]
+
+
+def run(test: Callable[[Bench], Coroutine[None, None, None]], **settings: Any) -> None:
+    async def main() -> None:
+        bench = Bench(**settings)
+        bench.publishing.attach(bench.router, None)
+        await test(bench)
+
+    asyncio.run(main())
+
+
+def test_publishes_are_acknowledged_together_and_in_order_once_they_are_durable() -> None:
+    async def test(bench: Bench) -> None:
+        for number in range(3):
+            bench.publish(b"%d" % number)
+        assert bench.acks == []
+        await bench.flush()
+        assert [ack["seq"] for ack in bench.acks] == [1, 2, 3]
+        assert bench.payloads() == [b"0", b"1", b"2"]
+        assert bench.stored == [(1, 3)]
+
+    run(test)
+
+
+def test_a_detached_stream_has_written_what_was_staged_and_takes_nothing_more() -> None:
+    async def test(bench: Bench) -> None:
+        bench.publish(b"before")
+        await bench.publishing.detach()
+        assert [ack["seq"] for ack in bench.acks] == [1]
+        assert bench.publish(b"after") == 0
+        bench.publishing.store_own(b"orders", b"")
+        assert bench.payloads() == [b"before"]
+
+    run(test)
+
+
+def test_a_failed_batch_refuses_each_of_its_publishes_and_their_duplicates_and_frees_their_ids() -> None:
+    async def test(bench: Bench) -> None:
+        bench.files.capacity = sum(map(len, bench.files.live.values()))
+        bench.publish(b"lost", b"a")
+        bench.publish(b"again", b"a")
+        await bench.flush()
+        assert [ack["error"]["err_code"] for ack in bench.acks] == [10023, 10023]
+        assert bench.publishing.last_message_id == b""
+        bench.files.capacity = None
+        bench.publish(b"kept", b"a")
+        await bench.flush()
+        assert bench.acks[-1]["seq"] == 2, "the sequence of a refused message is not used again"
+        assert bench.payloads() == [b"kept"]
+        assert bench.publishing.last_message_id == b"a"
+
+    run(test)
+
+
+def test_a_duplicate_of_a_durable_message_is_confirmed_beside_a_batch_that_fails() -> None:
+    async def test(bench: Bench) -> None:
+        bench.publish(b"kept", b"a")
+        await bench.flush()
+        bench.files.capacity = sum(map(len, bench.files.live.values()))
+        bench.publish(b"lost")
+        bench.publish(b"again", b"a")
+        await bench.flush()
+        assert (bench.acks[1]["seq"], bench.acks[1]["duplicate"]) == (1, True)
+        assert bench.acks[2]["error"]["err_code"] == 10023
+
+    run(test)
+
+
+def test_a_disk_that_failed_refuses_what_comes_later_at_once() -> None:
+    async def test(bench: Bench) -> None:
+        bench.files.faults[bench.files.attempts] = errno.EIO
+        bench.publish(b"lost")
+        await bench.flush()
+        bench.publish(b"later")
+        assert ["error" in ack for ack in bench.acks] == [True, True]
+
+    run(test)
+
+
+def test_an_appended_message_is_answered_by_its_callback_and_one_that_is_not_captured_is_refused() -> None:
+    async def test(bench: Bench) -> None:
+        answers: list[JetStreamError | None] = []
+        bench.publishing.append(b"orders", b"", b"appended", answers.append)
+        await bench.flush()
+        assert answers == [None]
+        bench.publishing.append(b"elsewhere", b"", b"appended", answers.append)
+        assert isinstance(answers[1], JetStreamError)
+        bench.publish(b"other")
+        await bench.flush()
+        assert len(answers) == 2
+        assert bench.payloads() == [b"appended", b"other"]
+
+    run(test)
+
+
+def test_other_subjects_are_captured_from_the_configuration_on() -> None:
+    async def test(bench: Bench) -> None:
+        bench.publishing.configure(StreamConfig(name="S", subjects=["bills"]))
+        bench.publishing.choose_ways()
+        assert bench.publish(b"old") == 0
+        bench.publish(b"new", subject=b"bills")
+        await bench.flush()
+        assert bench.payloads() == [b"new"]
+
+    run(test)
+
+
+def test_ids_of_an_earlier_run_are_known_again_by_the_time_of_day() -> None:
+    async def test(bench: Bench) -> None:
+        publishing = bench.publishing
+        assert publishing.ticks_apart() == NOW - 10
+        publishing.restore([(b"a", 4, NOW)], b"a")
+        assert publishing.last_message_id == b"a"
+        assert publishing.duplicates.seen(b"a", 10) == 4
+        assert publishing.duplicates.dump(publishing.ticks_apart()) == [(b"a", 4, NOW)]
+
+    run(test)
+
+
+def test_only_a_stream_that_asks_nothing_of_its_messages_takes_the_short_way() -> None:
+    async def test(bench: Bench) -> None:
+        assert bench.publishing.is_plain
+        bench.publishing.limit_room(lambda size: size < 100)
+        assert not bench.publishing.is_plain
+        bench.publish(bytes(200))
+        assert [ack["error"]["err_code"] for ack in bench.acks] == [10002]
+
+    run(test)
