@@ -51,6 +51,13 @@ def error_of(made: PublishRules, header_block: bytes = b"", payload: bytes = b"p
     return refused.value.err_code
 
 
+def stage(made: PublishRules, sequence: int) -> None:
+    """Admit a publish and give it this sequence."""
+    admitted = judge(made)
+    assert isinstance(admitted, Admitted)
+    made.note_staged(b"orders.eu", sequence, admitted)
+
+
 def item(sequence: int, size: int = 10) -> Item:
     return Item(b"", b"", b"orders.eu", sequence, size, b"")
 
@@ -142,20 +149,19 @@ def test_what_is_staged_counts_for_the_expected_sequences() -> None:
 def test_with_discard_new_what_has_a_sequence_and_is_not_durable_counts_as_stored() -> None:
     made = rules(discard="new", max_msgs=2)
     for sequence in (1, 2):
-        assert isinstance(judge(made), Admitted)
-        made.note_staged(10)
+        stage(made, sequence)
         made.unwritten = Waiting(*(item(number) for number in range(1, sequence + 1)))
     assert error_of(made) == 10077
     made.note_done([item(1)])
     assert isinstance(judge(made), Admitted)
     made.note_done([item(1), item(2), item(3)])  # never below nothing
-    made.note_staged(10)
+    stage(made, 3)
     assert isinstance(judge(made), Admitted)
 
 
 def test_a_new_configuration_counts_anew_what_is_in_flight() -> None:
     made = rules()
-    made.note_staged(10)  # not counted: the oldest messages make room
+    stage(made, 1)  # not counted: the oldest messages make room
     made.unwritten = Waiting(item(1))
     config = StreamConfig(name="S", subjects=["orders.>"], discard="new", max_msgs=1)
     made.configure(config)
