@@ -49,13 +49,10 @@ class EmbeddedBroker:
         self._end_loop()
 
     async def _stop(self) -> None:
-        links = [session.link for session in self.broker.sessions.all()] if self.broker.sessions is not None else []
-        if self.broker.cluster is not None:  # routes linger for a moment, which the loop does not have
-            links += [route.link for route in self.broker.cluster._routes.values()]
+        links = self.broker.links()
         await self.broker.stop()
         for link in links:
-            if link is not None:
-                link.abort()
+            link.abort()
         await asyncio.sleep(0)  # the links' last callbacks
 
     def _end_loop(self) -> None:

@@ -212,6 +212,10 @@ class Cluster:
         """Every peer with its connection."""
         return [(peer, self._routes[peer.link]) for peer in self.peers if peer.link in self._routes]
 
+    def every_route(self) -> list[Route]:
+        """Every route, registered or not yet."""
+        return list(self._routes.values())
+
     def wants_of(self, route: Route) -> list[bytes]:
         """The subjects that a peer has interest in, in all accounts."""
         return self._spaces.wants_of(route.outlet) if route.outlet is not None else []

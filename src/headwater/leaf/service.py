@@ -190,7 +190,7 @@ class LeafNodes:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for leaf in list(self._leafs.values()):
+        for leaf in self.connections():
             leaf.close("", "the broker stops")
 
     async def _settle(self) -> None:
@@ -207,6 +207,10 @@ class LeafNodes:
             space.mappings_changed()
 
     # ── what others may ask ──
+
+    def connections(self) -> list[LeafConnection]:
+        """Every connection, joined or not yet."""
+        return list(self._leafs.values())
 
     def joined(self) -> list[LeafConnection]:
         """Every neighbour that is joined to an account, in the order they came."""

@@ -289,6 +289,16 @@ class Broker:
             self.leafnodes = None
         self.view = None
 
+    def links(self) -> "list[Link]":
+        """Every connection that stands: of clients, routes and leaf nodes. After `stop` they linger for a moment, until the
+        other side has read the last words; a loop that ends sooner aborts them."""
+        owners = [
+            *(self.sessions.all() if self.sessions is not None else ()),
+            *(self.cluster.every_route() if self.cluster is not None else ()),
+            *(self.leafnodes.connections() if self.leafnodes is not None else ()),
+        ]
+        return [owner.link for owner in owners if owner.link is not None]
+
     async def lame_duck(self) -> None:
         """Send the clients away, gently: take no new ones, announce `ldm`, and after the grace period end
         their connections one by one, spread over `lame_duck_duration`. Call `stop` afterwards.

@@ -160,12 +160,10 @@ class RunningBroker:
         self._broker = broker
         self._ready.set()
         await self._stop.wait()
-        sessions = broker.sessions
-        links = [session.link for session in sessions.all()] if sessions is not None else []
+        links = broker.links()
         await broker.stop()
         for link in links:
-            if link is not None:
-                link.abort()  # all output is written; no test waits for a peer that lingers
+            link.abort()  # all output is written; no test waits for a peer that lingers
         await asyncio.sleep(0)
         await asyncio.sleep(0)  # the transports close in the next two rounds of the loop
 
