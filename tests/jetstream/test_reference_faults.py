@@ -245,7 +245,7 @@ def test_what_the_api_level_promises_is_done(clients: list[BlockingClient], urls
     ours = clients[1]
     level = ask(ours, API + "INFO", None)["api"]["level"]
     answer = ask(ours, API + "STREAM.CREATE.LEVEL", {"name": "LEVEL", "subjects": ["level"], "allow_msg_ttl": True})
-    assert answer["config"]["metadata"]["_nats.level"] == str(level) == "1"
+    assert answer["config"]["metadata"]["_nats.level"] == str(level) == "5"
     assert answer["config"]["metadata"]["_nats.req.level"] == "1"
     for setting in ("allow_atomic", "allow_msg_schedules"):
         body = {"name": "HIGHER", "subjects": ["higher"], setting: True}
@@ -257,11 +257,11 @@ def test_what_the_api_level_promises_is_done(clients: list[BlockingClient], urls
         async with await connect(url) as client:
             answers = [
                 (await client.request(API + "INFO", b"", headers={"Nats-Required-Api-Level": text})).data
-                for text in ("0", "1", "2", "6", "x")
+                for text in ("0", "1", "5", "6", "x")
             ]
             return [b"10185" in answer for answer in answers]
 
-    assert asyncio.run(required(urls[1])) == [False, False, True, True, True]
+    assert asyncio.run(required(urls[1])) == [False, False, False, True, True]
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -59,12 +59,9 @@ def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mirror": {"name": "O"}, "subjects": []},
-        {"sources": [{"name": "O"}]},
         {"compression": "s2"},
         {"allow_atomic": True},
         {"allow_msg_schedules": True},
-        {"subject_transform": {"src": "a", "dest": "b"}},
     ],
 )
 def test_what_is_not_built_is_refused_and_never_ignored(settings: dict[str, object]) -> None:

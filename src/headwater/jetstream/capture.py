@@ -86,6 +86,7 @@ class Capture:
                 answer = self._expected_answer(subject)
                 if self._rules.config.no_ack:
                     reply = b""
+                subject = self._rules.moved(subject)
                 judged = self._rules.judge(subject, header_block, payload, now, self.last_message_id)
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)

@@ -115,12 +115,17 @@ class Acks:
             self._router.publish(reply, b"", b"", b"")
         consumer.on_progress()
 
+    def settle_up_to(self, sequence: int, consumer_sequence: int) -> None:
+        """An answer to a flow-control request has come: all up to here is safe with the receiver."""
+        self._settle(sequence, consumer_sequence)
+        self._on_settled()
+
     def _settle(self, sequence: int, consumer_sequence: int) -> None:
         state = self._consumer.state
         if self._stream.config.retention == "limits":
             state.ack(sequence, consumer_sequence)
             return
-        before = list(state.unacked) if state.config.ack_policy == "all" else [sequence]
+        before = list(state.unacked) if state.config.ack_policy in ("all", "flow_control") else [sequence]
         known = [number for number in before if number in state.unacked]
         state.ack(sequence, consumer_sequence)
         for number in known:

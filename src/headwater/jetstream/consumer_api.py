@@ -34,6 +34,9 @@ from headwater.jetstream_documents.consumer_rules import (
     check_reset,
     checked,
     filters_of,
+    for_copy,
+    is_copying,
+    keep_start,
     updated,
     with_patience,
 )
@@ -182,14 +185,21 @@ class ConsumerApi:
         if request.config.num_replicas > 1:
             raise api_error("too_many_replicas")
         stream = self._streams.stream(stream_name)
+        if request.config.direct and request.config.sourcing and name:
+            name = for_copy(request.config, stream.config.retention, _ephemeral_name(stream))
         existing = stream.consumers.get(name)
         if existing is not None:
             request.config.pause_until = existing.config.pause_until  # CONSUMER.PAUSE alone changes it
+            if existing.config.sourcing:
+                keep_start(request.config, existing.config)
         if request.pedantic:
             check_pedantic(request.config, stream.config)
         config = checked(request.config, stream.config, self._streams.settings.limits.max_ack_pending)
         if existing is not None:
             await self._change(stream, existing, config, request.action)
+            if config.sourcing:
+                existing.reset(0)
+                await _count_again(stream, existing)
             return _answer(existing.info(), "consumer_create_response")
         if request.action == "update":
             raise api_error("consumer_does_not_exist")
@@ -211,20 +221,21 @@ class ConsumerApi:
         most, of_account = stream.config.max_consumers, self._streams.settings.limits.max_consumers
         if most <= 0 or 0 < of_account < most:
             most = of_account if of_account > 0 else self._default_max_consumers
-        if 0 < most <= len(stream.consumers):
+        others = [other.config for other in stream.consumers.values() if not is_copying(other.config)]
+        if 0 < most <= len(others):
             raise api_error("maximum_consumers")
-        if stream.config.retention == "workqueue":
+        if stream.config.retention == "workqueue" and not is_copying(config):
             check_queue(config)
-            check_beside(config, [other.config for other in stream.consumers.values()])
+            check_beside(config, others)
 
     async def _change(self, stream: Stream, existing: DeliveringConsumer, config: ConsumerConfig, action: str) -> None:
         if action == "create" and config != existing.config:
             raise api_error("consumer_exists")
-        if stream.config.retention == "workqueue":
+        if stream.config.retention == "workqueue" and not is_copying(config):
             others = [other.config for other in stream.consumers.values() if other is not existing]
             check_beside(config, others, new=False)
         changed = updated(existing.config, config)
-        if existing.is_bound and config.deliver_subject != existing.config.deliver_subject:
+        if existing.is_bound and not config.sourcing and config.deliver_subject != existing.config.deliver_subject:
             raise api_error("consumer_name_in_use")
         if changed.inactive_threshold != existing.config.inactive_threshold:
             changed = with_patience(changed, durable=existing.durable)
@@ -251,7 +262,8 @@ class ConsumerApi:
         self, stream: str, payload: bytes, size: int
     ) -> tuple[list[DeliveringConsumer], int, list[DeliveringConsumer]]:
         request = decode_document(payload, ListRequest)
-        found = [consumer for _, consumer in sorted(self._streams.stream(stream).consumers.items())]
+        consumers = sorted(self._streams.stream(stream).consumers.items())
+        found = [consumer for _, consumer in consumers if not consumer.config.direct]
         offset = min(max(request.offset, 0), len(found))
         return found, offset, found[offset : offset + size]
 

@@ -13,18 +13,16 @@ The subjects of acks and of flow control have two forms, and both are listened t
 Refused here: a choice among domains. A request for another one has no responders.
 """
 
-import hashlib
 from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
+from headwater.model.short_hash import short_hash
 
 API_PREFIX = b"$JS.API."
 NO_DOMAIN = "_"
-HASH_LENGTH = 8
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _VERBS = (b"STREAM.", b"CONSUMER.", b"DIRECT.", b"META.", b"SERVER.", b"ACCOUNT.")
 _STORES = (b"$KV.", b"$OBJ.")
 
@@ -41,8 +39,7 @@ class Domain(NamedTuple):
     @property
     def tokens(self) -> str:
         """The two tokens of the long form."""
-        digest = hashlib.sha256(self.account.encode("utf-8", "surrogateescape")).digest()[:HASH_LENGTH]
-        return f"{self.name or NO_DOMAIN}.{''.join(_DIGITS[byte % len(_DIGITS)] for byte in digest)}"
+        return f"{self.name or NO_DOMAIN}.{short_hash(self.account)}"
 
     def heads(self, kind: str, stream: str, consumer: str) -> tuple[bytes, bytes, bytes]:
         """What subjects of a consumer begin with, `kind` being `ACK` or `FC`: the short form, the long one, and the one that

@@ -12,8 +12,9 @@ from headwater.errors import DiskFull, JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.jetstream.domain import Domain
-from headwater.jetstream_documents.answers import ApiError, error_document
+from headwater.jetstream_documents.answers import error_document
 from headwater.jetstream_documents.api_errors import api_error, store_reason
+from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_state.items import Answer, Item
 
 _SERVERS_FAULT = 429  # and above: codes of refusals that are no mistake of the publisher

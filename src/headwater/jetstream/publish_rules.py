@@ -9,15 +9,17 @@ With "discard new" messages that have a sequence and are not durable yet count a
 that sum.
 """
 
+import random
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from headwater.exchange.request_info import without_request_info
 from headwater.jetstream.republish import Republisher
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
-from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition
+from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced
 from headwater.jetstream_state.expiry import with_ttl_of_at_least
 from headwater.jetstream_state.items import Item, Particulars
 from headwater.jetstream_state.publish_checks import (
@@ -27,8 +29,10 @@ from headwater.jetstream_state.publish_checks import (
     check_after_id,
     check_before_id,
     lone_message_id,
+    rollup_of,
 )
 from headwater.jetstream_state.sequence import offset_of, sequence_of
+from headwater.model.header_block import lookup
 from headwater.model.subject import matches
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log
@@ -97,6 +101,7 @@ class PublishRules:
         """Follow a new configuration."""
         self.config = config
         self.republisher = Republisher.of(config)
+        self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
         unwritten = self.items()
         self._in_flight = sum(1 for item in unwritten if item.subject)
         self._in_flight_bytes = sum(item.size for item in unwritten)
@@ -106,7 +111,7 @@ class PublishRules:
         """Whether a message without headers needs no look at the configuration."""
         config = self.config
         special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
-        special = special or config.allow_msg_counter
+        special = special or config.allow_msg_counter or self.transform is not None
         limited = config.discard != "old" or config.max_msg_size > 0 or self.has_room is not None
         return not config.no_ack and not limited and not special and not config.sealed
 
@@ -148,6 +153,29 @@ class PublishRules:
             return Admitted(header_block, payload, message_id, size, particulars)
         return Admitted(header_block, payload, message_id, size, particulars, counted.tail, counted.sum)
 
+    def judge_copy(self, subject: bytes, header_block: bytes, payload: bytes, now: int) -> Admitted:
+        """As `judge`, for a message that another stream has taken in: only the limits apply. Roll-ups are executed where
+        this stream allows them, and TTLs where it has them."""
+        self._check_size(header_block, payload)
+        config = self.config
+        message_id = rollup = b""
+        if header_block:
+            message_id = lookup(header_block, b"Nats-Msg-Id") or b""
+            rollup = rollup_of(header_block) if config.allow_rollup_hdrs else b""
+        counted: Counted | None = None
+        if config.allow_msg_counter and (stamp := lookup(header_block, b"Nats-Stream-Source")):
+            origin = stamp.split(b" ")
+            theirs = origin[4] if len(origin) > 4 else subject
+            counted = sourced(header_block, payload, origin[0].decode(), theirs, self.sums.last(subject))
+            header_block, payload = counted.header_block, counted.payload
+        size = self._contents.size_of(subject, header_block, payload)
+        self._check_room(subject, size)
+        particulars = None
+        if rollup or self.republisher is not None or (header_block and config.allow_msg_ttl):
+            particulars = Particulars(rollup, header_block, payload, now)
+        total = counted.sum if counted is not None else None
+        return Admitted(header_block, payload, message_id, size, particulars, b"", total)
+
     def is_durable(self, sequence: int) -> bool:
         """Whether a message that was given this sequence is durable."""
         return offset_of(sequence) < self._log.end_offset
@@ -172,6 +200,12 @@ class PublishRules:
     def items(self) -> list[Item]:
         """What is on its way to the disk, oldest first."""
         return [] if self.unwritten is None else [*self.unwritten.writing, *self.unwritten.waiting]
+
+    def moved(self, subject: bytes) -> bytes:
+        """The subject under which a message is stored (subject_transform)."""
+        if self.transform is None:
+            return subject
+        return self.transform.apply(subject, random.randrange) or subject
 
     def _check_size(self, header_block: bytes, payload: bytes) -> None:
         config = self.config

@@ -28,6 +28,7 @@ from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stream_document import checkpoint, last_message_id, message_id_of
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import StoredRecord
@@ -39,7 +40,9 @@ OnStored = Callable[[int, int, list[Item]], None]
 
 class Publishing:
     """See the head of this module. `answers` counts refusals; `rules` decide what is refused; `router` and `committer`
-    are None until the stream is attached. `on_stored`: see `Acknowledging`."""
+    are None until the stream is attached. `on_stored`: see `Acknowledging`. `on_copies_lost(error)`: called when copies of
+    another stream's messages could not be written; then nothing that was staged behind them is stored. `positions()`: see
+    `StreamDocument`."""
 
     def __init__(
         self,
@@ -63,6 +66,8 @@ class Publishing:
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.router: Router | None = None
+        self.on_copies_lost: Callable[[StorageError], None] | None = None
+        self.positions: Callable[[], Mapping[str, tuple[int, str]]] = dict
         self._subscriptions: list[Subscription] = []
         self.choose_ways()
 
@@ -96,10 +101,13 @@ class Publishing:
         """Start to capture. Without writers, writes happen in the loop."""
         self.router = self.answers.router = self._acknowledging.router = router
         committer = Committer(self._log, writers, self._acknowledging.take, self._on_failed, self.answers.stats)
-        committer.upkeep.document = lambda: checkpoint(self._log, self._contents, self.duplicates, self.ticks_apart())
+        committer.upkeep.document = self._checkpoint
         self.committer = self._capture.committer = self.rules.unwritten = committer
         self.choose_ways()
         self.subscribe()
+
+    def _checkpoint(self) -> bytes:
+        return checkpoint(self._log, self._contents, self.duplicates, self.ticks_apart(), self.positions())
 
     async def detach(self) -> None:
         """Capture nothing more; what was staged is written and acknowledged."""
@@ -168,13 +176,45 @@ class Publishing:
         if self._subscriptions:
             self._capture.take(subject, b"", header_block, b"")
 
+    def copy(self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: int, sequence: int) -> int:
+        """See `Copying.copy`."""
+        now, committer, log = self._clock_ns(), self.committer, self._log
+        assert committer is not None
+        subject = self.rules.moved(subject)
+        admitted = self.rules.judge_copy(subject, header_block, payload, timestamp_ns or now)
+        if sequence:
+            if sequence < sequence_of(log.next_offset):
+                raise StorageError("a message with a higher sequence is stored already", value=sequence)
+            if sequence > sequence_of(log.next_offset):
+                log.staging.skip_to(offset_of(sequence))
+        elif admitted.message_id and self.rules.config.duplicate_window:
+            ticks = self._ticks_ns()
+            if self.duplicates.seen(admitted.message_id, ticks) is not None:
+                return 0
+            self.duplicates.remember(admitted.message_id, log.next_offset, ticks)
+        offset = log.stage(subject, admitted.header_block, admitted.payload, timestamp_ns or now)
+        self.rules.note_staged(subject, sequence_of(offset), admitted)
+        self.last_message_id = admitted.message_id
+        item = Item(b"", b"", subject, sequence_of(offset), admitted.size, admitted.message_id, admitted.particulars)
+        committer.add(item, admitted.size)
+        return sequence_of(offset)
+
+    def when_stored(self, sequence: int, answer: Answer) -> None:
+        """Call `answer` once the copy with this sequence is durable, now or later, or lost."""
+        if sequence <= self._log.end_offset:
+            answer(None)
+        else:
+            assert self.committer is not None
+            self.committer.add(Item(b"", b"", b"", sequence, 0, b"", None, answer), 0)
+
     # ── out ──
 
     def _on_failed(self, items: list[Item], error: StorageError) -> None:
         logger.error("stream_write_refused stream=%s messages=%d reason=%s", self.rules.config.name, len(items), error)
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
-        if self.rules.config.allow_msg_counter:  # what came later was added to what is lost
+        if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:
+            # What came later was added to what is lost, or follows it in the origin.
             items = items + self.committer.give_up_waiting()
         lost = {item.sequence for item in items if item.subject}
         self.rules.note_done(items, stored=False)
@@ -192,6 +232,10 @@ class Publishing:
                 item.ack = ack
                 if item.answer is not None:
                     item.answer = partial(_refuse_later, item.answer, refusal)
+        if self.on_copies_lost is not None:
+            if self.rules.config.mirror is not None:
+                self._log.staging.rewind(self._log.end_offset)
+            self.on_copies_lost(error)
         staged = (item.message_id for item in reversed(self.committer.waiting) if item.subject)
         self._capture.last_message_id = next(staged, last_message_id(self._log))
 

@@ -7,8 +7,11 @@ doing.
 
 Flow control (`FlowControl`): while more than half of a window is sent and not answered for, the client gets a status 100
 with a reply subject `$JS.FC.<stream>.<consumer>.<n>`, on which it answers when it has come so far; a full window stops the
-deliveries. Every answer doubles the window, up to what nats-server allows. Idle heartbeats go out when nothing else was sent
-for that long, and name the flow-control subject while its answer is missing.
+deliveries. Every answer doubles the window, up to what nats-server allows. With ack policy `flow_control` the answer also
+acknowledges; then the client is asked whenever there is nothing more to send.
+
+Idle heartbeats go out when nothing else was sent for that long, and name the flow-control subject while its answer is
+missing.
 """
 
 from collections.abc import Callable
@@ -28,6 +31,7 @@ from headwater.jetstream.delivering import (
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.pull_requests import PUSH_BASED, flow_control_request, idle_heartbeat
 from headwater.jetstream_state.consumer import Consumer
+from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 
 POLL = SECOND // 20  # ns between two tries where there is a subscriber, and none of them takes anything
@@ -37,10 +41,10 @@ LARGEST_WINDOW = 32 << 20
 
 class FlowControl:
     """The window of one consumer. `awaited`: the flow-control subject on which an answer is missing, b"" for none.
-    `on_answer()` is called when the client has caught up."""
+    `on_answer(header_block)` is called when the client has caught up."""
 
     def __init__(
-        self, router: Router, heads: tuple[bytes, bytes, bytes], enabled: bool, on_answer: Callable[[], None]
+        self, router: Router, heads: tuple[bytes, bytes, bytes], enabled: bool, on_answer: Callable[[bytes], None]
     ) -> None:
         short, long, self._head = heads
         self._router = router
@@ -71,11 +75,21 @@ class FlowControl:
         if not self._subscriptions:
             return
         self._out += size
-        if not self.awaited and self._out > self._window // 2:
+        if self._out > self._window // 2:
+            self.ask(target)
+
+    def ask(self, target: bytes) -> None:
+        """Have the client say how far it has come, unless it was asked already."""
+        if not self.awaited:
             self._requests += 1
             self.awaited = b"%b%d" % (self._head, self._requests)
             self._awaited_bytes = self._out
             self._router.publish(target, self.awaited, flow_control_request(), b"")
+
+    def begin_anew(self) -> None:
+        """Another client listens from now on: nothing is on its way to it."""
+        self._out = self._awaited_bytes = 0
+        self.awaited = b""
 
     def close(self) -> None:
         """Take no more answers."""
@@ -88,7 +102,7 @@ class FlowControl:
         self._out = max(0, self._out - self._awaited_bytes)
         self._window = min(self._window * 2, LARGEST_WINDOW)
         self.awaited = b""
-        self._on_answer()
+        self._on_answer(header_block)
 
 
 class PushConsumer(DeliveringConsumer):
@@ -150,6 +164,9 @@ class PushConsumer(DeliveringConsumer):
 
     def _configure(self, config: ConsumerConfig) -> None:
         super()._configure(config)
+        if config.deliver_subject.encode() != self._target:
+            self._flow.begin_anew()
+            self._await_subscriber(b"")
         self._target = config.deliver_subject.encode()
 
     def _await_subscriber(self, target: bytes) -> None:
@@ -177,6 +194,12 @@ class PushConsumer(DeliveringConsumer):
                 beat = idle_heartbeat(state.delivered_consumer, state.delivered_stream, self._flow.awaited)
                 self._send_status(self._target, beat)
             self._set_beat(now)
+        if self.config.ack_policy == "flow_control" and self.state.unacked and again != MORE and self.is_bound:
+            self._flow.ask(self._target)
+
+    def reset(self, sequence: int) -> int:
+        self._flow.begin_anew()
+        return super().reset(sequence)
 
     def _deliver(self, now: int) -> float:
         state, router, target = self.state, self._router, self._target
@@ -229,9 +252,14 @@ class PushConsumer(DeliveringConsumer):
             self._free_at = max(now, self._free_at) + size * 8 * SECOND // self.config.rate_limit_bps
         self._flow.note_sent(self._target, size)
 
-    def _on_caught_up(self) -> None:
+    def _on_caught_up(self, header_block: bytes) -> None:
         """The client has answered a flow-control request."""
         self._activity.at = self._turns.now()
+        if self.config.ack_policy == "flow_control":
+            last = lookup(header_block, b"Nats-Last-Stream") or b""
+            count = lookup(header_block, b"Nats-Last-Consumer") or b""
+            if last.isdigit() and count.isdigit():
+                self._acks.settle_up_to(int(last), int(count))
         self._turns.wake()
 
     def _set_beat(self, now: int) -> None:

@@ -42,6 +42,7 @@ from headwater.jetstream.view import ViewStream
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
 from headwater.jetstream_documents.answers import (
     Answer,
+    ConsumerAnswer,
     ConsumerListAnswer,
     ConsumerNamesAnswer,
     PageAnswer,
@@ -53,6 +54,8 @@ from headwater.jetstream_documents.answers import (
     encode,
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
+from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_sources.stamp import identity_of
 from headwater.model.header_block import lookup
 from headwater.streams.files import Files, OsFiles
 from headwater.streams.finding import Finding
@@ -67,6 +70,7 @@ DEFAULT_MAX_CONSUMERS = (
 )
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
+STREAM_IDENTITY = b"Nats-Stream-Identity"
 
 
 class JetStream:
@@ -132,6 +136,8 @@ class JetStream:
         self._subscriptions.append(self._router.subscribe_internal(API_PREFIX + b">", self._on_api))
         if settings.domain.name:
             self._subscriptions.append(subscribe_domain(self._router, settings.domain.name, self._on_api))
+        for stream in self.streams.values():
+            stream.copying.follow(stream.config)
 
     async def stop(self) -> None:
         """Write and acknowledge what is staged, store what consumers know, release the files. Safe to call again."""
@@ -253,10 +259,10 @@ class JetStream:
 
     def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         name, _, key = subject[len(DIRECT_PREFIX) :].partition(b".")
-        stream = self.streams.get(name.decode("utf-8", "replace"))
+        stream = self._direct_stream(name.decode("utf-8", "replace"))
         if not reply:
             return
-        if stream is None or not stream.config.allow_direct:
+        if stream is None:
             self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
             return
         task = DirectGet(stream, self._router).answer(reply, key, payload)
@@ -264,10 +270,22 @@ class JetStream:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def _direct_stream(self, name: str) -> Stream | None:
+        """Who answers direct gets of this stream: itself, or a mirror of it that may."""
+        stream = self.streams.get(name)
+        if stream is not None and stream.config.allow_direct:
+            return stream
+        for other in self.streams.values():
+            mirror = other.config.mirror
+            if mirror is not None and other.config.mirror_direct and mirror.name == name:
+                return other
+        return None
+
     def _serve(self, call: Call) -> None:
         """Serve a request at once, or in a task when its handler has to wait."""
         try:
             _check_api_level(call.header_block)
+            self._check_identity(call)
             answer = call.route.handler(call.names, call.payload)
         except Exception as error:  # noqa: BLE001  (whatever a handler raises, the caller gets an answer)
             self._answer(call, self._refusal(call, error))
@@ -294,7 +312,28 @@ class JetStream:
 
     def _answer(self, call: Call, answer: Answer) -> None:
         if call.reply:
-            self._router.publish(call.reply, b"", b"", encode(answer))
+            self._router.publish(call.reply, b"", self._identity(call, answer), encode(answer))
+
+    def _check_identity(self, call: Call) -> None:
+        """A copy that knows its origin does not go on with another stream of the same name. Raises JetStreamError 10225."""
+        stream = self.streams.get(call.names[0]) if call.header_block and call.names else None
+        known = lookup(call.header_block, STREAM_IDENTITY) if stream is not None else None
+        if stream is not None and known and call.route.kind == "consumer_create_response":
+            identity = identity_of(stream.created_ns)
+            if known != identity.encode():
+                raise api_error("identity_mismatch", identity=identity)
+
+    def _identity(self, call: Call, answer: Answer) -> bytes:
+        """The header of an answer to a copy: which stream this is."""
+        if not isinstance(answer, ConsumerAnswer) or not isinstance(answer.config, ConsumerConfig):
+            return b""
+        asked = answer.config.direct or answer.config.sourcing
+        if call.route.kind == "consumer_reset_response":
+            asked = lookup(call.header_block, STREAM_IDENTITY) is not None if call.header_block else False
+        stream = self.streams.get(answer.stream_name)
+        if not asked or stream is None:
+            return b""
+        return b"NATS/1.0\r\n%b: %b\r\n\r\n" % (STREAM_IDENTITY, identity_of(stream.created_ns).encode())
 
     def _refusal(self, call: Call, error: Exception) -> Answer:
         self.refusals += 1

@@ -21,6 +21,7 @@ from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream import looking
+from headwater.jetstream.copying import Copying
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.message_expiry import ExpiryTimer
@@ -70,7 +71,7 @@ class Stream:
     """One stream, open. Made by `recover`, which reads the log; `attach` connects it to the router.
 
     `keeper` makes the states of consumers durable, None for a stream in memory. `requests_dropped`: pulls whose
-    requester had gone, or had no subscriber that may have its messages.
+    requester had gone, or had no subscriber that may have its messages. `copying`: of other streams.
     """
 
     def __init__(
@@ -93,7 +94,6 @@ class Stream:
         self.consumers: dict[str, DeliveringConsumer] = {}
         self.keeper: StateKeeper | None = None
         self.requests_dropped = 0
-        self._begins = record.config.first_seq > 0  # shows where it begins, even before its first message
         self._clock_ns = clock_ns
         self._findings = StreamFindings(record.config.name, log, directory)
         self._publishing = Publishing(
@@ -101,6 +101,7 @@ class Stream:
         )
         self._expiry = ExpiryTimer(self.contents, clock_ns, self.consumers.values, self._after_removals)
         self._recounts = Recounts(self.contents.count_anew, self._on_purged)
+        self.copying = Copying(self._publishing, log, domain)
         log.on_damage = self._on_damage
 
     # ── life ──
@@ -115,6 +116,7 @@ class Stream:
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
             self.contents.restore(document.contents)
             publishing.restore(document.ids, document.last_id)
+            self.copying.restore(document.positions)
             start = self.log.known_end
             if self.log.count(start, self.log.end_offset) == 0:
                 return
@@ -125,6 +127,8 @@ class Stream:
             last[:] = [record]
             if record.header_block and record.timestamp_ns > oldest:
                 publishing.remember(record, now)
+            if record.header_block:
+                self.copying.learn(record.header_block)
 
         self.contents.recover(learn, now, start)
         if last:
@@ -134,7 +138,9 @@ class Stream:
         """What `recover` will find if the log is closed cleanly now."""
         publishing = self._publishing
         ids, last_id = publishing.duplicates.dump(publishing.ticks_apart()), publishing.last_message_id
-        return msgspec.msgpack.encode(StreamDocument(self.contents.document(), ids, last_id))
+        return msgspec.msgpack.encode(
+            StreamDocument(self.contents.document(), ids, last_id, dict(self.copying.positions()))
+        )
 
     def attach(self, router: Router, writers: Writers | None) -> None:
         """Start to capture. Without writers, writes happen in the loop."""
@@ -154,6 +160,7 @@ class Stream:
 
     async def detach(self) -> None:
         """Capture nothing more; what was staged is written and acknowledged."""
+        self.copying.stop()
         self._recounts.stop()
         self._expiry.stop()
         await self._publishing.detach()
@@ -169,6 +176,7 @@ class Stream:
         if unneeded:
             self.drop_unneeded()
         self._after_removals()
+        self.copying.follow(config)
 
     def limit_room(self, has_room: Callable[[int], bool]) -> None:
         """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it."""
@@ -224,7 +232,7 @@ class Stream:
     def first_sequence(self) -> int:
         """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message and its
         configuration does not name its first sequence."""
-        return sequence_of(self.log.start_offset) if self.log.end_offset or self._begins else 0
+        return sequence_of(self.log.start_offset) if self.log.end_offset or self.contents.begins else 0
 
     def info(self, *, full: bool = True) -> StreamInfo:
         """STREAM.INFO without its page; `full` is False in lists, whose metadata is bare."""
@@ -232,11 +240,14 @@ class Stream:
         if full:
             sync = self.log.options.sync if config.storage == "file" else "always"
             config = msgspec.structs.replace(config, metadata=shown_metadata(config.metadata, sync))
+        mirror, sources = self.copying.infos()
         return StreamInfo(
             config=config,
             created=format_time(self.created_ns),
             state=self.state(),
             domain=self.domain.name,
+            mirror=mirror,
+            sources=sources,
             ts=format_time(self._clock_ns()),
         )
 
@@ -251,7 +262,7 @@ class Stream:
             last_seq=self.last_sequence,
             num_subjects=len(self.subjects),
             num_deleted=self.log.end_offset - self.log.start_offset - messages,
-            consumer_count=len(self.consumers),
+            consumer_count=sum(1 for consumer in self.consumers.values() if not consumer.config.direct),
         )
         if first is not None:
             state.first_ts = format_time(first)
@@ -353,7 +364,7 @@ class Stream:
             self._on_purged(counted=True)
         else:
             count = self.contents.purge()
-        self._begins = self._begins or not (wanted or below or keep)
+        self.contents.begins = self.contents.begins or not (wanted or below or keep)
         if count:
             await committer.barrier()
             committer.note_deletions()

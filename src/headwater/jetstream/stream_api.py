@@ -35,6 +35,7 @@ from headwater.jetstream_documents.requests import (
     StreamConfigRequest,
     StreamInfoRequest,
 )
+from headwater.jetstream_documents.source_rules import check_origins
 from headwater.jetstream_documents.stream_rules import check_alone, checked, consumer_limits_of, same, updated
 from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
@@ -78,6 +79,7 @@ class StreamApi:
         if request.name != names[0]:
             raise api_error("stream_name_mismatch")
         config = checked(request, pedantic=request.pedantic)
+        check_origins(config, self._find, pedantic=request.pedantic)
         check_alone(config)
         existing = self._registry.streams.get(config.name)
         if existing is None or "storage" in msgspec.json.decode(payload):  # else nats-server applies no limit
@@ -98,6 +100,7 @@ class StreamApi:
         if asked.name != names[0]:
             raise api_error("stream_name_mismatch")
         stream = self._registry.stream(names[0])
+        check_origins(asked, self._find)
         config = updated(stream.config, asked)
         self._check_room(config, stream)
         _check_consumers(config, stream)
@@ -116,6 +119,8 @@ class StreamApi:
             state=info.state,
             domain=info.domain,
             cluster=ClusterInfo(leader=self._server_name),  # always this server
+            mirror=info.mirror,
+            sources=info.sources,
             ts=info.ts,
         )
         if request.deleted_details:
@@ -255,9 +260,15 @@ class StreamApi:
             created=info.created,
             state=info.state,
             domain="" if did_create else info.domain,  # as nats-server has it
+            mirror=info.mirror,
+            sources=info.sources,
             ts=info.ts,
             did_create=did_create,
         )
+
+    def _find(self, name: str) -> StreamConfig | None:
+        stream = self._registry.streams.get(name)
+        return stream.config if stream is not None else None
 
     def _check_overlap(self, config: StreamConfig) -> None:
         ours = [subject.encode() for subject in config.subjects]

@@ -170,7 +170,10 @@ class StreamRegistry:
         files, _, clock_ns, ticks_ns, options, _, domain = self.settings
         known_end = known_end if options.sync == "always" else 0
         first = _first_offset(record)
-        log = Log.open(files, directory.log_path, options, clock_ns(), first, directory.identity, known_end)
+        copies = record.config.mirror is not None
+        log = Log.open(
+            files, directory.log_path, options, clock_ns(), first, directory.identity, known_end, rewinds=copies
+        )
         directory.identity = log.identity
         log.limit_to(record.config.max_bytes)
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)
@@ -223,6 +226,9 @@ class StreamRegistry:
         if not in_memory:
             self._consumers.keep(stream, self.writers)
         self.streams[config.name] = stream
+        stream.copying.follow(config)
+        for other in self.streams.values():
+            other.copying.on_stream_made(config.name)
         return stream
 
     def _make_in_memory(self, record: StreamRecord) -> Stream:
@@ -289,6 +295,7 @@ class StreamRegistry:
     async def delete(self, stream: Stream) -> None:
         """Gone from the disk once this returns."""
         _check_own(stream)
+        stream.copying.stop(for_good=True)
         del self.streams[stream.name]
         await stream.detach()
         if stream.keeper is not None:

@@ -6,8 +6,15 @@ from msgspec import UNSET, Struct, UnsetType
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
-from headwater.jetstream_documents.document import Document, always
-from headwater.jetstream_documents.streams import ClusterInfo, StoredMessage, StreamConfig, StreamInfo, StreamState
+from headwater.jetstream_documents.document import ApiError, Document, always
+from headwater.jetstream_documents.streams import (
+    ClusterInfo,
+    SourceInfo,
+    StoredMessage,
+    StreamConfig,
+    StreamInfo,
+    StreamState,
+)
 from headwater.model.timestamps import ZERO
 
 TYPE_PREFIX = "io.nats.jetstream.api.v1."  # of every answer's `type`
@@ -21,14 +28,6 @@ def _no_names() -> list[str]:
 
 def _no_consumers() -> list[ConsumerInfo]:
     return []
-
-
-class ApiError(Document, kw_only=True):
-    """Why a request was refused: an HTTP-like code, nats-server's number, and its text."""
-
-    code: int
-    err_code: int
-    description: str
 
 
 class Answer(Document, kw_only=True):
@@ -83,6 +82,8 @@ class StreamCreateAnswer(Answer, kw_only=True):
     created: str = ""
     state: StreamState | UnsetType = UNSET
     domain: str = ""
+    mirror: SourceInfo | None = None
+    sources: list[SourceInfo] | None = None
     ts: str = ""
     did_create: bool = False
 
@@ -95,6 +96,8 @@ class StreamInfoAnswer(PageAnswer, kw_only=True):
     state: StreamState | UnsetType = UNSET
     domain: str = ""
     cluster: ClusterInfo | None = None
+    mirror: SourceInfo | None = None
+    sources: list[SourceInfo] | None = None
     ts: str = ""
 
 

@@ -40,6 +40,7 @@ _FIXED = {
     "opt_start_time": "start time",
     "ack_policy": "ack policy",
     "replay_policy": "replay policy",
+    "sourcing": "sourcing",
     "idle_heartbeat": "heart beats",
     "flow_control": "flow control",
 }
@@ -59,6 +60,7 @@ def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0)
     _check_names(complete)
     _check_replicas(complete, stream)
     _check_acks(complete)
+    _check_flow_acks(complete, config)
     if complete.deliver_subject:
         _check_push(complete, stream)
     else:
@@ -105,14 +107,14 @@ def check_pedantic(config: ConsumerConfig, stream: StreamConfig) -> None:
 
 
 def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: int) -> ConsumerConfig:
-    with_acks = config.ack_policy != "none"
-    ack_wait = config.ack_wait or (DEFAULT_ACK_WAIT if with_acks else 0)
+    with_acks, by_flow = config.ack_policy != "none", config.ack_policy == "flow_control"
+    ack_wait = config.ack_wait or (DEFAULT_ACK_WAIT if with_acks and not by_flow else 0)
     pending = max(config.max_ack_pending, -1) or consumer_limits_of(stream).max_ack_pending
     if pending == 0 and with_acks:
         pending = min(DEFAULT_MAX_ACK_PENDING, most_pending) if most_pending > 0 else DEFAULT_MAX_ACK_PENDING
     threshold = max(config.inactive_threshold, 0) or consumer_limits_of(stream).inactive_threshold
     waiting = 0 if config.deliver_subject else DEFAULT_MAX_WAITING
-    level = 1 if config.pause_until not in (None, ZERO) else 0
+    level = 4 if by_flow else 1 if config.pause_until not in (None, ZERO) else 0
     return msgspec.structs.replace(
         config,
         ack_wait=config.backoff[0] if config.backoff else ack_wait,
@@ -125,12 +127,37 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
         max_batch=max(config.max_batch, 0),
         max_expires=max(config.max_expires, 0),
         max_bytes=max(config.max_bytes, 0),
-        idle_heartbeat=max(config.idle_heartbeat, 0),
+        idle_heartbeat=SECOND if by_flow else max(config.idle_heartbeat, 0),
+        flow_control=by_flow or config.flow_control,
         inactive_threshold=threshold,
         priority_policy="" if config.priority_policy == "none" else config.priority_policy,
         priority_timeout=max(config.priority_timeout, 0),
         metadata=stored_metadata(config.metadata, level),
     )
+
+
+def is_copying(config: ConsumerConfig) -> bool:
+    """Whether it is there for another stream or another server: it is not counted, nor held to the rules of a work queue."""
+    return config.direct or config.sourcing
+
+
+def for_copy(config: ConsumerConfig, retention: str, fresh: str) -> str:
+    """What a stream's copy asks for, made to fit its origin; returns the consumer's name. One that keeps messages until they
+    are acknowledged has the copy acknowledge them; any other makes a new consumer at each try. `fresh`: a new name."""
+    if retention == "limits":
+        config.name = f"{config.name}-{fresh}"
+    else:
+        config.direct = False
+        config.durable_name = config.name
+        config.ack_policy = "flow_control"
+        config.ack_wait = config.max_deliver = config.inactive_threshold = 0
+    return config.name
+
+
+def keep_start(config: ConsumerConfig, existing: ConsumerConfig) -> None:
+    """A copy that comes back goes on where its acknowledgements end."""
+    config.deliver_policy = existing.deliver_policy
+    config.opt_start_seq, config.opt_start_time = existing.opt_start_seq, existing.opt_start_time
 
 
 def check_reset(config: ConsumerConfig, sequence: int, start: int) -> None:
@@ -151,7 +178,7 @@ def check_reset(config: ConsumerConfig, sequence: int, start: int) -> None:
 
 def check_queue(config: ConsumerConfig) -> None:
     """What a new consumer of a work queue must be. Raises JetStreamError."""
-    if config.ack_policy != "explicit":
+    if config.ack_policy not in ("explicit", "flow_control"):
         raise api_error("workqueue_explicit_ack")
     if config.deliver_policy != "all":
         raise api_error("workqueue_deliver_all")
@@ -218,6 +245,20 @@ def _check_acks(config: ConsumerConfig) -> None:
         raise api_error("max_deliver_below_backoff")
     if len(config.description.encode()) > MAX_DESCRIPTION:
         raise api_error("description_too_long", limit=MAX_DESCRIPTION)
+
+
+def _check_flow_acks(config: ConsumerConfig, asked: ConsumerConfig) -> None:
+    """Acknowledging by answers to flow-control requests."""
+    if config.ack_policy != "flow_control":
+        return
+    if not config.deliver_subject:
+        raise api_error("flow_acks_need_push")
+    if config.max_ack_pending <= 0:
+        raise api_error("flow_acks_need_pending")
+    if config.ack_wait or config.backoff:
+        raise api_error("flow_acks_without_wait")
+    if asked.max_deliver > 0:
+        raise api_error("flow_acks_without_max_deliver")
 
 
 def _check_push(config: ConsumerConfig, stream: StreamConfig) -> None:

@@ -7,13 +7,16 @@ from msgspec import field
 from headwater.jetstream_documents.document import Document, Int64, Text, Uint64, always
 
 DeliverPolicy = Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"]
-AckPolicy = Literal["none", "all", "explicit"]
+AckPolicy = Literal["none", "all", "explicit", "flow_control"]
 ReplayPolicy = Literal["instant", "original"]
 
 
 class ConsumerConfig(Document, kw_only=True):
     """A consumer: a reading position on a stream. Without `durable_name` it ends when it is not used. Durations are in
     nanoseconds, `rate_limit_bps` is in bits a second.
+
+    With ack policy `flow_control` an answer to a flow-control request acknowledges all before it; `sourcing`: another stream
+    copies by this consumer.
 
     Messages are to be acknowledged one by one, unless `ack_policy` is another. With `deliver_subject` the server
     pushes; without, the client pulls.
@@ -48,6 +51,7 @@ class ConsumerConfig(Document, kw_only=True):
     num_replicas: Int64 = always(0)
     mem_storage: bool = False
     direct: bool = False
+    sourcing: bool = False
     metadata: dict[str, str] | None = None
     pause_until: Text | None = None
     priority_groups: list[str] | None = None

@@ -32,3 +32,11 @@ def always(default: T) -> T:
 
 class Document(Struct, kw_only=True, omit_defaults=True):
     """Root of the documents."""
+
+
+class ApiError(Document, kw_only=True):
+    """Why a request was refused, or why a stream cannot be copied: an HTTP-like code, nats-server's number, and its text."""
+
+    code: int
+    err_code: int
+    description: str

@@ -12,6 +12,7 @@ import msgspec
 
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.publishing_rules import check_publishing, check_publishing_update, required_level
+from headwater.jetstream_documents.source_rules import check_copies, check_filters, check_transform
 from headwater.jetstream_documents.streams import ConsumerLimits, Placement, Republish, StreamConfig
 from headwater.model.subject import is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform
@@ -38,16 +39,12 @@ ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 # Settings, each with the value that leaves it off. Any other value is refused until the feature is built (issue 6).
 _NOT_BUILT: dict[str, object] = {
     "template_owner": "",
-    "mirror": None,
-    "sources": None,
-    "subject_transform": None,
     "compression": "none",
-    "mirror_direct": False,
     "allow_atomic": False,
     "allow_msg_schedules": False,
     "allow_batched": False,
-    "persist_mode": "",
 }
+_PERSIST_MODES = ("", "default", "async")
 
 
 def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = False) -> StreamConfig:
@@ -70,6 +67,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
         num_replicas=config.num_replicas or 1,
         persist_mode="" if config.persist_mode == "default" else config.persist_mode,
         metadata=stored_metadata(config.metadata),
+        sources=config.sources or None,
         republish=_republish(config.republish),
         consumer_limits=consumer_limits_of(config),
     )
@@ -77,7 +75,10 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     _check_permissions(complete)
     check_publishing(complete)
     _settle_markers(complete, pedantic=pedantic)
+    _check_persistence(complete)
+    check_copies(complete)
     _check_subjects(complete)
+    check_transform(complete.subject_transform)
     if complete.republish is not None:
         _check_republish(complete, complete.republish)
     complete.placement = _placement(config.placement)
@@ -85,6 +86,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
         if getattr(complete, name) != harmless:
             raise _refused(f"{name} is not supported by this server yet")
     complete.metadata = {**(complete.metadata or {}), REQUIRED_LEVEL_KEY: str(required_level(complete))}
+    check_filters(complete)
     return complete
 
 
@@ -145,9 +147,13 @@ def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
         raise _refused("stream configuration update can not cancel deny message deletes")
     if old.deny_purge and not new.deny_purge:
         raise _refused("stream configuration update can not cancel deny purge")
+    if new.mirror is not None and new.mirror != old.mirror:
+        raise api_error("mirror_not_updatable")
     if old.allow_msg_ttl and not new.allow_msg_ttl:
         raise _refused("message TTL status can not be disabled")
     check_publishing_update(old, new)
+    if old.persist_mode != new.persist_mode:
+        raise _refused("stream configuration update can not change persist mode")
     if new.sealed:
         new.max_age, new.discard = 0, "new"
         new.deny_delete = new.deny_purge = True
@@ -222,6 +228,8 @@ def _check_times(config: StreamConfig) -> int:
     if 0 < config.max_age < SMALLEST_MAX_AGE:
         raise _refused("max age needs to be >= 100ms")
     window = config.duplicate_window
+    if window == 0 and (config.mirror is not None or config.sources):
+        return 0  # what is copied was told apart where it was published
     if window == 0:
         return min(DEFAULT_DUPLICATE_WINDOW, config.max_age or DEFAULT_DUPLICATE_WINDOW)
     if window < 0:
@@ -240,8 +248,18 @@ def _check_permissions(config: StreamConfig) -> None:
         raise _refused("discard new per subject requires discard new policy to be set")
     if config.discard_new_per_subject and config.max_msgs_per_subject <= 0:
         raise _refused("discard new per subject requires max msgs per subject > 0")
-    if config.mirror is not None and config.subjects:
-        raise api_error("mirror_with_subjects")
+
+
+def _check_persistence(config: StreamConfig) -> None:
+    if config.persist_mode not in _PERSIST_MODES:
+        raise api_error("invalid_json", reason=f'can not unmarshal "\\"{config.persist_mode}\\""')
+    if config.persist_mode == "async":
+        if config.storage != "file":
+            raise _refused("async persist mode is only supported on file storage")
+        if config.num_replicas > 1:
+            raise _refused("async persist mode is not supported on replicated streams")
+        if config.allow_atomic:
+            raise _refused("async persist mode is not supported with atomic batch publish")
 
 
 def _settle_markers(config: StreamConfig, *, pedantic: bool) -> None:

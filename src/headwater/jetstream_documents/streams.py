@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from headwater.jetstream_documents.document import Document, Int64, Text, Uint64, always
+from headwater.jetstream_documents.document import ApiError, Document, Int64, Text, Uint64, always
 from headwater.model.headers import Headers
 from headwater.model.timestamps import ZERO
 
@@ -23,19 +23,28 @@ class Placement(Document, kw_only=True):
 class SubjectTransform(Document, kw_only=True):
     """Subjects that match `src` are stored as `dest`."""
 
-    src: str = ""
-    dest: str = ""
+    src: str = always("")
+    dest: str = always("")
 
 
 class ExternalStream(Document, kw_only=True):
-    """A stream of another account or domain, reached through `api`."""
+    """A stream of another account or domain, reached through `api`, as `$JS.hub.API`. `deliver`: what the subjects begin
+    with on which its messages come; "" for the server's choice."""
 
     api: str
-    deliver: str = ""
+    deliver: str = always("")
+
+
+class SourceConsumer(Document, kw_only=True):
+    """A durable consumer of the origin that a user has made for the copy."""
+
+    name: str = ""
+    deliver_subject: str = ""
 
 
 class StreamSource(Document, kw_only=True):
-    """Another stream whose messages are copied."""
+    """Another stream whose messages are copied: those of `filter_subject`, or of the sources of the transforms, beginning
+    with a sequence or a time (an RFC 3339 text)."""
 
     name: str
     opt_start_seq: Uint64 = 0
@@ -43,6 +52,7 @@ class StreamSource(Document, kw_only=True):
     filter_subject: str = ""
     subject_transforms: list[SubjectTransform] = []
     external: ExternalStream | None = None
+    consumer: SourceConsumer | None = None
 
 
 class Republish(Document, kw_only=True):
@@ -150,12 +160,17 @@ class ClusterInfo(Document, kw_only=True):
 
 
 class SourceInfo(Document, kw_only=True):
-    """How far the copy of another stream has come. `active`: nanoseconds since the last message from it, -1 for never."""
+    """How far the copy of another stream has come. `lag`: messages that are still to come, `seq`: the last one taken,
+    `active`: nanoseconds since the last sign of life, -1 for never."""
 
-    name: str = ""
-    lag: int = 0
-    active: int = -1
+    name: str = always("")
+    external: ExternalStream | None = None
+    lag: int = always(0)
+    seq: int = 0
+    active: int = always(-1)
+    error: ApiError | None = None
     filter_subject: str = ""
+    subject_transforms: list[SubjectTransform] = []
 
 
 class StreamInfo(Document, kw_only=True):

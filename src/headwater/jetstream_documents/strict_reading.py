@@ -129,6 +129,8 @@ def _invalid_json(text: str) -> JetStreamError:
     if found := _UNKNOWN_VALUE.search(text):
         if found[2] == "action":
             return api_error("invalid_json", reason=f'unknown consumer action: "{found[1]}"')
+        if found[2] == "compression":
+            return api_error("invalid_json", reason="unknown compression algorithm")
         return api_error("invalid_json", reason=f'can not unmarshal "\\"{found[1]}\\""')
     if "truncated" in text:
         return api_error("invalid_json", reason="unexpected EOF")

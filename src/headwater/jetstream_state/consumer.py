@@ -37,6 +37,7 @@ import msgspec
 from headwater.jetstream_documents.consumers import ConsumerConfig
 
 DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
+NEVER = 1 << 61  # an ack wait in ns that does not end: of a consumer that has none
 STALE_ENTRIES = 1024  # beyond twice the live ones, at which heap or queue is made anew
 
 
@@ -216,7 +217,7 @@ class Consumer:
 
     def ack(self, sequence: int, consumer_sequence: int) -> None:
         """+ACK or +TERM: the message is settled. With ack policy `all`, so is everything before it."""
-        if self.config.ack_policy == "all":
+        if self.config.ack_policy in ("all", "flow_control"):
             self._ack_all(sequence, consumer_sequence)
             return
         entry = self._settle(sequence)
@@ -338,7 +339,7 @@ class Consumer:
         backoff = self.config.backoff
         if backoff:
             return backoff[min(attempt, len(backoff) - 1)]
-        return self.config.ack_wait
+        return self.config.ack_wait or NEVER
 
     def _set_deadline(self, sequence: int, first: int, deadline: int) -> None:
         self.unacked[sequence] = (first, deadline)

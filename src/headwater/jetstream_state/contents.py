@@ -49,7 +49,7 @@ class ContentsDocument(msgspec.Struct, array_like=True):
 
 class Contents:
     """See the head of this module. `on_removed(sequence, subject)` is called for each message that leaves, `on_purged()`
-    when many have left at once."""
+    when many have left at once. `begins`: the stream shows where it begins, even before its first message."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class Contents:
     ) -> None:
         self.log = log
         self.config = config
+        self.begins = config.first_seq > 0
         self.size_of = memory_size if config.storage == "memory" else stored_size
         self.overhead = self.size_of(b"", b"", b"")
         self.subjects = self._new_table(config)

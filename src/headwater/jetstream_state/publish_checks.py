@@ -3,7 +3,7 @@
 
     1. Nats-Batch-Id where it is off; Nats-Incr (`counters.py`)
     2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
-       Nats-Schedule
+       Nats-Schedule, Nats-Stream-Source (of the server's making)
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`jetstream/publish_rules.py` does that)
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
@@ -95,6 +95,8 @@ def check_before_id(
         raise api_error("wrong_last_sequence", sequence=last_sequence)
     if lookup(block, b"Nats-Schedule"):
         raise api_error("schedules_disabled")
+    if lookup(block, b"Nats-Stream-Source"):
+        raise api_error("source_header")
     return Demands(
         lookup(block, b"Nats-Msg-Id") or b"",
         lookup(block, b"Nats-Expected-Last-Msg-Id") or None,

@@ -3,6 +3,8 @@
 It is written at a clean stop, and with each checkpoint of the log.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -17,11 +19,13 @@ MOST_IN_A_CHECKPOINT = 20_000  # subjects, remembered messages, ids and expiries
 
 
 class StreamDocument(msgspec.Struct, array_like=True):
-    """`ids`: the window of message ids. `last_id`: of the last message that was taken in."""
+    """`ids`: the window of message ids. `last_id`: of the last message that was taken in. `positions`: of each source, the
+    sequence and the identity of the last message that was copied."""
 
     contents: ContentsDocument
     ids: list[tuple[bytes, int, int]]
     last_id: bytes
+    positions: dict[str, tuple[int, str]] = {}
 
     @classmethod
     def decode(cls, document: bytes | None) -> Self | None:
@@ -34,7 +38,13 @@ class StreamDocument(msgspec.Struct, array_like=True):
             return None
 
 
-def checkpoint(log: Log, contents: Contents, duplicates: DuplicateWindow, apart_ns: int) -> bytes:
+def checkpoint(
+    log: Log,
+    contents: Contents,
+    duplicates: DuplicateWindow,
+    apart_ns: int,
+    positions: Mapping[str, tuple[int, str]] = MappingProxyType({}),
+) -> bytes:
     """The document of what is durable at this moment (`apart_ns`: from the window's clock to the time of day); b"" where
     making it would hold the loop up for longer than some 20 ms (then a start after a crash reads all records, if not their
     batches), or while removals are under way."""
@@ -46,7 +56,8 @@ def checkpoint(log: Log, contents: Contents, duplicates: DuplicateWindow, apart_
         return b""
     ids = [item for item in duplicates.dump(apart_ns) if item[1] < end]
     last = log.read(end - 1, 1, 1)
-    return msgspec.msgpack.encode(StreamDocument(contents.document(), ids, message_id_of(last[0]) if last else b""))
+    last_id = message_id_of(last[0]) if last else b""
+    return msgspec.msgpack.encode(StreamDocument(contents.document(), ids, last_id, dict(positions)))
 
 
 def last_message_id(log: Log) -> bytes:

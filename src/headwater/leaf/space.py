@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from headwater.leaf.forwarding import LeafForwarding, LeafTarget
 from headwater.leaf.interest import Interest, Line
+from headwater.model.short_hash import short_name
 from headwater.wire.leaf_lines import LOOP_DETECTION
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.sublist import Subscription
 
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _MARK_LENGTH = 22
 
 
@@ -25,7 +25,7 @@ class LeafSpace:
 
     def __init__(self, account: "Account", tell: Callable[["LeafSpace", list[Line]], None]) -> None:
         self.account = account
-        mark = "".join(_DIGITS[byte % len(_DIGITS)] for byte in os.urandom(_MARK_LENGTH))
+        mark = short_name(os.urandom(_MARK_LENGTH))
         self.interest = Interest(LOOP_DETECTION + mark.encode())
         self.forwarding = LeafForwarding(int.from_bytes(os.urandom(4)))
         self._tell = tell

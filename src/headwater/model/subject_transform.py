@@ -158,7 +158,7 @@ def _read_function(token: str, name: str, words: list[str], stars: int) -> Part:
         fewest, most = 2, 2
     else:
         raise ValueError(f"invalid mapping destination: unknown function in {token}")
-    if len(words) < fewest or not words[0]:
+    if len(words) < fewest or (name == "wildcard" and not words[0]):
         raise ValueError(f"invalid mapping destination: not enough arguments passed to the function in {token}")
     if len(words) > most:
         raise ValueError(f"invalid mapping destination: too many arguments passed to the function in {token}")

@@ -118,18 +118,20 @@ class Log:
         first_offset: int = 0,
         identity: bytes = NOBODY,
         known_end: int = 0,
+        rewinds: bool = False,
     ) -> Self:
         """Recover the log in `directory`, or make a new one that starts at `first_offset`; `recovery` says what was
         found. Takes a lock on it. `identity`: that of the log, 8 bytes, where the caller knows it; files of other logs
         are put aside. `known_end`: the log reached at least this far, according to the caller's other files; an earlier
         end is reported as a loss.
+        `rewinds`: of a copy, whose offsets are given by its origin (`Staging.rewind`).
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
         `document` is None. Raises StorageError when somebody else has the log open or the disk fails, CorruptLog when
         it was written by a newer version.
         """
-        opened = open_directory(files, directory, now_ns, first_offset, identity, known_end)
+        opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, rewinds=rewinds)
         try:
             return cls(files, directory, options, opened)
         except OSError as error:
@@ -327,8 +329,9 @@ class Log:
             self._since_checkpoint += header.body_size
             if header.holds_records:
                 reader.recent.add(header, placed.body)
+                live.extend(header.base_offset, header.end_offset)  # a copy of another log has its gaps
                 live.count += header.record_count
-        live.extend(batch.base_offset, batch.end_offset)
+        live.extend(max(live.end, batch.base_offset), batch.end_offset)
         batch.placed.clear()
 
     def abandon(self, batch: StagedBatch) -> None:

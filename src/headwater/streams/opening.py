@@ -85,9 +85,11 @@ def open_directory(
     first_offset: int = 0,
     identity: bytes = NOBODY,
     known_end: int = 0,
+    *,
+    rewinds: bool = False,
 ) -> OpenedLog:
     """Recover the log in `directory`, or make one that starts at `first_offset`; of `identity`, if that is known. The log
-    once reached `known_end` or further.
+    once reached `known_end` or further. `rewinds`: see `Decision.rewound`.
 
     Raises StorageError when nothing in it is of that identity (nothing is changed then), when another process has it, when
     the disk fails, or when it was written by a newer version."""
@@ -97,7 +99,7 @@ def open_directory(
     except OSError as error:
         raise storage_error(f"open the log {directory}", error) from error
     try:
-        return _recover(files, directory, lock, now_ns, first_offset, identity, known_end)
+        return _recover(files, directory, lock, now_ns, first_offset, identity, known_end, rewinds)
     except OSError as error:
         lock.close()
         raise storage_error(f"open the log {directory}", error) from error
@@ -116,7 +118,14 @@ def _take_lock(files: Files, directory: str) -> File:
 
 
 def _recover(
-    files: Files, directory: str, lock: File, now_ns: int, first_offset: int, identity: bytes, known_end: int
+    files: Files,
+    directory: str,
+    lock: File,
+    now_ns: int,
+    first_offset: int,
+    identity: bytes,
+    known_end: int,
+    rewinds: bool,
 ) -> OpenedLog:
     notes: list[str] = []
     bases = _sweep(files, directory)
@@ -153,7 +162,10 @@ def _recover(
     found = _find(files, directory, bases, state, notes)
     if not found.is_indexed:
         state = replace(state, index_crc=0)  # so that the next close makes a new one
-    return _carry_out(files, directory, lock, now_ns, state, found, decide(found.facts, state, testimony.end))
+    decision = decide(found.facts, state, testimony.end)
+    if rewinds and not state.closed:
+        decision = decision.rewound(found.facts)
+    return _carry_out(files, directory, lock, now_ns, state, found, decision)
 
 
 def _drop_expired(files: Files, directory: str, bases: list[int], start_offset: int) -> list[int]:

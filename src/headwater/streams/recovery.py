@@ -154,6 +154,14 @@ class Decision(NamedTuple):
     damage: list[Damage]
     notes: list[str]
 
+    def rewound(self, facts: "list[SegmentFacts]") -> "Decision":
+        """For the copy of another log: go on behind the last record that is there. What was given out and not stored is
+        fetched from the origin again, under the same offsets; only what was durable and is gone is a damage."""
+        if not facts or (self.roll and facts[-1].end_offset == facts[-1].base_offset):
+            return self  # a new segment must not take the name of the last
+        damage = [item for item in self.damage if item.certain or item.kind != "missing"]
+        return self._replace(next_offset=facts[-1].end_offset, damage=damage)
+
 
 def examine(fetch: Fetch, file_size: int, name: str, base_offset: int, identity: bytes, limit: int) -> SegmentFacts:
     """Check every batch of a segment file. `limit` is the end of what it may hold."""

@@ -63,6 +63,12 @@ class Staging:
         self._open = BatchBuilder(ready.end_offset)
         return ready.base_offset
 
+    def skip_to(self, offset: int) -> None:
+        """The next record gets `offset`, which is not below `end_offset`; those between hold none."""
+        if self._open.record_count:
+            self._full.append(self._open)
+        self._open = BatchBuilder(offset)
+
     def seal(self) -> list[BatchBuilder | ReadyBatch]:
         """Everything staged since the last time, in order."""
         sealed = self._full
@@ -77,3 +83,9 @@ class Staging:
         """Drop the waiting records; numbering continues at this offset."""
         self._full = []
         self._open = BatchBuilder(end_offset)
+
+    def rewind(self, end_offset: int) -> None:
+        """Forget what waits, and give out again what was given up behind the end of the log. For the copy of another log: an
+        offset means the origin's record there, whenever it is stored. Nothing is being written."""
+        self.restart(end_offset)
+        self._writer.rewind(end_offset)

@@ -132,6 +132,10 @@ class LogWriter:
         """The offset behind the last one that was written."""
         return self._next_offset
 
+    def rewind(self, offset: int) -> None:
+        """The next batch may begin at `offset`, behind the last that was written, also where marks gave away more."""
+        self._next_offset = offset
+
     def use(self, options: LogOptions) -> None:
         """Use other sizes from the next write on; the sync policy stays. The loop thread may call it at any time."""
         self.segment_bytes = options.segment_bytes

@@ -1,0 +1,95 @@
+"""A stream that copies others: where its publishing and its copies (`jetstream_sources`) meet.
+
+The copies take messages in by `copy`, which goes past the subjects and the checks of a publish, and learn by `when_stored`
+what is durable. Where they are is kept with the stream: in the messages themselves, and in the document beside the log's
+index.
+"""
+
+from collections.abc import Mapping
+
+from headwater.errors import StorageError
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.publishing import Publishing
+from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
+from headwater.jetstream_sources.copies import Copies
+from headwater.jetstream_sources.stamp import Position, read_stamp
+from headwater.jetstream_state.items import Answer
+from headwater.streams.log import Log
+
+
+class Copying:
+    """Of one stream, also of one that copies nothing."""
+
+    def __init__(self, publishing: Publishing, log: Log, domain: Domain) -> None:
+        self._publishing = publishing
+        self._log = log
+        self._domain = domain
+        self._copies: Copies | None = None
+        self._positions: dict[str, Position] = {}
+        publishing.positions = self.positions
+
+    # ── what the stream asks ──
+
+    def restore(self, positions: Mapping[str, tuple[int, str]]) -> None:
+        """Take up what a document has kept, before `learn`."""
+        self._positions.update({index: Position(*place) for index, place in positions.items()})
+
+    def learn(self, header_block: bytes) -> None:
+        """A message that was stored in an earlier run may tell how far its source was."""
+        stamp = read_stamp(header_block)
+        if stamp is not None:
+            self._positions[stamp[0]] = stamp[1]
+
+    def positions(self) -> Mapping[str, tuple[int, str]]:
+        """Where the sources are, as far as it is durable, by their index names."""
+        if self._copies is not None:
+            self._copies.note(self._positions)
+        return self._positions
+
+    def follow(self, config: StreamConfig) -> None:
+        """Copy what the configuration names: once the API answers, and after each change."""
+        router = self._publishing.router
+        if self._copies is None and (config.mirror is not None or config.sources) and router is not None:
+            self._copies = Copies(self, router, self._domain.account, self._domain.name)
+            self._publishing.on_copies_lost = self._on_lost
+        if self._copies is not None:
+            self._copies.follow(config, self._positions)
+
+    def infos(self) -> tuple[SourceInfo | None, list[SourceInfo] | None]:
+        """What STREAM.INFO says of the mirror and of the sources."""
+        return self._copies.infos() if self._copies is not None else (None, None)
+
+    def on_stream_made(self, name: str) -> None:
+        """A stream of this account was made; it may be an origin."""
+        if self._copies is not None:
+            self._copies.on_stream_made(name)
+
+    def stop(self, *, for_good: bool = False) -> None:
+        """Copy nothing more. `for_good`: the stream is deleted."""
+        if self._copies is not None:
+            self._copies.stop(for_good=for_good)
+
+    def _on_lost(self, error: StorageError) -> None:
+        assert self._copies is not None
+        self._copies.on_lost(error)
+
+    # ── what the copies ask ──
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self._publishing.rules.config.name
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last durable message."""
+        return self._log.end_offset
+
+    def copy(self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: int, sequence: int) -> int:
+        """Store a message of another stream, at `sequence` and with its time if they are not 0; returns its sequence, 0 for
+        one that was stored before. Raises JetStreamError where a limit refuses it, StorageError."""
+        return self._publishing.copy(subject, header_block, payload, timestamp_ns, sequence)
+
+    def when_stored(self, sequence: int, answer: Answer) -> None:
+        """Call `answer` once the copy with this sequence is durable, or lost: now or later."""
+        self._publishing.when_stored(sequence, answer)
