@@ -20,6 +20,7 @@ def test_the_flags_name_addresses() -> None:
     flags: dict[str, Value] = {"iggy": "127.0.0.1:8090", "iggy_http": ":3000", "iggy_quic": "[::1]:-1"}
     found = read(flags, {})
     assert found == IggyOptions(tcp=("127.0.0.1", 8090), http=("0.0.0.0", 3000), quic=("::1", 0))
+    assert read({"iggy_websocket": ":8092"}, {}) == IggyOptions(tcp=None, websocket=("0.0.0.0", 8092))
     seeds = read({"iggy_seed": "127.0.0.1:1", "iggy_seed_http": "127.0.0.1:2"}, {})
     assert seeds == IggyOptions(tcp=None, seed=("127.0.0.1", 1), seed_http=("127.0.0.1", 2))
     for wrong in ("8090", "host", "host:port", "host:70000", "host:-2"):

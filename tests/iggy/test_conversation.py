@@ -12,7 +12,7 @@ from headwater.errors import IggyError
 from headwater.iggy import dispatch
 from headwater.iggy.conversation import Conversation
 from headwater.iggy.service import Client
-from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages, of_messages
 from headwater.iggy_wire.commands import Code, Command, Message
@@ -112,8 +112,8 @@ def test_files_are_answered_in_part_only_where_the_transport_moves_them(tmp_path
 
 def test_a_login_that_is_refused_is_the_end_and_says_why(tmp_path: Path) -> None:
     reasons = {
-        c.Login("iggy", "no", "0.11.0", "", vsr_frames.PROTOCOL, "x"): "invalid_credentials",
-        c.LoginWithToken("no", "0.11.0", "", vsr_frames.PROTOCOL, "x"): "invalid_personal_access_token",
+        c.Login("iggy", "no", "0.11.0", "", eras.PROTOCOL, "x"): "invalid_credentials",
+        c.LoginWithToken("no", "0.11.0", "", eras.PROTOCOL, "x"): "invalid_personal_access_token",
         c.Login("iggy", "iggy", "0.11.0", "", 1, "x"): "incompatible_protocol_version",
     }
 
@@ -124,7 +124,7 @@ def test_a_login_that_is_refused_is_the_end_and_says_why(tmp_path: Path) -> None
                 await talk.modern(*encoded(login, Era.V))
             assert (caught.value.name, talk.it.evicted) == (name, True)
         talk = Talk(desk, desk.client(user=None))
-        right = c.Login("iggy", "iggy", "0.11.0", "", vsr_frames.PROTOCOL, "x")
+        right = c.Login("iggy", "iggy", "0.11.0", "", eras.PROTOCOL, "x")
         status, body = await talk.modern(*encoded(right, Era.V))
         assert (status, body[:4], talk.it.evicted) == (0, bytes(4), False), "an empty result section goes before"
 
@@ -135,7 +135,7 @@ def test_what_is_no_request_of_today_is_refused_and_the_talk_goes_on(tmp_path: P
     async def work(desk: Desk) -> None:
         await desk.make()
         talk = Talk(desk)
-        invalid, unknown_stream = 3, 1010
+        invalid, unknown_stream = 3, 1009
         for code, body, operation, number in (
             (Code.PING, b"", 99, invalid),
             (Code.SEND_MESSAGES, b"\1", None, invalid),

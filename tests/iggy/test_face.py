@@ -73,7 +73,7 @@ def test_every_listener_shows_the_certificate(tmp_path: Path, files: tuple[Path,
         web = f"https://localhost:{iggy.http_port}"
         assert await asyncio.to_thread(call, f"{web}/ping", trusted) == "pong"
         login = {"username": "iggy", "password": "iggy"}
-        assert (await asyncio.to_thread(call, f"{web}/users/login", trusted, login))["user_id"] == 1
+        assert (await asyncio.to_thread(call, f"{web}/users/login", trusted, login))["user_id"] == 0
         careful = QuicConfiguration(is_client=True, cafile=str(trusted), server_name="localhost")
         async with quic_connect("127.0.0.1", iggy.quic_port, configuration=careful) as link:
             stream = await link.create_stream()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from support.iggy_service import Desk, at_desk
+from support.iggy_service import SECOND, Desk, at_desk
 from support.recording_files import RecordingFiles
 
 from headwater import HeaderValue, TypedHeaders
@@ -78,6 +78,26 @@ def test_each_stream_is_a_topic_of_one_partition_as_long_as_it_is_there(tmp_path
         assert await topics(desk) == [(1, "events", 0), (2, "again", 0)]
 
     at_desk(tmp_path, work, face)
+
+
+def test_the_stream_is_listed_while_there_is_something_in_it_and_keeps_its_time(tmp_path: Path) -> None:
+    face = Streams()
+    created = []
+
+    async def work(desk: Desk) -> None:
+        desk.now += 60 * SECOND
+        assert await desk.do(c.GetStreams()) == [] and (await desk.do(c.GetStats())).streams == 0
+        assert await topics(desk) == [], "its name is taken, for all that"
+        face.there = [Stream("orders")]
+        (shown,) = await desk.do(c.GetStreams())
+        created.append(shown.created)
+        assert (shown.name, shown.topics) == (NAME, 1)
+        face.there = []
+        assert await desk.do(c.GetStreams()) == []
+
+    at_desk(tmp_path, work, face)
+    at_desk(tmp_path, work, face)
+    assert created[0] == created[1]
 
 
 def test_what_is_polled_is_the_other_faces_log_and_offsets_are_ours(tmp_path: Path) -> None:

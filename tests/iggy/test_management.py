@@ -1,4 +1,4 @@
-"""What apache-iggy 0.9.0 can ask of a server beside messages, over TCP and over HTTP: every answer is one that it reads."""
+"""What apache-iggy 0.9.0 can ask of a server beside messages, over TCP, HTTP and WebSocket: it reads every answer."""
 
 import asyncio
 from pathlib import Path
@@ -32,8 +32,9 @@ READABLE = {
 
 def conversation(tmp_path: Path, transport: str) -> dict[str, Any]:
     async def main() -> dict[str, Any]:
-        async with asyncio.timeout(90), Iggy(IggyOptions(tcp=ANY, http=ANY), tmp_path) as iggy:
-            return await manage(transport, f"127.0.0.1:{iggy.http_port if transport == 'http' else iggy.tcp_port}")
+        async with asyncio.timeout(90), Iggy(IggyOptions(tcp=ANY, http=ANY, websocket=ANY), tmp_path) as iggy:
+            ports = {"tcp": iggy.tcp_port, "http": iggy.http_port, "ws": iggy.websocket_port}
+            return await manage(transport, f"127.0.0.1:{ports[transport]}")
 
     return asyncio.run(main())
 
@@ -42,6 +43,7 @@ def conversation(tmp_path: Path, transport: str) -> dict[str, Any]:
     ("transport", "group", "refused"),
     [
         ("tcp", ["g", 3, [[0, 1, 2]]], {"wrong_password", "delete_stream_again"}),
+        ("ws", ["g", 3, [[0, 1, 2]]], {"wrong_password", "delete_stream_again"}),
         (
             "http",
             ["g", 3, []],

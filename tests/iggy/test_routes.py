@@ -57,7 +57,7 @@ def test_a_topic_that_is_made_anew_is_another_one(tmp_path: Path) -> None:
             for attempt in (client.send("s", "t", [Message(b"x")], 0), client.poll("s", "t", 0)):
                 with pytest.raises(IggyError) as refused:
                     await attempt
-                assert refused.value.name == "topic_name_not_found"
+                assert refused.value.name == "topic_id_not_found"
             await client.create_topic("s", "t", 2)
 
     serving(tmp_path, work)

@@ -66,6 +66,26 @@ def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     serving(tmp_path, second)
 
 
+def test_the_root_user_of_an_earlier_release_is_renumbered_and_keeps_its_password(tmp_path: Path) -> None:
+    async def before() -> None:
+        service = Service(tmp_path)
+        await service.start()
+        async with service.change() as catalog:
+            catalog.users[0].id = 1
+            catalog.next_user = 2
+        await service.stop()
+
+    async def work(iggy: Iggy, client: Client) -> None:
+        assert [user.id for user in await client.execute(c.GetUsers())] == [0]
+        made = await client.execute(c.CreateUser("alice", "secret"))
+        assert made.id == 2
+        with pytest.raises(IggyError, match="root user stays"):
+            await execute(iggy.service, next(iter(iggy.service.clients.values())), c.DeleteUser(Identifier("iggy")))
+
+    asyncio.run(before())
+    serving(tmp_path, work)
+
+
 def test_a_directory_has_one_server_and_its_catalog_is_not_guessed(tmp_path: Path) -> None:
     async def work(iggy: Iggy, client: Client) -> None:
         await client.create_stream("s")

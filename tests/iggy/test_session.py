@@ -19,7 +19,7 @@ from headwater.errors import IggyError
 from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.service import Client as ServedClient
-from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages, of_messages, xxh3_64
 from headwater.iggy_wire.commands import Code, Message
@@ -242,7 +242,7 @@ def poll_request(offset: int, number: int, login: int, count: int = 1) -> bytes:
 
 async def modern_login(link: Wire) -> int:
     """Log in with frames of today; returns the login's number."""
-    code, body = command_codec.encode(c.Login("iggy", "iggy", "0.11.0", "", vsr_frames.PROTOCOL, "x"), Era.V)
+    code, body = command_codec.encode(c.Login("iggy", "iggy", "0.11.0", "", eras.PROTOCOL, "x"), Era.V)
     link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, 0, 0, xxh3_64(body)) + body)
     head, body = await modern_answer(link)
     assert head.status == 0
@@ -337,7 +337,7 @@ def test_a_login_that_is_refused_is_told_in_the_eras_own_way(tmp_path: Path) -> 
             assert (await link.ask(*command_codec.encode(c.Login("iggy", "no", version), era)))[0] == 42
             assert (await link.ask(*command_codec.encode(c.Login("iggy", "iggy", version), era)))[0] == 0
             link.writer.close()
-        for protocol, reason in ((vsr_frames.PROTOCOL, 9), (vsr_frames.PROTOCOL + (1 << 10), 14)):
+        for protocol, reason in ((eras.PROTOCOL, 9), (eras.PROTOCOL + (1 << 10), 14)):
             link = await wire(iggy.tcp_port, Era.V)
             code, body = command_codec.encode(c.Login("iggy", "no", "0.11.0", "", protocol, "x"), Era.V)
             link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, 0, 0) + body)

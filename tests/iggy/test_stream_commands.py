@@ -7,7 +7,6 @@ import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
 from headwater import HeaderValue, TypedHeaders
-from headwater.iggy.stream_commands import SERVER_VERSION
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier
@@ -55,7 +54,8 @@ def test_names_change_and_stay_unique(tmp_path: Path) -> None:
         found = await desk.do(c.GetTopics(Identifier("renamed")))
         assert [topic.name for topic in found] == ["renamed too", "u"]
         assert await desk.do(c.GetStream(S)) is None and await desk.do(c.GetTopic(S, T)) is None
-        assert await desk.refused(c.GetTopics(S)) == "stream_name_not_found"
+        assert await desk.do(c.GetTopics(S)) == [], "as upstream"
+        assert await desk.refused(c.GetTopics(S), desk.client(Era.B)) == "stream_name_not_found"
 
     at_desk(tmp_path, work)
 
@@ -156,7 +156,13 @@ def test_partitions_are_added_at_the_end_and_taken_from_there(tmp_path: Path) ->
         await desk.do(c.StoreOffset(Consumer.single(), S, T, 2, 0))
         old = await desk.do(c.GetTopic(S, T), desk.client(Era.C1))
         assert [part.id for part in old.parts] == [1, 2, 3] and [part.messages for part in old.parts] == [0, 0, 1]
-        assert await desk.refused(c.DeletePartitions(S, T, 4)) == "partition_not_found"
+        assert await desk.refused(c.DeletePartitions(S, T, 4)) == "invalid_partitions_count"
+        for none_or_too_many in (
+            c.DeletePartitions(S, T, 0),
+            c.CreatePartitions(S, T, 0),
+            c.CreatePartitions(S, T, 998),
+        ):
+            assert await desk.refused(none_or_too_many) == "too_many_partitions"
         await desk.do(c.DeletePartitions(S, T, 2))
         await desk.do(c.CreatePartitions(S, T, 2))
         assert desk.poll(2) == (2, [])
@@ -184,23 +190,68 @@ def test_only_closed_segments_are_deleted(tmp_path: Path) -> None:
     at_desk(tmp_path, work)
 
 
-def test_the_server_says_what_it_is_and_what_it_has(tmp_path: Path) -> None:
+def test_options_may_be_texts_and_what_is_not_known_is_refused_at_every_place(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
-        await desk.make(3)
-        await desk.send(b"a", b"b")
-        desk.now += 5_000_000
-        stats = await desk.do(c.GetStats())
-        counted = (stats.streams, stats.topics, stats.partitions, stats.segments, stats.messages, stats.groups)
-        assert counted == (1, 1, 3, 3, 2, 1) and stats.clients == 1
-        assert (stats.run_time, stats.server_version) == (5_000_000, SERVER_VERSION) and stats.messages_size > 0
-        assert "headwater" in stats.os_name and 0 < stats.free_disk <= stats.total_disk
-        desk.service.tcp_address = ("192.0.2.9", 8090)
-        assert [(node.ip, node.tcp) for node in (await desk.do(c.GetClusterMetadata())).nodes] == [("192.0.2.9", 8090)]
-        assert "message_expiry" in [option.key for option in await desk.do(c.DescribeOptions(1))]
-        assert await desk.do(c.DescribeOptions(2)) == []
-        assert await desk.do(c.Ping()) is None
-        assert await desk.do(c.FlushUnsavedBuffer(S, T, 0, True)) is None
-        assert await desk.refused(c.Kill(), desk.client(Era.S, user=None)) == "feature_unavailable"
+        texts = TypedHeaders({"segment_size": "128 MiB", "message_expiry": "1 day"}).encode(HeaderForm.TYPED)
+        await desk.do(c.CreateStream("s"))
+        view = await desk.do(c.CreateTopic(S, "t", 1, options=texts))
+        shown = TypedHeaders.decode(view.options, HeaderForm.TYPED).to_python()
+        assert shown == {"segment_size": 128 << 20, "message_expiry": 24 * HOUR} and view.message_expiry == 24 * HOUR
+        assert "max_topic_size" in TypedHeaders.decode(view.derived, HeaderForm.TYPED).to_python()
+        colour = TypedHeaders({"colour": "red"}).encode(HeaderForm.TYPED)
+        for command in (
+            c.CreateStream("x", options=colour),
+            c.UpdateStream(S, "s", colour),
+            c.CreateTopic(S, "u", 1, options=colour),
+            c.UpdateTopic(S, T, "t", options=colour),
+            c.UpdateTopic(S, T, "t", options=options(segment_size=2 << 20)),
+        ):
+            assert await desk.refused(command) == "unsupported_option_key", command
+
+    at_desk(tmp_path, work)
+
+
+def test_a_limit_that_cannot_hold_is_refused_and_none_stays_none(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.do(c.CreateStream("s"))
+        for count, wrong in (
+            (1, options(max_topic_size=4563)),
+            (3, options(max_topic_size=2 << 20)),
+            (1, options(max_topic_size=2 << 20, segment_size=4 << 20)),
+        ):
+            assert await desk.refused(c.CreateTopic(S, "t", count, options=wrong)) == "invalid_topic_size"
+        view = await desk.do(c.CreateTopic(S, "t", 1))
+        assert view.max_size == view.message_expiry == NEVER
+        await desk.do(c.UpdateTopic(S, T, "t", options=options(max_topic_size=2 << 20)))
+        assert (await desk.do(c.GetTopic(S, T))).max_size == 2 << 20
+        await desk.do(c.UpdateTopic(S, T, "t", options=options(max_topic_size=0)))
+        assert (await desk.do(c.GetTopic(S, T))).max_size == 2 << 20, "0 leaves it to what was chosen"
+        assert await desk.refused(c.UpdateTopic(S, T, "t", options=options(max_topic_size=5))) == "invalid_topic_size"
+        assert await desk.refused(c.CreatePartitions(S, T, 2)) == "invalid_topic_size"
+        await desk.do(c.UpdateTopic(S, T, "t", options=options(max_topic_size=NEVER)))
+        assert (await desk.do(c.GetTopic(S, T))).max_size == NEVER
+
+    at_desk(tmp_path, work)
+
+
+def test_a_limit_holds_that_was_set_on_a_topic_with_large_segments(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make(1)
+        await desk.do(c.UpdateTopic(S, T, "t", options=options(max_topic_size=2 << 20)))
+        for _ in range(30):
+            await desk.send(bytes(100_000))
+        await desk.service._housekeeper.look()
+        assert 1 << 20 < (await desk.do(c.GetTopic(S, T))).size <= 2 << 20
+
+    at_desk(tmp_path, work)
+
+
+def test_a_topic_of_a_thousand_partitions_comes_and_goes(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make(1000)
+        assert len(list((tmp_path / "logs").iterdir())) == 1000
+        await desk.do(c.DeleteTopic(S, T))
+        assert list((tmp_path / "logs").iterdir()) == []
 
     at_desk(tmp_path, work)
 

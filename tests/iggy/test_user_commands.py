@@ -5,18 +5,20 @@ from pathlib import Path
 import pytest
 from support.iggy_service import SECOND, Desk, G, S, T, at_desk
 
+from headwater import TypedHeaders
 from headwater.iggy import user_commands
 from headwater.iggy.user_commands import NOBODY
 from headwater.iggy_wire import commands as c
-from headwater.iggy_wire import vsr_frames
+from headwater.iggy_wire import eras
 from headwater.iggy_wire.commands import Permissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Identifier
+from headwater.model.typed_headers import HeaderForm
 
 ALICE, ROOT = Identifier("alice"), Identifier("iggy")
 
 
-def modern(name: str, password: str, protocol: int = vsr_frames.PROTOCOL) -> c.Login:
+def modern(name: str, password: str, protocol: int = eras.PROTOCOL) -> c.Login:
     return c.Login(name, password, "0.11.0", "", protocol, "x")
 
 
@@ -26,11 +28,11 @@ def test_a_login_needs_the_name_the_password_an_active_user_and_todays_protocol(
         assert await desk.refused(c.GetStreams(), stranger) == "unauthenticated"
         for login in (modern("iggy", "no"), modern("nobody", "iggy"), modern("", "")):
             assert await desk.refused(login, stranger) == "invalid_credentials"
-        other = vsr_frames.PROTOCOL + (1 << 10)
+        other = eras.PROTOCOL + (1 << 10)
         assert await desk.refused(modern("iggy", "iggy", other), stranger) == "incompatible_protocol_version"
         assert stranger.user is None
         view = await desk.do(modern("iggy", "iggy"), stranger)
-        assert (view.user_id, view.login, view.protocol) == (1, stranger.login, vsr_frames.PROTOCOL)
+        assert (view.user_id, view.login, view.protocol) == (0, stranger.login, eras.PROTOCOL)
         again = await desk.do(modern("iggy", "iggy"), stranger)
         assert again.login > view.login, "each login has a number of its own"
         await desk.do(c.Logout(), stranger)
@@ -38,7 +40,7 @@ def test_a_login_needs_the_name_the_password_an_active_user_and_todays_protocol(
         await desk.do(c.CreateUser("alice", "secret", 2))
         assert await desk.refused(modern("alice", "secret"), stranger) == "user_inactive"
         await desk.do(c.UpdateUser(ALICE, status=1))
-        assert (await desk.do(modern("alice", "secret"), stranger)).user_id == 2
+        assert (await desk.do(modern("alice", "secret"), stranger)).user_id == 1
 
     at_desk(tmp_path, work)
 
@@ -65,11 +67,11 @@ def test_a_token_is_as_good_as_a_password_until_its_time(tmp_path: Path) -> None
         assert short.token.encode() not in stored, "only a digest is kept"
 
         def with_token(token: str) -> c.LoginWithToken:
-            return c.LoginWithToken(token, "0.11.0", "", vsr_frames.PROTOCOL, "x")
+            return c.LoginWithToken(token, "0.11.0", "", eras.PROTOCOL, "x")
 
         client = desk.client(user=None)
         for made in (short, endless):
-            assert (await desk.do(with_token(made.token), client)).user_id == 1
+            assert (await desk.do(with_token(made.token), client)).user_id == 0
         desk.now += 10 * SECOND
         assert await desk.refused(with_token(short.token), client) == "personal_access_token_expired"
         assert await desk.refused(with_token("x"), client) == "invalid_personal_access_token"
@@ -98,9 +100,13 @@ def test_users_are_made_changed_and_shown(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         allowed = Permissions(read_streams=True)
         made = await desk.do(c.CreateUser("alice", "secret", 1, allowed))
-        assert (made.id, made.username, made.status, made.permissions) == (2, "alice", 1, allowed)
+        assert (made.id, made.username, made.status, made.permissions) == (1, "alice", 1, allowed)
         assert await desk.refused(c.CreateUser("alice", "secret")) == "user_already_exists"
-        assert await desk.refused(c.CreateUser("al", "secret")) == "invalid_username"
+        for wrong in ("al", "é" * 26):
+            assert await desk.refused(c.CreateUser(wrong, "secret")) == "invalid_username", "counted in bytes"
+        colour = TypedHeaders({"colour": "red"}).encode(HeaderForm.TYPED)
+        assert await desk.refused(c.CreateUser("bob", "secret", options=colour)) == "unsupported_option_key"
+        assert await desk.refused(c.UpdateUser(ALICE, status=1, options=colour)) == "unsupported_option_key"
         assert await desk.refused(c.CreateUser("bob", "no")) == "invalid_password"
         assert await desk.refused(c.CreateUser("bob", "secret", 3)) == "invalid_user_status"
         await desk.do(c.CreateUser("bob", "secret"))
@@ -108,12 +114,12 @@ def test_users_are_made_changed_and_shown(tmp_path: Path) -> None:
         assert await desk.refused(c.UpdateUser(ALICE, status=0)) == "invalid_user_status"
         await desk.do(c.UpdateUser(ALICE, username="alicia", status=2))
         shown = await desk.do(c.GetUser(Identifier("alicia")))
-        assert (shown.id, shown.status) == (2, 2) and shown == await desk.do(c.GetUser(Identifier(2)))
+        assert (shown.id, shown.status) == (1, 2) and shown == await desk.do(c.GetUser(Identifier(1)))
         assert await desk.do(c.GetUser(ALICE)) is None
         assert [user.username for user in await desk.do(c.GetUsers())] == ["iggy", "alicia", "bob"]
         assert await desk.refused(c.UpdateUser(ALICE, status=1)) == "resource_not_found"
         await desk.do(c.DeleteUser(Identifier("bob")))
-        assert (await desk.do(c.CreateUser("bob", "secret"))).id == 4, "an id is not given twice"
+        assert (await desk.do(c.CreateUser("bob", "secret"))).id == 3, "an id is not given twice"
 
     at_desk(tmp_path, work)
 
@@ -165,10 +171,10 @@ def test_clients_are_shown_with_what_they_read(tmp_path: Path) -> None:
         await desk.do(c.JoinGroup(S, T, G))
         stranger = desk.client(Era.C3, user=None)
         me = await desk.do(c.GetMe())
-        assert (me.id, me.user, me.address, me.groups) == (desk.root.id, 1, "192.0.2.1:5", 1)
+        assert (me.id, me.user, me.address, me.groups) == (desk.root.id, 0, "192.0.2.1:5", 1)
         assert [(one.stream, one.topic, one.group) for one in me.details] == [(0, 0, 0)]
         shown = {view.id: (view.user, view.groups, view.details) for view in await desk.do(c.GetClients())}
-        assert shown == {desk.root.id: (1, 1, []), stranger.id: (NOBODY, 0, [])}
+        assert shown == {desk.root.id: (1, 0, []), stranger.id: (NOBODY, 0, [])}
         assert (await desk.do(c.GetClient(stranger.id))).user == NOBODY
         assert await desk.do(c.GetClient(77)) is None
         assert await desk.refused(c.GetClient(77), desk.client(Era.S, user=None)) == "client_not_found"

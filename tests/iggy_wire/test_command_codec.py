@@ -9,7 +9,8 @@ from headwater.errors import IggyError
 from headwater.iggy_wire import command_codec
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Code
-from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.eras import PROTOCOL, Era
+from headwater.iggy_wire.identifiers import Identifier
 
 ROWS = [(code, era) for code, versions in command_codec.LAYOUTS.items() for era, _ in versions]
 
@@ -55,13 +56,31 @@ def test_a_command_belongs_to_the_eras_from_its_first_on() -> None:
                 assert caught.value.name == "invalid_command"
 
 
+S, T = Identifier("s"), Identifier("t")
+
+
 def test_logins_have_a_code_of_their_own_today() -> None:
-    by_name = c.Login("iggy", "iggy", version="0.11.0", sdk="headwater")
-    by_token = c.LoginWithToken("token", version="0.11.0", sdk="headwater")
+    by_name = c.Login("iggy", "iggy", version="0.11.0", protocol=PROTOCOL, sdk="headwater")
+    by_token = c.LoginWithToken("token", version="0.11.0", protocol=PROTOCOL, sdk="headwater")
     assert (command_codec.code_of(by_name, Era.C3), command_codec.code_of(by_name)) == (38, 40)
     assert (command_codec.code_of(by_token, Era.C3), command_codec.code_of(by_token)) == (44, 45)
     for login in (by_name, by_token):
         assert command_codec.decode_login(command_codec.encode(login, Era.V)[1]) == login
+
+
+def test_a_login_of_another_protocol_is_known_by_its_number_whatever_follows() -> None:
+    with pytest.raises(IggyError) as caught:
+        command_codec.decode_login((12 << 10).to_bytes(4, "little") + b"\xff" * 40)
+    assert caught.value.name == "incompatible_protocol_version"
+
+
+def test_bytes_behind_a_command_are_ignored_from_the_era_on_in_which_servers_do() -> None:
+    for era in (Era.C2, Era.C3, Era.V):
+        code, body = command_codec.encode(c.DeleteTopic(S, T), era)
+        assert command_codec.decode(code, body + b"\1\2", era) == c.DeleteTopic(S, T)
+    code, body = command_codec.encode(c.DeleteTopic(S, T), Era.B)
+    with pytest.raises(IggyError):
+        command_codec.decode(code, body + b"\1\2", Era.B)
 
 
 def test_a_classic_login_may_say_its_version_or_not() -> None:

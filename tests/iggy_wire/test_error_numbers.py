@@ -163,10 +163,10 @@ BATCHES: dict[str, tuple[int, int, bytes]] = {
 
 COMMANDS: dict[str, tuple[int, Command]] = {
     "a stream id that is not there": (1009, c.DeleteStream(NINE)),
-    "a stream name that is not there": (1010, c.PurgeStream(NOPE)),
+    "a stream name that is not there": (1009, c.PurgeStream(NOPE)),
     "a stream name that is taken": (1012, c.CreateStream("s")),
     "a topic id that is not there": (2010, c.DeleteTopic(S, NINE)),
-    "a topic name that is not there": (2011, c.PurgeTopic(S, NOPE)),
+    "a topic name that is not there": (2010, c.PurgeTopic(S, NOPE)),
     "a topic name that is taken": (2013, c.CreateTopic(S, "t", 1)),
     "too many partitions": (2015, c.CreateTopic(S, "many", 100_001)),
     "an option that is not known": (
@@ -185,7 +185,7 @@ COMMANDS: dict[str, tuple[int, Command]] = {
     "an offset that nothing has": (4100, c.StoreOffset(Consumer.single(1), S, T, 0, 99)),
     "an offset that was not stored": (3021, c.DeleteOffset(Consumer.single(1), S, T, 0)),
     "a group id that is not there": (5000, c.DeleteGroup(S, T, NINE)),
-    "a group name that is not there": (5003, c.JoinGroup(S, T, NOPE)),
+    "a group name that is not there": (5000, c.JoinGroup(S, T, NOPE)),
     "a group name that is taken": (5004, c.CreateGroup(S, T, "g")),
     "leaving a group without being in it": (5006, c.LeaveGroup(S, T, Identifier("g"))),
     "a user name that is too short": (43, c.CreateUser("ab", "secret", 1, None)),

@@ -74,7 +74,7 @@ def test_any_bytes_are_a_record_or_refused(raw: bytes) -> None:
         (Optional(U8, padded=True), None, b"\0\0"),
         (Optional(U8, padded=True), 7, b"\1\7"),
         (Inside(U8), 7, b"\1\0\0\0\7"),
-        (Many(U8, counted=False), [1, 2], b"\1\2"),
+        (Many(U8, count=None), [1, 2], b"\1\2"),
     ],
 )
 def test_each_field_has_its_bytes(field: Any, value: Any, raw: bytes) -> None:

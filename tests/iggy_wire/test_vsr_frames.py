@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy_wire import vsr_frames
+from headwater.iggy_wire import eras, vsr_frames
 from headwater.iggy_wire.command_codec import REGISTER, SEND
 from headwater.iggy_wire.commands import Code
 from headwater.iggy_wire.vsr_frames import HEADER_SIZE, MAX_FRAME
@@ -60,20 +60,22 @@ def test_a_header_that_is_no_request_is_refused() -> None:
 )
 def test_an_eviction_is_the_error_that_it_stands_for(reason: int, name: str) -> None:
     with pytest.raises(IggyError) as caught:
-        vsr_frames.find_reply(vsr_frames.eviction(reason), 0, HEADER_SIZE)
+        vsr_frames.find_reply(vsr_frames.eviction(reason, bytes(16)), 0, HEADER_SIZE)
     assert caught.value.name == name
 
 
 def test_an_eviction_names_the_highest_and_the_lowest_protocol_that_is_served() -> None:
-    highest, lowest = struct.unpack_from("<II", vsr_frames.eviction(vsr_frames.BAD_PROTOCOL), 144)
-    assert lowest == vsr_frames.PROTOCOL < highest
-    assert vsr_frames.speaks(highest)
-    assert not vsr_frames.speaks(highest + 1)
+    client = bytes(range(16))
+    frame = vsr_frames.eviction(vsr_frames.BAD_PROTOCOL, client)
+    assert frame[128:144] == client, "a client drops a frame that is not for it"
+    assert struct.unpack_from("<II", frame, 144) == (eras.PROTOCOL, eras.PROTOCOL)
+    other = vsr_frames.eviction(vsr_frames.BAD_CREDENTIALS, client)
+    assert struct.unpack_from("<II", other, 144) == (0, 0), "only this reason has a window"
 
 
 def test_a_patch_level_of_the_protocol_is_free() -> None:
-    assert vsr_frames.speaks(vsr_frames.PROTOCOL) and vsr_frames.speaks(vsr_frames.PROTOCOL + 1023)
-    assert not vsr_frames.speaks(vsr_frames.PROTOCOL + 1024) and not vsr_frames.speaks(vsr_frames.PROTOCOL - 1)
+    assert eras.speaks(eras.PROTOCOL) and eras.speaks(eras.PROTOCOL + 1023)
+    assert not eras.speaks(eras.PROTOCOL + 1024) and not eras.speaks(eras.PROTOCOL - 1)
 
 
 def test_checksums_and_result_sections_are_where_upstream_has_them() -> None:

@@ -96,10 +96,11 @@ async def users(client: Any) -> None:
 
 async def main(transport: str, address: str) -> None:
     http = transport == "http"
+    scheme = "iggy+ws" if transport == "ws" else "iggy"
     client: Any = (
         iggy.IggyClient(iggy.HttpConfig(api_url=f"http://{address}", retries=0))
         if http
-        else iggy.IggyClient.from_connection_string(f"iggy://iggy:iggy@{address}")
+        else iggy.IggyClient.from_connection_string(f"{scheme}://iggy:iggy@{address}")
     )
     await step("connect", client.connect)
     await step("login", lambda: client.login_user("iggy", "iggy"))

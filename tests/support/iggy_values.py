@@ -54,6 +54,8 @@ def values(field: Any) -> st.SearchStrategy[Any]:
             return st.fixed_dictionaries(inner).map(lambda chosen: field.make(**chosen))
         case layout.Many():
             return st.lists(values(field._inner), max_size=3)
+        case layout.Rest():
+            return st.binary(max_size=40)
         case layout.Optional():
             return st.none() | values(field._inner)
         case reply_codec._Granted():

@@ -1,6 +1,6 @@
 """The flags of `headwater serve` for Iggy clients, read into `IggyOptions`.
 
-    --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT
+    --iggy HOST:PORT  --iggy-http HOST:PORT  --iggy-quic HOST:PORT  --iggy-websocket HOST:PORT
     --iggy-seed HOST:PORT  --iggy-seed-http HOST:PORT
     --iggy-unique-ids SECONDS  --iggy-verify
 
@@ -9,6 +9,7 @@ folder is new. What a broker does with the options: `server/faces/iggy.py`.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from headwater.cli.go_flags import Value
 from headwater.errors import ConfigError
@@ -16,6 +17,14 @@ from headwater.iggy.face import Address, IggyOptions
 from headwater.iggy.service import ServiceOptions
 
 ANY_PORT = -1
+_FLAGS = {
+    "tcp": "iggy",
+    "http": "iggy_http",
+    "quic": "iggy_quic",
+    "websocket": "iggy_websocket",
+    "seed": "iggy_seed",
+    "seed_http": "iggy_seed_http",
+}
 
 
 def read(flags: Mapping[str, Value], environment: Mapping[str, str]) -> IggyOptions | None:
@@ -23,11 +32,8 @@ def read(flags: Mapping[str, Value], environment: Mapping[str, str]) -> IggyOpti
     unique_ids = flags.get("iggy_unique_ids", 0)
     if isinstance(unique_ids, int) and unique_ids < 0:
         raise ConfigError("--iggy-unique-ids takes seconds, 0 or more", value=unique_ids, limit=0)
-    tcp, http, quic, seed, seed_http = (
-        _address(flag, str(flags.get(flag, "")))
-        for flag in ("iggy", "iggy_http", "iggy_quic", "iggy_seed", "iggy_seed_http")
-    )
-    if tcp is http is quic is seed is seed_http is None:
+    at: dict[str, Any] = {name: _address(flag, str(flags.get(flag, ""))) for name, flag in _FLAGS.items()}
+    if not any(at.values()):
         return None
     service = ServiceOptions(
         root_user=environment.get("IGGY_ROOT_USERNAME", "iggy"),
@@ -35,7 +41,7 @@ def read(flags: Mapping[str, Value], environment: Mapping[str, str]) -> IggyOpti
         verify=bool(flags.get("iggy_verify")),
         unique_ids_seconds=float(unique_ids),
     )
-    return IggyOptions(tcp=tcp, http=http, quic=quic, seed=seed, seed_http=seed_http, service=service)
+    return IggyOptions(**at, service=service)
 
 
 def _address(flag: str, text: str) -> Address | None:

@@ -66,6 +66,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _text("iggy", "iggy", "host:port", "Iggy clients of every generation; not in nats-server, nor the next"),
         _text("iggy-http iggy_http", "iggy_http", "host:port", "Iggy's HTTP JSON interface"),
         _text("iggy-quic iggy_quic", "iggy_quic", "host:port", "Iggy over QUIC"),
+        _text("iggy-websocket iggy_websocket", "iggy_websocket", "host:port", "Iggy over WebSocket"),
         _text("iggy-seed iggy_seed", "iggy_seed", "host:port", "Iggy clients of crate 0.0.30, which know no login"),
         _text("iggy-seed-http iggy_seed_http", "iggy_seed_http", "host:port", "the HTTP interface of that time, no login"),
         _number("iggy-unique-ids iggy_unique_ids", "iggy_unique_ids", "seconds", "how long a message id is stored once (0)"),

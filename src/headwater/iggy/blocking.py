@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwater.errors import RequestTimeout
 from headwater.iggy.client import SDK, VERSION
-from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import of_messages, xxh3_64
 from headwater.iggy_wire.classic_codec import write_address
@@ -156,5 +156,5 @@ class BlockingIggy:
 def login_of(username: str, password: str, token: str) -> c.Login | c.LoginWithToken:
     """How to log in: by a personal access token where there is one."""
     if token:
-        return c.LoginWithToken(token, VERSION, "", vsr_frames.PROTOCOL, SDK)
-    return c.Login(username, password, VERSION, "", vsr_frames.PROTOCOL, SDK)
+        return c.LoginWithToken(token, VERSION, "", eras.PROTOCOL, SDK)
+    return c.Login(username, password, VERSION, "", eras.PROTOCOL, SDK)

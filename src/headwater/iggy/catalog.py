@@ -121,6 +121,9 @@ class Catalog(msgspec.Struct):
             raise refusal("resource_not_found", f"there is no user {identifier}", identifier.value)
         return found
 
+    def user_with(self, number: int) -> UserEntry | None:
+        return next((user for user in self.users if user.id == number), None)
+
     def encode(self) -> bytes:
         return msgspec.json.encode(self)
 
@@ -183,9 +186,9 @@ def check_free_name(entries: Iterable[Any], name: str, what: str, but: object = 
         raise refusal(f"{what}_name_already_exists", f"there is a {what.replace('_', ' ')} {name!r}", name)
 
 
-def checked_partitions(count: int, there: int = 0) -> int:
-    """How many partitions to make. Raises IggyError above the limit."""
-    if not 0 <= count <= MAX_PARTITIONS - there:
+def checked_partitions(count: int, there: int | None = None) -> int:
+    """How many partitions to make. Raises IggyError above the limit; for partitions added to a topic also for none."""
+    if not (0 if there is None else 1) <= count <= MAX_PARTITIONS - (there or 0):
         raise refusal("too_many_partitions", f"a topic has at most {MAX_PARTITIONS} partitions", count)
     return count
 

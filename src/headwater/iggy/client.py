@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 from headwater.errors import ConfigError, ConnectionClosed, IggyError, RequestTimeout
-from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
+from headwater.iggy_wire import command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages, of_messages, xxh3_64
 from headwater.iggy_wire.classic_codec import PREFIX, write_address
@@ -174,7 +174,7 @@ class Client:
 
     async def log_in(self, username: str, password: str) -> None:
         """Raises IggyError when the server refuses; the connection is gone then."""
-        protocol = vsr_frames.PROTOCOL
+        protocol = eras.PROTOCOL
         view: LoginView = await self.execute(c.Login(username, password, VERSION, "", protocol, SDK))
         self.user_id, self._login = view.user_id, view.login
 

@@ -23,7 +23,7 @@ from headwater.iggy_wire import classic_codec, classic_frames, command_codec, re
 from headwater.iggy_wire.batches import Part, admit, build
 from headwater.iggy_wire.commands import Code, Command, PollMessages, SendMessages
 from headwater.iggy_wire.eras import Era
-from headwater.iggy_wire.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
 from headwater.iggy_wire.layout import Reader
 from headwater.iggy_wire.reply_codec import SentView
 from headwater.net.piece_queue import Piece
@@ -179,10 +179,10 @@ class Conversation:
         return vsr_frames.reply(request, self.service.operations, size, status)
 
     def _fail_modern(self, request: vsr_frames.Request, respond: Respond, error: HeadwaterError) -> None:
-        refused = as_refusal(error)
+        refused = of_today(as_refusal(error))
         if request.operation == command_codec.REGISTER:
             self.evicted = True
-            respond([vsr_frames.eviction(_EVICTIONS.get(refused.name, vsr_frames.MALFORMED_LOGIN))])
+            respond([vsr_frames.eviction(_EVICTIONS.get(refused.name, vsr_frames.MALFORMED_LOGIN), request.client)])
         else:
             respond([self._head(request, 0, refused.number)])
 

@@ -13,7 +13,8 @@ from typing import Final
 from headwater.iggy_wire.error_numbers import refusal
 
 ROOT: Final = "iggy"  # upstream's well-known first user and password
-ROOT_ID: Final = 1
+ROOT_ID: Final = 0  # as upstream counts; a store of an earlier release is renumbered at its first start
+ROOT_ID_BEFORE: Final = 1
 _SALT: Final = 16
 _COST: Final = 1 << 14  # scrypt n: 16 MiB and some 40 ms, the usual interactive setting
 _TOKEN_BYTES: Final = 30

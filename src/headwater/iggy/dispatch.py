@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError
-from headwater.iggy import group_commands, message_commands, stream_commands, user_commands
+from headwater.iggy import group_commands, message_commands, server_commands, stream_commands, user_commands
 from headwater.iggy.service import Client, Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command
@@ -21,6 +21,7 @@ from headwater.iggy_wire.identifiers import Identifier
 Handler = Callable[[Service, Client, Any], Any]
 HANDLERS: Final[dict[type[Command], Handler]] = {
     **stream_commands.HANDLERS,
+    **server_commands.HANDLERS,
     **user_commands.HANDLERS,
     **group_commands.HANDLERS,
     **message_commands.HANDLERS,

@@ -9,30 +9,33 @@ protocol of the seed document and need no login, so it is off unless it is asked
 """
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from headwater.errors import ConfigError
+from headwater.iggy import service
 from headwater.iggy.foreign import ForeignStreams
 from headwater.iggy.service import Service, ServiceOptions
 from headwater.iggy.session import Session
+from headwater.net.layer import Layer
 from headwater.net.limits import DEFAULTS, IGGY, IGGY_HTTP, IGGY_QUIC, Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
 from headwater.net.places import Places
 
 Address = tuple[str, int]
-LISTENERS: Final = ("tcp", "seed", "http", "seed_http", "quic")
+LISTENERS: Final = ("tcp", "seed", "http", "seed_http", "quic", "websocket")
 
 
 @dataclass(frozen=True, slots=True)
 class IggyOptions:
     """Where to listen (host and port, port 0 for any free one; None: not at all), and the options of the service.
 
-    `seed_http` is the HTTP listener of the seed: no login, the seed's answers.
+    `seed_http` is the HTTP listener of the seed: no login, the seed's answers. `websocket`: the frames of TCP in the
+    messages of a WebSocket, by the extra `websocket`.
     `cert_file` and `key_file` put TLS on TCP and HTTP; QUIC always has it, and makes itself a certificate without them.
     A broker with TLS lends its own where they are None. Raises ConfigError for an address that cannot be one.
     """
@@ -42,6 +45,7 @@ class IggyOptions:
     http: Address | None = None
     seed_http: Address | None = None
     quic: Address | None = None
+    websocket: Address | None = None
     cert_file: Path | None = None
     key_file: Path | None = None
     service: ServiceOptions = field(default_factory=ServiceOptions)
@@ -60,6 +64,32 @@ class IggyOptions:
             raise ConfigError("iggy needs cert_file and key_file, or neither", value=self.cert_file or self.key_file)
 
 
+TCP, SEED, WEBSOCKET = "tcp", "seed", "websocket"
+WEBSOCKET_HANDSHAKE: Final = 5.0  # seconds
+
+
+def _links(context: ssl.SSLContext | None, websocket: bool) -> Callable[[LinkOwner], Link]:
+    """What makes the link of a connection: the bytes of TCP, in TLS, in a WebSocket, or in both. Raises
+    EnvironmentProblem where the package for WebSockets is missing."""
+    if context is None and not websocket:
+        return Link
+
+    def secure(owner: LinkOwner, upper: Layer | None = None) -> Link:
+        from headwater.net.tls import Beginning, ServerTls, secure_link
+
+        assert context is not None
+        return secure_link(ServerTls(context, beginning=Beginning.FIRST), owner, upper)
+
+    if not websocket:
+        return secure
+    from headwater.net.websocket import WebSocketServer, websocket_link
+
+    settings = WebSocketServer(secure=context is not None, handshake_timeout=WEBSOCKET_HANDSHAKE)
+    if context is None:
+        return lambda owner: websocket_link(settings, owner)
+    return lambda owner: websocket_link(settings, owner, lambda layer: secure(owner, layer))
+
+
 class Iggy:
     """See the head of this module. `foreign`: streams of another face, shown as topics of the stream `nats`.
 
@@ -70,6 +100,7 @@ class Iggy:
         self.options = options
         self.service = Service(directory, options.service, foreign=foreign)
         self.tcp_port = self.seed_port = self.http_port = self.seed_http_port = self.quic_port = 0
+        self.websocket_port = 0
         self._servers: list[Listener] = []
         self._others: list[Any] = []
         self._links: set[Link] = set()
@@ -94,6 +125,7 @@ class Iggy:
             http=at.get("http"),
             seed_http=at.get("seed_http"),
             quic=at.get("quic"),
+            websocket=at.get("websocket"),
         )
 
     async def start(self) -> None:
@@ -104,15 +136,17 @@ class Iggy:
         try:
             if options.tcp is not None:
                 self.tcp_port = await self._listen(options.tcp, context)
-                self.service.tcp_address = (options.tcp[0], self.tcp_port)
             if options.seed is not None:
-                self.seed_port = await self._listen(options.seed, context, seed=True)
+                self.seed_port = await self._listen(options.seed, context, SEED)
             if options.http is not None:
                 self.http_port = await self._serve_http(options.http)
             if options.seed_http is not None:
                 self.seed_http_port = await self._serve_http(options.seed_http, seed=True)
             if options.quic is not None:
                 self.quic_port = await self._serve_quic(options.quic)
+            if options.websocket is not None:
+                self.websocket_port = await self._listen(options.websocket, context, WEBSOCKET)
+            self.service.listeners = self.listeners()
         except BaseException:
             await self.stop()
             raise
@@ -124,21 +158,20 @@ class Iggy:
 
         return server_context(self.options.cert_file, self.options.key_file)
 
-    async def _listen(self, address: Address, context: ssl.SSLContext | None, seed: bool = False) -> int:
-        def make_link(owner: LinkOwner) -> Link:
-            if context is None:
-                link = Link(owner)
-            else:
-                from headwater.net.tls import Beginning, ServerTls, secure_link
+    async def _listen(self, address: Address, context: ssl.SSLContext | None, what: str = TCP) -> int:
+        connect = _links(context, what == WEBSOCKET)
+        limits = self.options.limits[IGGY]
+        transport = service.WEBSOCKET if what == WEBSOCKET else service.TCP
 
-                link = secure_link(ServerTls(context, beginning=Beginning.FIRST), owner)
+        def make_link(owner: LinkOwner) -> Link:
+            link = connect(owner)
             self._links.add(link)
             return link
 
-        limits = self.options.limits[IGGY]
-        server = bind(
-            *address, lambda: Session(self.service, seed, self._links.discard, limits), make_link, limits=limits
-        )
+        def make_session() -> Session:
+            return Session(self.service, what == SEED, self._links.discard, limits, transport)
+
+        server = bind(*address, make_session, make_link, limits=limits)
         server.open()
         self._servers.append(server)
         self._watch(server.places, server.port)

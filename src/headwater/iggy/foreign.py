@@ -118,7 +118,9 @@ class ForeignTopics:
         streams = self._service.catalog.streams
         found = next((stream for stream in streams if stream.origin == NAME), None)
         if found is None:
-            found = StreamEntry(STREAM_ID, NAME, self._service.clock_us(), origin=NAME)
+            users = self._service.catalog.users  # as old as the store, so that every start says the same
+            created = users[0].created if users else self._service.clock_us()
+            found = StreamEntry(STREAM_ID, NAME, created, origin=NAME)
             streams.append(found)
         return found
 

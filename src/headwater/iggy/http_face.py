@@ -28,7 +28,7 @@ from headwater.iggy_wire import http_json
 from headwater.iggy_wire.batches import build
 from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
 from headwater.iggy_wire.eras import Era
-from headwater.iggy_wire.error_numbers import as_refusal, refusal, seed_number
+from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
 from headwater.iggy_wire.http_json import field, identifier
 from headwater.iggy_wire.identifiers import Consumer
 from headwater.iggy_wire.options import SCOPES, of_json
@@ -96,6 +96,8 @@ class HttpFace:
             ("GET", "/", self._root),
             ("GET", "/ping", self._ping),
             ("GET", "/stats", ask(lambda r, b: c.GetStats(), http_json.stats)),
+            ("GET", "/cluster/metadata", ask(lambda r, b: c.GetClusterMetadata(), http_json.cluster)),
+            ("POST", "/snapshot", self._snapshot),
             ("GET", "/options/{scope}", ask(_describe_options, each(http_json.option))),
             ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(asdict))),
             ("POST", "/users/login", self._login),
@@ -164,7 +166,7 @@ class HttpFace:
         return guarded
 
     def _refused(self, error: HeadwaterError) -> Response:
-        refused = as_refusal(error)
+        refused = as_refusal(error) if self._seed else of_today(as_refusal(error))
         status = _STATUSES.get(refused.name, 404 if refused.name.endswith("_not_found") else 400)
         number = seed_number(refused) if self._seed else refused.number
         return JSONResponse(http_json.error(refused, number), status)
@@ -264,6 +266,13 @@ class HttpFace:
         shown = {"stream_id": sent.stream, "topic_id": sent.topic, "partition_id": sent.partition}
         return JSONResponse({"confirmations": [{**shown, "base_offset": sent.base_offset}]}, 201)
 
+    async def _snapshot(self, request: Request) -> Response:
+        client = self._client(request)
+        command = http_json.snapshot(http_json.document(await self._body(request, client)))
+        packed: bytes = await self._execute(client, command)
+        name = {"Content-Disposition": 'attachment; filename="iggy_snapshot.zip"'}
+        return Response(packed, media_type="application/zip", headers=name)
+
     def _new_id(self) -> bytes:
         """The id of a message that came without one: a random UUID, as upstream's server makes it."""
         return UUID(bytes=self._service.entropy(16), version=4).int.to_bytes(16, "little")
@@ -322,11 +331,16 @@ def _topic(request: Request) -> tuple[Any, Any]:
 
 def _create_stream(request: Request, body: dict[str, Any]) -> Command:
     number = body.get("stream_id") or 0
-    return c.CreateStream(field(body, "name", str), number if isinstance(number, int) else 0)
+    chosen = number if isinstance(number, int) else 0
+    return c.CreateStream(field(body, "name", str), chosen, options=_options(body, 2))
 
 
 def _update_stream(request: Request, body: dict[str, Any]) -> Command:
-    return c.UpdateStream(_of(request, "stream"), field(body, "name", str))
+    return c.UpdateStream(_of(request, "stream"), field(body, "name", str), _options(body, 2))
+
+
+def _options(body: dict[str, Any], scope: int) -> bytes:
+    return of_json(field(body, "options", dict, {}), scope)
 
 
 def _settings(body: dict[str, Any]) -> bytes:
@@ -381,12 +395,14 @@ def _create_token(request: Request, body: dict[str, Any]) -> Command:
 
 def _create_user(request: Request, body: dict[str, Any]) -> Command:
     status = 2 if body.get("status") in (2, "inactive") else 1
-    return c.CreateUser(field(body, "username", str), field(body, "password", str), status, _permissions(body))
+    return c.CreateUser(
+        field(body, "username", str), field(body, "password", str), status, _permissions(body), _options(body, 3)
+    )
 
 
 def _update_user(request: Request, body: dict[str, Any]) -> Command:
     status = {None: None, "active": 1, "inactive": 2, 1: 1, 2: 2}.get(body.get("status"))
-    return c.UpdateUser(_of(request, "user"), body.get("username"), status)
+    return c.UpdateUser(_of(request, "user"), body.get("username"), status, _options(body, 3))
 
 
 def _update_permissions(request: Request, body: dict[str, Any]) -> Command:

@@ -13,7 +13,7 @@ from headwater.iggy_wire.error_numbers import refusal
 ALL: Final = Permissions(True, True, True, True, True, True, True, True, True, True)
 NONE: Final = Permissions()
 
-_SERVER_READ: Final = (c.GetStats, c.GetClients, c.GetClient)
+_SERVER_READ: Final = (c.GetStats, c.GetSnapshot, c.GetClients, c.GetClient)
 _USERS_READ: Final = (c.GetUser, c.GetUsers)
 _USERS_MANAGE: Final = (c.CreateUser, c.DeleteUser, c.UpdateUser, c.UpdatePermissions, c.ChangePassword)
 _STREAM_READ: Final = (c.GetStream,)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry, UserEntry, decode
 from headwater.iggy.foreign import ForeignStreams, ForeignTopics
+from headwater.iggy.machine import Machine
 from headwater.iggy.partition import Partition
 from headwater.iggy.permissions import ALL, NONE, check
 from headwater.iggy.store import Offsets, Store
@@ -40,13 +41,14 @@ from headwater.streams.options import LogOptions, SyncPolicy
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+AT_ONCE: Final = 16  # partitions that are opened or closed
 WRITERS: Final = 4  # threads; each partition writes in one at a time
 CACHE_BYTES: Final = 16 << 20  # newest batches of a partition in memory: a batch of a thousand is a megabyte
 SMALLEST_SEGMENT: Final = 1 << 20
 SEGMENT_BYTES: Final = 64 << 20
 NOBODY: Final = 0xFFFFFFFF  # an id that is never given to a user
 
-TCP, QUIC, HTTP = 1, 2, 3
+TCP, QUIC, HTTP, WEBSOCKET = 1, 2, 3, 4
 
 
 @dataclass(eq=False)
@@ -112,10 +114,12 @@ class Service:
         self.clock_us = clock_us
         self.entropy = entropy
         self.started_us = clock_us()
-        self.tcp_address: tuple[str, int] = ("127.0.0.1", 0)
+        self.listeners: dict[str, tuple[str, int]] = {}  # host and port, by the names of `face.IggyOptions`
         self.operations = 0  # what replies of generation V count
         self.generation = 0  # how often the catalog has changed (`routes`)
         self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
+        self.machine = Machine()
+        self.makes_snapshot = False
         self.findings: list[Finding] = []  # what is wrong in this store, or was lost
         self.on_finding: Callable[[Finding], None] | None = None  # called for each that the start did not find
         self.note: Callable[..., None] = _log  # what an operator must see (`exchange.journal`): the kind, and fields
@@ -156,6 +160,11 @@ class Service:
         if catalog is None:
             catalog = Catalog()
         store.sweep(catalog)
+        root = catalog.user_with(credentials.ROOT_ID)
+        before = catalog.user_with(credentials.ROOT_ID_BEFORE)
+        if root is None and before is not None:
+            before.id = credentials.ROOT_ID
+            store.save(catalog.encode())
         if not catalog.users:
             name, password = self.options.root_user, self.options.root_password
             stored = credentials.hash_password(password, self.entropy)
@@ -185,7 +194,7 @@ class Service:
         try:
             for uid in entry.partitions:
                 path = f"{self.directory}/logs/{uid}"
-                log = self._open_log(uid, entry, identities.get(uid, meta.NOBODY))
+                log = self._open_log(uid, entry, identities.get(uid, meta.NOBODY), len(entry.partitions))
                 logs.append(log)
                 identities[uid] = log.identity
         except Exception as error:  # noqa: BLE001  (whatever is wrong with one topic, the others start)
@@ -200,8 +209,9 @@ class Service:
         """What the documents of a new topic will carry."""
         return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NOBODY)))
 
-    def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NOBODY) -> Log:
+    def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NOBODY, partitions: int = 1) -> Log:
         log = self.store.open_log(uid, self._log_options(entry), self.clock_us() * 1000, identity)
+        log.limit_to(entry.max_size // max(1, partitions))  # segments are what limits drop: a share holds eight
         self.findings += findings_of(log.recovery, entry.name, log.directory)
         log.on_damage = lambda damage: self._on_damage(log, finding_of(damage, entry.name, log.directory))
         return log
@@ -217,11 +227,13 @@ class Service:
             self.on_finding(finding)
 
     def _log_options(self, entry: TopicEntry) -> LogOptions:
-        """Segments are what limits drop, so a small topic has small ones."""
         size = entry.segment_bytes or SEGMENT_BYTES
-        if entry.max_size:
-            size = min(size, max(SMALLEST_SEGMENT, entry.max_size // 8))
         return LogOptions(sync=self.options.sync or "always", segment_bytes=size, cache_bytes=CACHE_BYTES)
+
+    def resize_segments(self, topic: Topic) -> None:
+        """The limit of a topic, or the number that share it, is another."""
+        for partition in topic.partitions:
+            partition.log.limit_to(topic.entry.max_size // len(topic.partitions))
 
     def _partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
         made = [
@@ -375,7 +387,9 @@ class Service:
         first = len(entry.partitions)
         uids = [self.catalog.new_uid() for _ in range(count)]
         try:
-            logs = await self.in_thread(lambda: [self._open_log(uid, entry) for uid in uids])
+            logs = await self.in_thread(
+                lambda: side_by_side(lambda uid: self._open_log(uid, entry, partitions=first + count), uids)
+            )
         except StorageError as error:
             raise refusal("io_error", f"the partitions could not be made: {error}") from error
         entry.partitions.extend(uids)
@@ -405,23 +419,40 @@ class Service:
             await partition.committer.flush()
             partition.committer.close()
 
-        def close() -> None:
-            for partition in partitions:
-                try:
-                    partition.log.close()
-                except StorageError as error:
-                    logger.error("log_not_closed uid=%d reason=%s", partition.uid, error)
-                if remove:
-                    self.store.remove_log(partition.uid)
+        def close(partition: Partition) -> None:
+            try:
+                partition.log.close()
+            except StorageError as error:
+                logger.error("log_not_closed uid=%d reason=%s", partition.uid, error)
+            if remove:
+                self.store.remove_log(partition.uid, sync=False)
+
+        def close_all() -> None:
+            side_by_side(close, partitions)
+            if remove:
+                self.store.sync_logs()
 
         try:
-            await self.in_thread(close)
+            await self.in_thread(close_all)
         except OSError as error:
             logger.error("log_not_removed reason=%s", error)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something to its end, beside everything else."""
         self._housekeeper.spawn(work)
+
+
+R = TypeVar("R")
+
+
+def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:
+    """In as many threads as a disk makes use of: a topic may have a thousand partitions, each of which costs some syncs.
+    Blocks. The first failure is raised when all are done."""
+    if len(each) < 2:
+        return [work(one) for one in each]
+    with ThreadPoolExecutor(min(len(each), AT_ONCE), "headwater-iggy-logs") as pool:
+        futures = [pool.submit(work, one) for one in each]
+    return [future.result() for future in futures]
 
 
 def _log(kind: str, *, log: bool = True, **fields: object) -> None:

@@ -1,4 +1,4 @@
-"""A TCP connection of an Iggy client: frames out of the buffer, answers in the order of the requests.
+"""A TCP or WebSocket connection of an Iggy client: frames out of the buffer, answers in the order of the requests.
 
 The first four bytes decide the framing: zero is generation V, anything else a classic length. Requests are handled one
 at a time, because a later one may rely on an earlier one's effect, with one exception: sends that come in one breath are
@@ -46,7 +46,9 @@ class Session:
         seed: bool = False,
         on_lost: Callable[[Link], None] = lambda link: None,
         limits: Limits = DEFAULTS[IGGY],
+        transport: int = TCP,
     ) -> None:
+        self._transport = transport
         self._service = service
         self._on_lost = on_lost
         self._seed = seed
@@ -61,7 +63,7 @@ class Session:
 
     def attach(self, link: Link) -> None:
         self._link = link
-        client = self._service.connect(TCP, link.peer, Era.S if self._seed else UNKNOWN)
+        client = self._service.connect(self._transport, link.peer, Era.S if self._seed else UNKNOWN)
         self._talk = Conversation(self._service, client, ranges=link.takes_ranges)
         if self._limits.login_seconds and not self._seed:
             self._login = asyncio.get_running_loop().call_later(self._limits.login_seconds, self._login_is_late)

@@ -150,9 +150,14 @@ class Store:
                 )
         return Log.open(self._files, path, options, now_ns, identity=identity)
 
-    def remove_log(self, uid: int) -> None:
+    def remove_log(self, uid: int, sync: bool = True) -> None:
         """Remove a log that is closed; not an error when it is not there. Raises OSError."""
         remove_tree(self._files, f"{self._directory}/logs/{uid}")
+        if sync:
+            self.sync_logs()
+
+    def sync_logs(self) -> None:
+        """Make it durable which logs there are. Raises OSError."""
         self._files.sync_directory(f"{self._directory}/logs")
 
     def identity_of_offsets(self, uid: int) -> bytes:

@@ -1,17 +1,13 @@
-"""Commands that create, change, describe and remove streams, topics and partitions, and those about the server itself."""
+"""Commands that create, change, describe and remove streams, topics and partitions."""
 
-import os
-import platform
-import resource
-import shutil
-import sys
-import time
+from dataclasses import replace
 from typing import Any, Final
 
+from headwater.errors import IggyError
 from headwater.iggy import catalog as rules
 from headwater.iggy.catalog import StreamEntry, TopicEntry
 from headwater.iggy.partition import Partition
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import SMALLEST_SEGMENT, Client, Service
 from headwater.iggy.store import Offsets
 from headwater.iggy.topics import Topic
 from headwater.iggy.upkeep import drop
@@ -20,13 +16,14 @@ from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.options import OPTIONS, TopicOptions, merged, read_options
-from headwater.version import VERSION
-
-SERVER_VERSION: Final = "0.9.0"
-"""The version in the answer to a login: of the server that released clients were tested with. `os_name` names us."""
-_PACKED_VERSION: Final = 9000
-
+from headwater.iggy_wire.options import (
+    TopicOptions,
+    canonical,
+    check_update,
+    derived,
+    merged,
+    read_options,
+)
 
 # ── views ──
 
@@ -52,11 +49,12 @@ def topic_view(topic: Topic, era: Era, details: bool = False) -> views.TopicView
         name=entry.name,
         message_expiry=_shown_expiry(entry.message_expiry, era),
         compression=entry.compression,
-        max_size=entry.max_size or (0 if era is Era.V else rules.NEVER),
+        max_size=entry.max_size or rules.NEVER,
         replication=entry.replication,
         size=topic.size,
         messages=topic.messages,
         options=entry.options,
+        derived=derived(_chosen(entry), entry.options) if era is Era.V else b"",
         parts=[partition_view(partition, era.first_id) for partition in topic.partitions] if details else [],
     )
 
@@ -65,7 +63,7 @@ def _shown_expiry(expiry: int, era: Era) -> int:
     """In the era's unit: seconds in 32 bits at first, microseconds later; "never" is its largest number from B on."""
     if era < Era.B:
         return min(expiry // 1_000_000, 0xFFFFFFFF)
-    return expiry or (0 if era is Era.V else rules.NEVER)
+    return expiry or rules.NEVER
 
 
 def stream_view(service: Service, stream: StreamEntry, era: Era, details: bool = False) -> views.StreamView:
@@ -90,7 +88,12 @@ def get_stream(service: Service, client: Client, command: c.GetStream) -> views.
 
 
 def get_streams(service: Service, client: Client, command: c.GetStreams) -> list[views.StreamView]:
-    return [stream_view(service, stream, client.era) for stream in service.catalog.streams]
+    return [stream_view(service, stream, client.era) for stream in listed(service)]
+
+
+def listed(service: Service) -> list[StreamEntry]:
+    """The streams that a list has: one that shows another face's, only while there is something in it."""
+    return [stream for stream in service.catalog.streams if stream.topics or not stream.origin]
 
 
 async def create_stream(service: Service, client: Client, command: c.CreateStream) -> views.StreamView:
@@ -106,6 +109,7 @@ async def create_stream(service: Service, client: Client, command: c.CreateStrea
 
 async def update_stream(service: Service, client: Client, command: c.UpdateStream) -> None:
     name = rules.checked_name(command.name, "stream")
+    check_update(command.options, 2)
     async with service.change() as catalog:
         stream = catalog.stream(command.stream)
         rules.check_free_name(catalog.streams, name, "stream", but=stream)
@@ -133,7 +137,12 @@ def get_topic(service: Service, client: Client, command: c.GetTopic) -> views.To
 
 
 def get_topics(service: Service, client: Client, command: c.GetTopics) -> list[views.TopicView]:
-    stream = service.catalog.stream(command.stream)
+    try:
+        stream = service.catalog.stream(command.stream)
+    except IggyError:
+        if client.era is Era.V:  # as upstream: nothing is listed where there is no stream
+            return []
+        raise
     return [topic_view(service.topics[entry.uid], client.era) for entry in stream.topics]
 
 
@@ -155,13 +164,15 @@ async def create_topic(service: Service, client: Client, command: c.CreateTopic)
     name = rules.checked_name(command.name, "topic", seed=client.era is Era.S)
     rules.checked_partitions(command.partitions)
     chosen = _settings(command, client.era)
+    _check_size(chosen, command.partitions)
+    options = canonical(command.options, 1)
     partitions: list[Partition] = []
     try:
         async with service.change() as catalog:
             stream = catalog.stream(command.stream)
             rules.check_free_name(stream.topics, name, "topic")
             number = rules.free_id(stream.topics, command.id, "topic", client.era.first_id, given=client.era is Era.S)
-            entry = TopicEntry(number, catalog.new_uid(), name, service.clock_us(), [], options=command.options)
+            entry = TopicEntry(number, catalog.new_uid(), name, service.clock_us(), [], options=options)
             _choose(entry, chosen)
             partitions = await service.open_partitions(entry, command.partitions)
             stream.topics.append(entry)
@@ -175,6 +186,19 @@ async def create_topic(service: Service, client: Client, command: c.CreateTopic)
     return topic_view(topic, client.era, details=True)
 
 
+def _check_size(chosen: TopicOptions, partitions: int) -> None:
+    """A limit that cannot hold is refused: every partition keeps the segment that it writes. Raises IggyError."""
+    least = max(chosen.segment_bytes, SMALLEST_SEGMENT * max(1, partitions))
+    if 0 < chosen.max_size < least:
+        raise refusal(
+            "invalid_topic_size", f"{chosen.max_size} bytes are less than segments of {least}", chosen.max_size
+        )
+
+
+def _chosen(entry: TopicEntry) -> TopicOptions:
+    return TopicOptions(entry.message_expiry, entry.max_size, entry.compression, entry.replication, entry.segment_bytes)
+
+
 def _choose(entry: TopicEntry, chosen: TopicOptions) -> None:
     entry.message_expiry, entry.max_size = chosen.message_expiry, chosen.max_size
     entry.compression, entry.replication = chosen.compression, chosen.replication
@@ -186,15 +210,16 @@ async def update_topic(service: Service, client: Client, command: c.UpdateTopic)
     async with service.change() as catalog:
         stream, entry = catalog.topic(command.stream, command.topic)
         rules.check_free_name(stream.topics, name, "topic", but=entry)
+        before = _chosen(entry)
+        block = command.options if client.era is Era.V else b""
+        chosen = read_options(block, 1, before) if client.era is Era.V else _settings(command, client.era)
+        if chosen.max_size != before.max_size:
+            _check_size(replace(chosen, segment_bytes=entry.segment_bytes), len(entry.partitions))
         entry.name = name
-        if client.era is not Era.V:
-            _choose(entry, _settings(command, client.era))
-        elif command.options:  # keys that are not in the block stay as they are
-            known = TopicOptions(
-                entry.message_expiry, entry.max_size, entry.compression, entry.replication, entry.segment_bytes
-            )
-            _choose(entry, read_options(command.options, 1, known))
-            entry.options = merged(entry.options, command.options)
+        _choose(entry, replace(chosen, segment_bytes=entry.segment_bytes))
+        if block:  # keys that are not in the block stay as they are
+            entry.options = merged(entry.options, canonical(block, 1))
+    service.resize_segments(service.topics[entry.uid])
 
 
 async def delete_topic(service: Service, client: Client, command: c.DeleteTopic) -> None:
@@ -236,22 +261,27 @@ async def _purge(service: Service, topic: Topic) -> None:
 async def create_partitions(service: Service, client: Client, command: c.CreatePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     rules.checked_partitions(command.count, len(topic.partitions))
+    _check_size(_chosen(topic.entry), len(topic.partitions) + command.count)
     async with service.change():
         fresh = await service.open_partitions(topic.entry, command.count)
     topic.partitions += fresh
     topic.resized()
+    service.resize_segments(topic)
 
 
 async def delete_partitions(service: Service, client: Client, command: c.DeletePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     keep = len(topic.partitions) - command.count
+    if not 1 <= command.count <= rules.MAX_PARTITIONS:
+        raise refusal("too_many_partitions", f"1 to {rules.MAX_PARTITIONS} partitions go at once", command.count)
     if keep < 0:
-        raise refusal("partition_not_found", f"there are {len(topic.partitions)} partitions", command.count)
+        raise refusal("invalid_partitions_count", f"there are {len(topic.partitions)} partitions", command.count)
     async with service.change():
         del topic.entry.partitions[keep:]
     gone = topic.partitions[keep:]
     del topic.partitions[keep:]
     topic.resized()
+    service.resize_segments(topic)
     service.saver.note(topic)
     await service.close_partitions(gone, remove=True)
 
@@ -264,70 +294,7 @@ async def delete_segments(service: Service, client: Client, command: c.DeleteSeg
         await drop(partition, closed[-1].end)
 
 
-# ── the server ──
-
-
-def ping(service: Service, client: Client, command: c.Ping) -> None:
-    return None
-
-
-def kill(service: Service, client: Client, command: c.Kill) -> None:
-    raise refusal("feature_unavailable", "a client does not stop this server")
-
-
-def cluster(service: Service, client: Client, command: c.GetClusterMetadata) -> views.ClusterView:
-    host, port = service.tcp_address
-    return views.ClusterView("headwater", [views.NodeView("headwater", host, port)])
-
-
-def describe_options(service: Service, client: Client, command: c.DescribeOptions) -> list[views.OptionView]:
-    return OPTIONS.get(command.scope, [])
-
-
-async def flush(service: Service, client: Client, command: c.FlushUnsavedBuffer) -> None:
-    partition = service.topic(command.stream, command.topic)[1].partition(command.partition, client.era.first_id)
-    await partition.committer.flush()
-
-
-def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsView:
-    topics = list(service.topics.values())
-    usage, uname = resource.getrusage(resource.RUSAGE_SELF), platform.uname()
-    disk = shutil.disk_usage(service.directory)
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    now = service.clock_us()
-    return views.StatsView(
-        process_id=os.getpid(),
-        cpu_usage=100 * time.process_time() / max(1e-3, (now - service.started_us) / 1e6),
-        memory_usage=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        total_memory=pages,
-        run_time=now - service.started_us,
-        start_time=service.started_us,
-        messages_size=sum(topic.size for topic in topics),
-        streams=len(service.catalog.streams),
-        topics=len(topics),
-        partitions=sum(len(topic.partitions) for topic in topics),
-        segments=sum(len(partition.log.spans) for topic in topics for partition in topic.partitions),
-        messages=sum(topic.messages for topic in topics),
-        clients=len(service.clients),
-        groups=sum(len(topic.entry.groups) for topic in topics),
-        hostname=uname.node,
-        os_name=f"headwater {VERSION}",
-        os_version=uname.version,
-        kernel_version=uname.release,
-        server_version=SERVER_VERSION,
-        packed_version=_PACKED_VERSION,
-        free_disk=disk.free,
-        total_disk=disk.total,
-    )
-
-
 HANDLERS: Final[dict[type[Command], Any]] = {
-    c.Ping: ping,
-    c.Kill: kill,
-    c.GetStats: stats,
-    c.GetClusterMetadata: cluster,
-    c.DescribeOptions: describe_options,
-    c.FlushUnsavedBuffer: flush,
     c.GetStream: get_stream,
     c.GetStreams: get_streams,
     c.CreateStream: create_stream,

@@ -6,14 +6,15 @@ from typing import Any, Final
 from headwater.iggy import credentials
 from headwater.iggy.catalog import NEVER, TokenEntry, UserEntry
 from headwater.iggy.credentials import ROOT_ID
-from headwater.iggy.service import Client, Service
-from headwater.iggy.stream_commands import SERVER_VERSION
+from headwater.iggy.server_commands import SERVER_VERSION
+from headwater.iggy.service import HTTP, Client, Service
 from headwater.iggy_wire import commands as c
+from headwater.iggy_wire import eras
 from headwater.iggy_wire import reply_codec as views
-from headwater.iggy_wire import vsr_frames
 from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era, of_login
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.options import check_update, read_options
 
 ACTIVE, INACTIVE = 1, 2
 MAX_TOKENS: Final = 100
@@ -54,7 +55,7 @@ def _note_refusal(service: Service, client: Client, name: str, reason: str) -> N
 
 
 def _check_version(client: Client, command: c.Login | c.LoginWithToken) -> None:
-    if client.era is Era.V and not vsr_frames.speaks(command.protocol):
+    if client.era is Era.V and not eras.speaks(command.protocol):
         raise refusal("incompatible_protocol_version", f"protocol {command.protocol:#x} is not spoken here")
 
 
@@ -62,11 +63,11 @@ def _enter(service: Service, client: Client, user: UserEntry, version: str) -> v
     if user.status != ACTIVE:
         _note_refusal(service, client, user.name, "inactive user")
         raise refusal("user_inactive", f"user {user.name!r} is not active")
-    if client.era is not Era.V and client.transport != 3:
+    if client.era is not Era.V and client.transport != HTTP:
         client.era = of_login(version)
     service.operations += 1
     client.user, client.login = user, service.operations
-    return views.LoginView(user.id, client.login, vsr_frames.PROTOCOL, SERVER_VERSION)
+    return views.LoginView(user.id, client.login, eras.PROTOCOL, SERVER_VERSION)
 
 
 def logout(service: Service, client: Client, command: c.Logout) -> None:
@@ -120,6 +121,7 @@ async def create_user(service: Service, client: Client, command: c.CreateUser) -
     credentials.check_username(command.username)
     credentials.check_password(command.password)
     status = _checked_status(command.status)
+    read_options(command.options, 3)
     stored = await service.in_thread(partial(credentials.hash_password, command.password, service.entropy))
     async with service.change() as catalog:
         if any(user.name == command.username for user in catalog.users):
@@ -149,6 +151,7 @@ async def delete_user(service: Service, client: Client, command: c.DeleteUser) -
 
 
 async def update_user(service: Service, client: Client, command: c.UpdateUser) -> None:
+    check_update(command.options, 3)
     async with service.change() as catalog:
         user = catalog.user(command.user)
         if command.username is not None:

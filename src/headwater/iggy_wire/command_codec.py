@@ -11,7 +11,7 @@ from typing import Any, Final
 from headwater.errors import IggyError
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Code, Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.eras import Era, speaks
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import (
     CONSUMER,
@@ -32,6 +32,7 @@ from headwater.iggy_wire.layout import (
     U32,
     U64,
     Inside,
+    Many,
     Optional,
     Reader,
     Record,
@@ -107,6 +108,7 @@ LAYOUTS: Final[dict[Code, Versions]] = {
     Code.KILL: _since(Era.S, c.Kill),
     Code.PING: _since(Era.S, c.Ping),
     Code.GET_STATS: _since(Era.S, c.GetStats),
+    Code.GET_SNAPSHOT: _since(Era.B, c.GetSnapshot, compression=U8, types=Many(U8, U8)),
     Code.GET_CLUSTER_METADATA: _since(Era.C2, c.GetClusterMetadata),
     Code.DESCRIBE_OPTIONS: _since(Era.V, c.DescribeOptions, scope=U8),
     Code.GET_ME: _since(Era.S, c.GetMe),
@@ -242,8 +244,10 @@ def layout_of(code: int, era: Era) -> Record[Any]:
 
 
 def decode(code: int, body: bytes, era: Era) -> Command:
-    """The command in a request. Raises IggyError."""
-    command: Command = layout_of(code, era).decode(body)
+    """The command in a request. Bytes behind it are ignored from C2 on, as those servers do: Node's client sends some. Up
+    to C1 they are refused, for the length tells eras apart. Raises IggyError."""
+    layout = layout_of(code, era)
+    command: Command = layout.read(Reader(body)) if era >= Era.C2 else layout.decode(body)
     return command
 
 
@@ -264,10 +268,19 @@ def code_of(command: Command, era: Era = Era.V) -> Code:
 
 def decode_login(body: bytes) -> Command:
     """V's register: the code is not sent, so the body tells. Raises IggyError."""
+    reader = Reader(body)
+    protocol = U32.read(reader)
+    if not speaks(protocol):  # before the rest, which may have another form
+        raise refusal("incompatible_protocol_version", f"protocol {protocol:#x} is not spoken here", protocol)
     try:
-        return decode(Code.LOGIN_REGISTER, body, Era.V)
+        return _whole(Code.LOGIN_REGISTER, body)
     except IggyError:
-        return decode(Code.LOGIN_REGISTER_WITH_TOKEN, body, Era.V)
+        return _whole(Code.LOGIN_REGISTER_WITH_TOKEN, body)
+
+
+def _whole(code: Code, body: bytes) -> Command:
+    command: Command = layout_of(code, Era.V).decode(body)
+    return command
 
 
 def decode_classic_login(body: bytes) -> c.Login:

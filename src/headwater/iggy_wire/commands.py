@@ -19,6 +19,7 @@ class Code(IntEnum):
     KILL = 0
     PING = 1
     GET_STATS = 10
+    GET_SNAPSHOT = 11
     GET_CLUSTER_METADATA = 12
     DESCRIBE_OPTIONS = 13
     GET_ME = 20
@@ -87,6 +88,15 @@ class Ping(Command):
 @dataclass(frozen=True, slots=True)
 class GetStats(Command):
     """Numbers about the process and what it stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetSnapshot(Command):
+    """A diagnostic archive: `compression` 1 stored, 2 deflated, 3 bzip2, 4 zstd, 5 lzma, 6 xz; `types` are the numbers of
+    its parts, 100 for all."""
+
+    compression: int
+    types: list[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ before a login (ping, and nothing else) looks the same in all classic eras.
 """
 
 from enum import IntEnum
+from typing import Final
 
 from headwater.iggy_wire.error_numbers import refusal
 
@@ -62,3 +63,12 @@ def of_login(version: str | None) -> Era:
     if minor <= 6:
         return Era.B
     return {7: Era.C1, 8: Era.C2}.get(minor, Era.C3)
+
+
+PROTOCOL: Final = 0 << 20 | 11 << 10 | 0  # of era V: 0.11.0
+_MINOR: Final = 1 << 10
+
+
+def speaks(protocol: int) -> bool:
+    """Whether a client's protocol has our major and minor number; the patch level is free."""
+    return protocol // _MINOR == PROTOCOL // _MINOR

@@ -52,6 +52,7 @@ NUMBERS: Final = {
     "invalid_topic_name": 2014,
     "too_many_partitions": 2015,
     "invalid_topic_id": 2016,
+    "invalid_partitions_count": 2019,
     "invalid_replication_factor": 2018,
     "partition_not_found": 3007,
     "no_partitions": 3008,
@@ -89,6 +90,7 @@ NUMBERS: Final = {
     "invalid_consumer_group_name": 5005,
     "consumer_group_member_not_found": 5006,
     "consumer_group_partition_not_owned": 5009,
+    "snapshot_failed": 9000,
     "io_error": 13000,
     "already_authenticated": 14000,
     "invalid_session": 14001,
@@ -127,7 +129,12 @@ SEED_NUMBERS: Final = {
     "consumer_group_member_not_found": 5003,
 }  # crate 0.0.30
 
-_SEED_NAMES: Final = {"too_big_user_headers": "too_big_headers_payload", "invalid_header_kind": "invalid_command"}
+_SEED_NAMES: Final = {
+    "too_big_user_headers": "too_big_headers_payload",
+    "invalid_header_kind": "invalid_command",
+    "invalid_partitions_count": "partition_not_found",
+    "invalid_identifier": "invalid_command",  # of a kind that is none
+}
 _NAMES: Final = {number: name for name, number in NUMBERS.items()}
 
 _OF_RULE: Final = {
@@ -157,6 +164,12 @@ def of_header_error(error: HeaderError) -> IggyError:
 def seed_number(error: IggyError) -> int:
     """The number that a client of crate 0.0.30 knows; 1 (error) for what did not exist then."""
     return SEED_NUMBERS.get(_SEED_NAMES.get(error.name, error.name), 1)
+
+
+def of_today(refused: IggyError) -> IggyError:
+    """As a server of generation V says it: what is not there has one number, whether it was named or numbered."""
+    name = refused.name.replace("_name_not_found", "_id_not_found")
+    return refused if name == refused.name else refusal(name, refused.message, refused.value)
 
 
 def as_refusal(error: HeadwaterError) -> IggyError:

@@ -18,11 +18,19 @@ from typing import Any
 
 from headwater.errors import IggyError
 from headwater.iggy_wire.batches import Part
-from headwater.iggy_wire.commands import Message, Permissions
+from headwater.iggy_wire.commands import GetSnapshot, Message, Permissions
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier, Partitioning, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.layout import U32
-from headwater.iggy_wire.reply_codec import GroupView, OptionView, StatsView, StreamView, TopicView, UserView
+from headwater.iggy_wire.reply_codec import (
+    ClusterView,
+    GroupView,
+    OptionView,
+    StatsView,
+    StreamView,
+    TopicView,
+    UserView,
+)
 from headwater.iggy_wire.seed_codec import PAYLOAD_LIMIT, string_keys
 from headwater.model.typed_header import HeaderKind
 from headwater.model.typed_headers import HeaderForm, TypedHeaders, check_total
@@ -239,6 +247,30 @@ def _permissions(granted: Permissions | None) -> dict[str, Any] | None:
     for entry in streams.values():
         entry["topics"] = entry["topics"] or None
     return {"global": flags, "streams": streams or None}
+
+
+def snapshot(source: dict[str, Any]) -> GetSnapshot:
+    """The command in a request for a snapshot. Raises IggyError."""
+    compression = COMPRESSIONS.get(field(source, "compression", str, "stored"))
+    types = [SNAPSHOT_TYPES.get(str(name)) for name in field(source, "snapshot_types", list, ["all"])]
+    if compression is None or None in types:
+        raise refusal("invalid_format", "the compression, or a part of the snapshot, is not known")
+    return GetSnapshot(compression, [code for code in types if code is not None])
+
+
+COMPRESSIONS = {"stored": 1, "deflated": 2, "bzip2": 3, "zstd": 4, "lzma": 5, "xz": 6}
+SNAPSHOT_PARTS = ("filesystem_overview", "process_list", "resource_usage", "test", "server_logs", "server_config")
+SNAPSHOT_TYPES = {name: code for code, name in enumerate(SNAPSHOT_PARTS, 1)} | {"all": 100}
+
+
+def cluster(view: ClusterView) -> dict[str, Any]:
+    """One node, which leads."""
+    nodes = []
+    for node in view.nodes:
+        endpoints = {"tcp": node.tcp, "quic": node.quic, "http": node.http, "websocket": node.websocket}
+        shown = {"name": node.name, "ip": node.ip, "endpoints": endpoints, "role": "leader", "status": "healthy"}
+        nodes.append(shown)
+    return {"name": view.name, "nodes": nodes}
 
 
 def stats(view: StatsView) -> dict[str, Any]:

@@ -162,15 +162,15 @@ class Inside:
 
 
 class Many:
-    """A list: behind a u32 count, or to the end of the bytes."""
+    """A list: behind a count, or to the end of the bytes (None)."""
 
-    def __init__(self, inner: Field[Any], counted: bool = True) -> None:
+    def __init__(self, inner: Field[Any], count: Number | None = U32) -> None:
         self._inner = inner
-        self._counted = counted
+        self._count = count
 
     def read(self, reader: Reader) -> list[Any]:
-        if self._counted:
-            count = U32.read(reader)
+        if self._count is not None:
+            count = self._count.read(reader)
             if count > min(MAX_COUNT, reader.left):
                 raise refusal("invalid_command", f"{count} entries cannot follow in {reader.left} bytes")
             return [self._inner.read(reader) for _ in range(count)]
@@ -180,7 +180,7 @@ class Many:
         return found
 
     def write(self, value: Any) -> bytes:
-        head = U32.write(len(value)) if self._counted else b""
+        head = self._count.write(len(value)) if self._count is not None else b""
         return head + b"".join([self._inner.write(item) for item in value])
 
 

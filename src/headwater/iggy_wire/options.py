@@ -1,14 +1,17 @@
 """The options of generation V: what `create_topic`, `create_stream` and `create_user` may say beyond their fields.
 
 A block of options is written as typed headers with string keys are. A key that is not known is refused, as upstream
-does: an option that a server silently ignores is a promise that it does not keep.
+does: an option that a server silently ignores is a promise that it does not keep. Sizes and durations may be texts
+("128 MiB", "7 days"), over every transport; what is kept and shown is the number.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Final
 
-from headwater.errors import HeaderError
+from headwater.errors import HeaderError, IggyError
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.reply_codec import OptionView
 from headwater.model.typed_header import HeaderKind, HeaderValue
@@ -16,10 +19,15 @@ from headwater.model.typed_headers import HeaderForm, TypedHeaders
 
 MAX_OPTIONS: Final = 1024
 SEGMENT_LIMITS: Final = (1 << 20, 1 << 30)
+SECTOR: Final = 512  # a segment is a multiple of it, upstream's rule
+LONGEST_EXPIRY: Final = 0xFFFFFFFF * 1_000_000  # µs that a text may say, upstream's bound
+MOST_MESSAGES_TO_SAVE: Final = 16 << 20
+MOST_BYTES_TO_SAVE: Final = 1 << 30
 NEVER: Final = (1 << 64) - 1
 _STRING, _BOOL, _UINT8 = HeaderKind.STRING, HeaderKind.BOOL, HeaderKind.UINT8
 _UINT32, _UINT64 = HeaderKind.UINT32, HeaderKind.UINT64
 _COMPRESSIONS: Final = {"none": 1, "gzip": 2}
+_NAMES_OF_COMPRESSION: Final = {code: name for name, code in _COMPRESSIONS.items()}
 _DURABILITIES: Final = ("replicated", "persisted")
 
 
@@ -38,11 +46,20 @@ def _option(key: str, kind: HeaderKind, default: int | bool | str, description: 
 
 OPTIONS: Final = {
     1: [
-        _option("message_expiry", _UINT64, 0, "microseconds that a message is kept; 0: for ever"),
-        _option("max_topic_size", _UINT64, 0, "bytes of the topic; 0: no limit"),
-        _option("segment_size", _UINT64, 64 << 20, "bytes of a segment, the unit in which old messages go"),
-        _option("messages_required_to_save", _UINT32, 1, "taken and surpassed: an answer means on disk"),
-        _option("size_of_messages_required_to_save", _UINT64, 1, "taken and surpassed: an answer means on disk"),
+        _option(
+            "message_expiry", _UINT64, NEVER, 'µs that a message is kept, or a text ("7 days"); the default: for ever'
+        ),
+        _option("max_topic_size", _UINT64, NEVER, 'bytes of the topic, or a text ("1 GiB"); the default: no limit'),
+        _option(
+            "segment_size",
+            _UINT64,
+            1 << 30,
+            'bytes of a segment, the unit in which old messages go, or a text ("128 MiB"): a multiple of 512 from 1 MiB to '
+            "1 GiB. Where none is chosen, segments are cut at 64 MiB already",
+        ),
+        _option("messages_required_to_save", _UINT32, 1024, "taken and surpassed: an answer means on disk"),
+        _option("size_of_messages_required_to_save", _UINT64, 1 << 20, "taken and surpassed: an answer means on disk"),
+        _option("enforce_fsync", _BOOL, True, "taken and surpassed: an answer means on disk"),
         _option("preallocate_segments", _BOOL, False, "taken, and left to the log"),
         _option("compression_algorithm", _STRING, "none", "a label for clients: none, gzip"),
         _option("durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
@@ -51,6 +68,8 @@ OPTIONS: Final = {
     ],
 }
 SCOPES: Final = {"topic": 1, "stream": 2, "user": 3}
+UPDATABLE: Final = {1: frozenset({"compression_algorithm", "message_expiry", "max_topic_size"})}
+"""By scope, what an update may name: a segment size describes files that are there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +84,173 @@ class TopicOptions:
 
 
 def read_options(block: bytes, scope: int, known: TopicOptions | None = None) -> TopicOptions:
-    """The options in a block; what it does not name is as in `known`. Raises IggyError."""
+    """The options in a block; what it does not name, or leaves to the server, is as in `known`, which makes it an update:
+    fewer keys may be named then. Raises IggyError."""
     chosen = known or TopicOptions()
+    names = {option.key for option in OPTIONS.get(scope, [])}
+    for name, value in _entries(block, names if known is None else UPDATABLE.get(scope, frozenset())).items():
+        chosen = _with(chosen, name, value)
+    return chosen
+
+
+def check_update(block: bytes, scope: int) -> None:
+    """Raises IggyError for options that an update of this scope does not take."""
+    _entries(block, UPDATABLE.get(scope, frozenset()))
+
+
+def canonical(block: bytes, scope: int) -> bytes:
+    """The block as it is kept and shown: every value of its option's own kind. Raises IggyError."""
+    kinds = {option.key: HeaderKind(option.kind) for option in OPTIONS.get(scope, [])}
+    found = _entries(block, set(kinds))
+    return TypedHeaders((name, _of_kind(kinds[name], name, value)) for name, value in found.items()).encode(
+        HeaderForm.TYPED
+    )
+
+
+def derived(chosen: TopicOptions, explicit: bytes) -> bytes:
+    """The block of what a topic has without anybody having named it."""
+    named = {str(key) for key in TypedHeaders.decode(explicit, HeaderForm.TYPED)} if explicit else set()
+    real: dict[str, HeaderValue] = {
+        "message_expiry": HeaderValue.from_uint64(chosen.message_expiry or NEVER),
+        "max_topic_size": HeaderValue.from_uint64(chosen.max_size or NEVER),
+        "compression_algorithm": HeaderValue.from_str(_NAMES_OF_COMPRESSION.get(chosen.compression, "none")),
+    }
+    block = TypedHeaders()
+    for option in OPTIONS[1]:
+        if option.key not in named:
+            block[option.key] = real.get(option.key) or HeaderValue(HeaderKind(option.kind), option.default)
+    return block.encode(HeaderForm.TYPED)
+
+
+def _entries(block: bytes, allowed: Set[str]) -> dict[str, HeaderValue]:
     try:
         options = TypedHeaders.decode(block, HeaderForm.TYPED, strict=True)
     except HeaderError as error:
         raise refusal("invalid_option_value", str(error), error.key) from error
     if len(options) > MAX_OPTIONS:
         raise refusal("options_block_too_large", f"{len(options)} options are more than {MAX_OPTIONS}")
-    names = {option.key for option in OPTIONS.get(scope, [])}
-    for key, value in options.items():
-        name = str(key)
-        if name not in names:
-            raise refusal("unsupported_option_key", f"option {name!r} is not known", name)
-        chosen = _with(chosen, name, value)
-    return chosen
+    for key in options:
+        if str(key) not in allowed:
+            raise refusal("unsupported_option_key", f"option {str(key)!r} is not known, or not here", str(key))
+    return {str(key): value for key, value in options.items()}
 
 
 def _with(chosen: TopicOptions, name: str, value: HeaderValue) -> TopicOptions:
-    python = value.python
+    kind = next(HeaderKind(option.kind) for option in OPTIONS[1] if option.key == name)
+    python: Any = _of_kind(kind, name, value).python
     match name:
-        case "message_expiry" if isinstance(python, int):
-            return replace(chosen, message_expiry=0 if python == NEVER else python)
-        case "max_topic_size" if isinstance(python, int):
-            return replace(chosen, max_size=0 if python == NEVER else python)
-        case "replication_factor" if isinstance(python, int):
-            return replace(chosen, replication=python)
-        case "compression_algorithm" if isinstance(python, str) and python in _COMPRESSIONS:
+        case "message_expiry":
+            return replace(chosen, message_expiry=_limit(python)) if python else chosen
+        case "max_topic_size":
+            return replace(chosen, max_size=_limit(python)) if python else chosen
+        case "replication_factor":
+            return replace(chosen, replication=int(python))
+        case "compression_algorithm" if python in _COMPRESSIONS:
             return replace(chosen, compression=_COMPRESSIONS[python])
-        case "segment_size" if isinstance(python, int) and SEGMENT_LIMITS[0] <= python <= SEGMENT_LIMITS[1]:
+        case "segment_size" if not python:
+            return chosen
+        case "segment_size" if SEGMENT_LIMITS[0] <= python <= SEGMENT_LIMITS[1] and python % SECTOR == 0:
             return replace(chosen, segment_bytes=python)
         case "durability" | "consumer_offset_durability" if python in _DURABILITIES:
             return chosen
-        case "messages_required_to_save" | "size_of_messages_required_to_save" | "preallocate_segments":
+        case "messages_required_to_save" if 1 <= python <= MOST_MESSAGES_TO_SAVE:
+            return chosen
+        case "size_of_messages_required_to_save" if python <= MOST_BYTES_TO_SAVE:
+            return chosen
+        case "preallocate_segments" | "enforce_fsync":
             return chosen
         case _:
-            raise refusal("invalid_option_value", f"option {name} cannot be {python!r}", name)
+            raise _impossible(name, value.python)
+
+
+def _limit(value: Any) -> int:
+    return 0 if value == NEVER else int(value)
+
+
+def _impossible(name: str, value: object) -> IggyError:
+    return refusal("invalid_option_value", f"option {name} cannot be {value!r}", name)
+
+
+def _of_kind(kind: HeaderKind, name: str, value: HeaderValue) -> HeaderValue:
+    """The value in the kind of its option: as it came, or out of a text; a compression also out of its number."""
+    make = _MAKERS[kind][1]
+    python: Any = value.python
+    if value.kind is kind:
+        return value
+    if name == "compression_algorithm" and value.kind is _UINT8 and python in _NAMES_OF_COMPRESSION:
+        return make(_NAMES_OF_COMPRESSION[python])
+    if value.kind is not _STRING:
+        raise _impossible(name, python)
+    return _of_text(kind, name, str(python))
+
+
+def _of_text(kind: HeaderKind, name: str, text: str) -> HeaderValue:
+    wanted, make = _MAKERS[kind]
+    python: Any = None
+    if wanted is bool and text in ("true", "false"):
+        python = text == "true"
+    elif name == "message_expiry":
+        python = _expiry(text)
+    elif kind is _UINT64:
+        python = NEVER if name == "max_topic_size" and text == "unlimited" else _size(text)
+    elif wanted is int and text.isascii() and text.isdigit():
+        python = int(text)
+    try:
+        if python is not None:
+            return make(python)
+    except HeaderError:
+        pass
+    raise _impossible(name, text)
+
+
+def _size(text: str) -> int | None:
+    """Bytes: "1000", "128 MiB", "1.5 GB"; None for what is no size."""
+    if text.lower() in ("unlimited", "none", "server_default"):
+        return 0
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    number, prefix, binary = found.groups()
+    power = " kmgtpe".index(prefix.lower()) if prefix else 0
+    return int(Decimal(number) * (1024 if binary else 1000) ** power)
+
+
+def _expiry(text: str) -> int | None:
+    """Microseconds: "7 days", "1h 30m", or a number of them; None for what is no duration."""
+    if text.lower() in ("unlimited", "none", "never_expire"):
+        return NEVER
+    if text.lower() in ("default", "server_default"):
+        return 0
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if not _DURATIONS.fullmatch(text):
+        return None
+    total = sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(text)) // 1000
+    return total if total <= LONGEST_EXPIRY else None
+
+
+def _units() -> dict[str, int]:
+    """Nanoseconds by the names that upstream's library knows."""
+    second, day = 10**9, 86_400 * 10**9
+    table = {
+        "nanos nsec ns": 1,
+        "usec us": 1000,
+        "millis msec ms": 10**6,
+        "seconds second secs sec s": second,
+        "minutes minute mins min m": 60 * second,
+        "hours hour hrs hr h": 3600 * second,
+        "days day d": day,
+        "weeks week w": 7 * day,
+        "months month M": 2_630_016 * second,
+        "years year y": 31_557_600 * second,
+    }
+    return {name: size for names, size in table.items() for name in names.split()}
+
+
+_UNITS: Final = _units()
+_DURATION: Final = re.compile(r"([0-9]{1,20})\s*([A-Za-z]+)")
+_DURATIONS: Final = re.compile(rf"(?:\s*[0-9]{{1,20}}\s*(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))}))+\s*")
+_SIZE: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)\s*(?:([kmgtpeKMGTPE])(i)?)?[bB]?")
 
 
 def merged(before: bytes, update: bytes) -> bytes:
@@ -124,14 +274,11 @@ def of_json(given: dict[str, Any], scope: int) -> bytes:
 
 def _of_json(name: str, kind: HeaderKind, value: Any) -> HeaderValue:
     wanted, make = _MAKERS[kind]
-    python = value
-    if wanted is bool and value in ("true", "false"):
-        python = value == "true"
-    elif wanted is int and isinstance(value, str) and value.isascii() and value.isdigit():
-        python = int(value)
+    if isinstance(value, str) and wanted is not str:
+        return _of_text(kind, name, value)
     try:
-        if type(python) is wanted:
-            return make(python)
+        if type(value) is wanted:
+            return make(value)
     except HeaderError:
         pass
-    raise refusal("invalid_option_value", f"option {name} cannot be {value!r}", name)
+    raise _impossible(name, value)

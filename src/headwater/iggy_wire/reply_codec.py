@@ -27,6 +27,7 @@ from headwater.iggy_wire.layout import (
     Padding,
     Reader,
     Record,
+    Rest,
 )
 
 
@@ -276,7 +277,7 @@ class _With:
     def __init__(self, head: Record[Any], name: str, entry: Field[Any]) -> None:
         self._head = head
         self._name = name
-        self._entries = Many(entry, counted=False)
+        self._entries = Many(entry, count=None)
 
     def read(self, reader: Reader) -> Any:
         head = self._head.read(reader)
@@ -362,7 +363,7 @@ _STREAM_DETAILS = {
 
 
 def _list(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
-    return tuple((era, Many(entry, counted=False)) for era, entry in fields.items())
+    return tuple((era, Many(entry, count=None)) for era, entry in fields.items())
 
 
 def _from_a(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
@@ -372,25 +373,26 @@ def _from_a(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
 
 REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     Code.GET_STATS: tuple(STATS.items()),
+    Code.GET_SNAPSHOT: ((Era.B, Rest()),),
     Code.GET_CLUSTER_METADATA: ((Era.C2, Record(ClusterView, name=TEXT32, nodes=Many(NODE))),),
     Code.DESCRIBE_OPTIONS: (
         (Era.V, Many(Record(OptionView, key=TEXT8, kind=U8, default=BYTES32, description=TEXT32))),
     ),
     Code.GET_ME: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENT: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
-    Code.GET_CLIENTS: ((Era.S, Many(CLIENT, counted=False)),),
+    Code.GET_CLIENTS: ((Era.S, Many(CLIENT, count=None)),),
     Code.GET_USER: (
         (Era.A, Record(UserView, **_USER, permissions=_Granted())),
         (Era.V, Record(UserView, **_USER, options=BYTES32, permissions=_Granted())),
     ),
     Code.GET_USERS: (
-        (Era.A, Many(Record(UserView, **_USER), counted=False)),
-        (Era.V, Many(Record(UserView, **_USER, options=BYTES32), counted=False)),
+        (Era.A, Many(Record(UserView, **_USER), count=None)),
+        (Era.V, Many(Record(UserView, **_USER, options=BYTES32), count=None)),
     ),
     Code.LOGIN_USER: ((Era.A, LOGIN_VIEW),),
     Code.LOGIN_WITH_TOKEN: ((Era.A, LOGIN_VIEW),),
     Code.LOGIN_REGISTER: ((Era.V, Record(LoginView, user_id=U32, login=U64, protocol=U32, version=NAME8)),),
-    Code.GET_TOKENS: ((Era.A, Many(Record(TokenView, name=NAME8, expiry=U64), counted=False)),),
+    Code.GET_TOKENS: ((Era.A, Many(Record(TokenView, name=NAME8, expiry=U64), count=None)),),
     Code.CREATE_TOKEN: ((Era.A, Record(RawToken, token=NAME8)),),
     Code.GET_STREAM: tuple(_STREAM_DETAILS.items()),
     Code.GET_STREAMS: _list(STREAM),

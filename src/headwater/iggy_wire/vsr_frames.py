@@ -22,13 +22,12 @@ from typing import Final, NamedTuple
 
 from headwater.iggy_wire.command_codec import NON_REPLICATED, OPERATION_OF, REGISTER
 from headwater.iggy_wire.commands import Code
+from headwater.iggy_wire.eras import PROTOCOL
 from headwater.iggy_wire.error_numbers import refusal
 
 HEADER_SIZE: Final = 256
 MAX_FRAME: Final = 64 << 20  # upstream's message_bus.max_message_size
 REQUEST, REPLY, EVICTION = 5, 8, 13
-PROTOCOL: Final = 0 << 20 | 11 << 10 | 0  # 0.11.0
-_MINOR: Final = 1 << 10
 
 BAD_CREDENTIALS, BAD_TOKEN, INACTIVE, STALE, BAD_PROTOCOL, MALFORMED_LOGIN = 9, 10, 11, 13, 14, 15  # evictions
 
@@ -117,15 +116,12 @@ def reply(to: Request, op: int, size: int, status: int = 0) -> bytes:
     return _REPLY.pack(HEADER_SIZE + size, REPLY, to.checksum, to.client, op, op, 0, to.number, to.operation, status)
 
 
-def eviction(reason: int) -> bytes:
-    """The last frame to a client: the reason, and the protocols that are served, the highest and the lowest."""
+def eviction(reason: int, client: bytes) -> bytes:
+    """The last frame to a client: the reason; for a protocol that is not spoken the highest and the lowest that are."""
     frame = bytearray(HEADER_SIZE)
     struct.pack_into("<I8xB", frame, 48, HEADER_SIZE, EVICTION)
-    struct.pack_into("<II", frame, 144, PROTOCOL + _MINOR - 1, PROTOCOL)
+    frame[128:144] = client
+    if reason == BAD_PROTOCOL:
+        struct.pack_into("<II", frame, 144, PROTOCOL, PROTOCOL)
     frame[255] = reason
     return bytes(frame)
-
-
-def speaks(protocol: int) -> bool:
-    """Whether a client's protocol has our major and minor number; the patch level is free."""
-    return protocol // _MINOR == PROTOCOL // _MINOR

@@ -1,0 +1,87 @@
+"""What this process and its machine use, for the statistics: from /proc where there is one, else from `resource`.
+
+A share of the CPU is that since the last question, as upstream counts it, at first since the start. Nothing here can
+fail: a number that the system does not give is 0.
+"""
+
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+_KIB = 1024
+PROC = Path("/proc")
+
+
+class Usage(NamedTuple):
+    """Sizes in bytes; shares of one CPU in percent, `total_cpu` of all of them together."""
+
+    cpu: float
+    total_cpu: float
+    memory: int
+    total_memory: int
+    available_memory: int
+    threads: int
+    read_bytes: int
+    written_bytes: int
+
+
+class Machine:
+    """`proc`: where the system's files are. `clock`: seconds."""
+
+    def __init__(self, proc: Path = PROC, clock: Callable[[], float] = time.monotonic) -> None:
+        self._proc = proc
+        self._clock = clock
+        self._before = (clock(), time.process_time())
+        self._ticks_before = self._ticks()
+
+    def usage(self) -> Usage:
+        """As it is now."""
+        (then, spent_then), (now, spent) = self._before, (self._clock(), time.process_time())
+        ticks_then, ticks = self._ticks_before, self._ticks()
+        self._before, self._ticks_before = (now, spent), ticks
+        busy, every = ticks[0] - ticks_then[0], ticks[1] - ticks_then[1]
+        own = _numbers(self._read("self/status"))
+        memory = _numbers(self._read("meminfo"))
+        moved = _numbers(self._read("self/io"))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else _KIB)
+        total = memory.get("MemTotal", 0) * _KIB or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return Usage(
+            cpu=100 * (spent - spent_then) / max(1e-3, now - then),
+            total_cpu=100 * busy / every if every > 0 else 0.0,
+            memory=own.get("VmRSS", 0) * _KIB or peak,
+            total_memory=total,
+            available_memory=memory.get("MemAvailable", 0) * _KIB,
+            threads=own.get("Threads", 0) or threading.active_count(),
+            read_bytes=moved.get("read_bytes", 0),
+            written_bytes=moved.get("write_bytes", 0),
+        )
+
+    def _ticks(self) -> tuple[int, int]:
+        """Of all CPUs since the machine's start: busy ones, and all."""
+        words = self._read("stat").partition("\n")[0].split()[1:9]
+        if len(words) < 5 or not all(word.isdigit() for word in words):
+            return 0, 0
+        ticks = [int(word) for word in words]
+        return sum(ticks) - ticks[3] - ticks[4], sum(ticks)  # without idle, and waiting for a disk
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self._proc / name).read_text()
+        except OSError:
+            return ""
+
+
+def _numbers(text: str) -> dict[str, int]:
+    """Lines of `name: number unit`."""
+    found = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        words = value.split()
+        if words and words[0].isdigit():
+            found[name] = int(words[0])
+    return found
