@@ -89,7 +89,7 @@ async def serve(per_batch: int) -> None:
         service, loop = Service(Path(directory)), asyncio.get_running_loop()
         await service.start()
         listening = socket.create_server(("127.0.0.1", 0))
-        service.tcp_address = listening.getsockname()
+        service.machine.listeners["tcp"] = listening.getsockname()
 
         def accept() -> None:
             while True:

@@ -85,8 +85,8 @@ def test_the_cluster_and_a_snapshot_over_http(tmp_path: Path) -> None:
         call = await logged_in(iggy)
         status, cluster = await call("GET", "/cluster/metadata")
         endpoints = {"tcp": iggy.tcp_port, "quic": 0, "http": iggy.http_port, "websocket": 0}
-        node = {"name": "headwater", "ip": "127.0.0.1", "endpoints": endpoints, "role": "leader", "status": "healthy"}
-        assert (status, cluster) == (200, {"name": "headwater", "nodes": [node]})
+        node = {"name": "iggy-node", "ip": "127.0.0.1", "endpoints": endpoints, "role": "leader", "status": "healthy"}
+        assert (status, cluster) == (200, {"name": "single-node", "nodes": [node]})
         assert (await caller(iggy.http_port)("GET", "/cluster/metadata"))[0] == 401
         wanted = {"compression": "deflated", "snapshot_types": ["test", "server_config"]}
         assert (await call("POST", "/snapshot", {**wanted, "compression": "rar"}))[0] == 400

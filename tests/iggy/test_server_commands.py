@@ -23,7 +23,7 @@ def test_the_server_says_what_it_is_and_what_it_has(tmp_path: Path) -> None:
         assert (stats.run_time, stats.server_version) == (5_000_000, SERVER_VERSION) and stats.messages_size > 0
         assert "headwater" in stats.os_name and 0 < stats.free_disk <= stats.total_disk
         assert stats.threads >= 1 and stats.memory_usage > 1 << 20 and stats.available_memory <= stats.total_memory
-        desk.service.listeners = {"tcp": ("192.0.2.9", 8090), "websocket": ("192.0.2.9", 8092)}
+        desk.service.machine.listeners = {"tcp": ("192.0.2.9", 8090), "websocket": ("192.0.2.9", 8092)}
         (node,) = (await desk.do(c.GetClusterMetadata())).nodes
         assert (node.ip, node.tcp, node.quic, node.http, node.websocket) == ("192.0.2.9", 8090, 0, 0, 8092)
         assert "message_expiry" in [option.key for option in await desk.do(c.DescribeOptions(1))]
@@ -38,7 +38,7 @@ def test_the_server_says_what_it_is_and_what_it_has(tmp_path: Path) -> None:
 def test_a_snapshot_is_an_archive_of_what_was_asked_for(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         await desk.make()
-        desk.service.listeners = {"tcp": ("192.0.2.9", 8090)}
+        desk.service.machine.listeners = {"tcp": ("192.0.2.9", 8090)}
         with zipfile.ZipFile(io.BytesIO(await desk.do(c.GetSnapshot(2, [100])))) as archive:
             texts = {name: archive.read(name).decode() for name in archive.namelist()}
         assert texts.keys() == {

@@ -82,6 +82,7 @@ def test_what_is_kept_is_of_the_kind_that_the_option_has() -> None:
     texts = block(segment_size=TEXT("128 MiB"), preallocate_segments=TEXT("true"), durability=TEXT("persisted"))
     kept = TypedHeaders.decode(canonical(texts, 1), HeaderForm.TYPED)
     assert kept.to_python() == {"segment_size": 128 << 20, "preallocate_segments": True, "durability": "persisted"}
+    assert canonical(block(segment_size=U64(0), max_topic_size=U64(0)), 1) == b"", "0: nobody chose"
     number = block(compression_algorithm=HeaderValue.from_uint8(2))
     assert TypedHeaders.decode(canonical(number, 1), HeaderForm.TYPED).to_python() == {"compression_algorithm": "gzip"}
 

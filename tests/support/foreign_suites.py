@@ -50,7 +50,7 @@ def run_nats_py(checkout: Path, python: str, suite: str, env: dict[str, str], re
     """`Class.test` of nats-py's suite in the folder `suite`, and whether it passed; the skipped ones are left out."""
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests"]
     subprocess.run(command, cwd=checkout / suite, env=env, timeout=SUITE_TIMEOUT, capture_output=True, check=False)
-    return dict(_junit(report))
+    return dict(junit(report))
 
 
 def run_async_nats(checkout: Path, env: dict[str, str]) -> dict[str, bool]:
@@ -91,7 +91,8 @@ def run_nats_c(checkout: Path, env: dict[str, str]) -> dict[str, bool]:
     return results
 
 
-def _junit(report: Path) -> Iterator[tuple[str, bool]]:
+def junit(report: Path) -> Iterator[tuple[str, bool]]:
+    """`Class.test` of each case in a report, and whether it passed; the skipped ones are left out."""
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("skipped") is None:
             name = f"{case.get('classname', '').rsplit('.', 1)[-1]}.{case.get('name')}"

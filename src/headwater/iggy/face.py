@@ -146,7 +146,7 @@ class Iggy:
                 self.quic_port = await self._serve_quic(options.quic)
             if options.websocket is not None:
                 self.websocket_port = await self._listen(options.websocket, context, WEBSOCKET)
-            self.service.listeners = self.listeners()
+            self.service.machine.listeners = self.listeners()
         except BaseException:
             await self.stop()
             raise

@@ -31,9 +31,12 @@ class Usage(NamedTuple):
 
 
 class Machine:
-    """`proc`: where the system's files are. `clock`: seconds."""
+    """`proc`: where the system's files are. `clock`: seconds. `listeners`: host and port of each listener of the server, by
+    the names of `face.IggyOptions`."""
 
     def __init__(self, proc: Path = PROC, clock: Callable[[], float] = time.monotonic) -> None:
+        self.listeners: dict[str, tuple[str, int]] = {}
+        self.makes_snapshot = False
         self._proc = proc
         self._clock = clock
         self._before = (clock(), time.process_time())

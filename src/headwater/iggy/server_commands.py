@@ -19,6 +19,7 @@ from headwater.version import VERSION
 SERVER_VERSION: Final = "0.9.0"
 """The version in the answer to a login: of the server that released clients were tested with. `os_name` names us."""
 _PACKED_VERSION: Final = 9000
+CLUSTER_NAME, NODE_NAME = "single-node", "iggy-node"  # what upstream calls a server that stands alone
 
 
 _NODE_PORTS: Final = ("tcp", "quic", "http", "websocket")  # in the order of NodeView
@@ -33,9 +34,9 @@ def kill(service: Service, client: Client, command: c.Kill) -> None:
 
 
 def cluster(service: Service, client: Client, command: c.GetClusterMetadata) -> views.ClusterView:
-    host = next((at[0] for at in service.listeners.values()), "127.0.0.1")
-    ports = [service.listeners[name][1] if name in service.listeners else 0 for name in _NODE_PORTS]
-    return views.ClusterView("headwater", [views.NodeView("headwater", host, *ports)])
+    host = next((at[0] for at in service.machine.listeners.values()), "127.0.0.1")
+    ports = [service.machine.listeners[name][1] if name in service.machine.listeners else 0 for name in _NODE_PORTS]
+    return views.ClusterView(CLUSTER_NAME, [views.NodeView(NODE_NAME, host, *ports)])
 
 
 def describe_options(service: Service, client: Client, command: c.DescribeOptions) -> list[views.OptionView]:
@@ -86,10 +87,10 @@ def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsV
 async def get_snapshot(service: Service, client: Client, command: c.GetSnapshot) -> bytes:
     """The archive, made in a thread; one at a time, as upstream has it."""
     types = snapshot.chosen(command.types)
-    if service.makes_snapshot:
+    if service.machine.makes_snapshot:
         raise refusal("snapshot_failed", "another snapshot is being made")
     numbers = "".join(f"{name} {value}\n" for name, value in asdict(stats(service, client, c.GetStats())).items())
-    places = "".join(f"{name} {host}:{port}\n" for name, (host, port) in service.listeners.items())
+    places = "".join(f"{name} {host}:{port}\n" for name, (host, port) in service.machine.listeners.items())
     options = service.options
     sections = {
         "filesystem_overview": lambda: snapshot.overview(str(service.directory)),
@@ -99,11 +100,11 @@ async def get_snapshot(service: Service, client: Client, command: c.GetSnapshot)
         "server_logs": lambda: "".join(f"{finding}\n" for finding in service.findings),
         "server_config": lambda: f"{places}sync {options.sync}\nverify {options.verify}\nversion {VERSION}\n",
     }
-    service.makes_snapshot = True
+    service.machine.makes_snapshot = True
     try:
         return await service.in_thread(lambda: snapshot.archive(command.compression, types, sections))
     finally:
-        service.makes_snapshot = False
+        service.machine.makes_snapshot = False
 
 
 HANDLERS: Final[dict[type[Command], Any]] = {

@@ -114,12 +114,10 @@ class Service:
         self.clock_us = clock_us
         self.entropy = entropy
         self.started_us = clock_us()
-        self.listeners: dict[str, tuple[str, int]] = {}  # host and port, by the names of `face.IggyOptions`
         self.operations = 0  # what replies of generation V count
         self.generation = 0  # how often the catalog has changed (`routes`)
         self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self.machine = Machine()
-        self.makes_snapshot = False
         self.findings: list[Finding] = []  # what is wrong in this store, or was lost
         self.on_finding: Callable[[Finding], None] | None = None  # called for each that the start did not find
         self.note: Callable[..., None] = _log  # what an operator must see (`exchange.journal`): the kind, and fields
@@ -229,11 +227,6 @@ class Service:
     def _log_options(self, entry: TopicEntry) -> LogOptions:
         size = entry.segment_bytes or SEGMENT_BYTES
         return LogOptions(sync=self.options.sync or "always", segment_bytes=size, cache_bytes=CACHE_BYTES)
-
-    def resize_segments(self, topic: Topic) -> None:
-        """The limit of a topic, or the number that share it, is another."""
-        for partition in topic.partitions:
-            partition.log.limit_to(topic.entry.max_size // len(topic.partitions))
 
     def _partitions(self, entry: TopicEntry, logs: list[Log], first: int = 0) -> list[Partition]:
         made = [

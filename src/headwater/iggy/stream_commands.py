@@ -219,7 +219,7 @@ async def update_topic(service: Service, client: Client, command: c.UpdateTopic)
         _choose(entry, replace(chosen, segment_bytes=entry.segment_bytes))
         if block:  # keys that are not in the block stay as they are
             entry.options = merged(entry.options, canonical(block, 1))
-    service.resize_segments(service.topics[entry.uid])
+    service.topics[entry.uid].limit_segments()
 
 
 async def delete_topic(service: Service, client: Client, command: c.DeleteTopic) -> None:
@@ -266,7 +266,7 @@ async def create_partitions(service: Service, client: Client, command: c.CreateP
         fresh = await service.open_partitions(topic.entry, command.count)
     topic.partitions += fresh
     topic.resized()
-    service.resize_segments(topic)
+    topic.limit_segments()
 
 
 async def delete_partitions(service: Service, client: Client, command: c.DeletePartitions) -> None:
@@ -281,7 +281,7 @@ async def delete_partitions(service: Service, client: Client, command: c.DeleteP
     gone = topic.partitions[keep:]
     del topic.partitions[keep:]
     topic.resized()
-    service.resize_segments(topic)
+    topic.limit_segments()
     service.saver.note(topic)
     await service.close_partitions(gone, remove=True)
 

@@ -78,6 +78,11 @@ class Topic:
             group.resize(len(self.partitions))
         self.offsets.drop_partitions(len(self.partitions))
 
+    def limit_segments(self) -> None:
+        """The limit of the topic, or the number of partitions that share it, is another."""
+        for partition in self.partitions:
+            partition.log.limit_to(self.entry.max_size // len(self.partitions))
+
     def partition(self, number: int, first_id: int) -> Partition:
         """The partition that a client of an era calls `number`. Raises IggyError."""
         index = number - first_id

@@ -99,7 +99,6 @@ class GetSnapshot(Command):
     types: list[int]
 
 
-@dataclass(frozen=True, slots=True)
 class GetClusterMetadata(Command):
     """Which nodes there are: one."""
 

@@ -99,12 +99,15 @@ def check_update(block: bytes, scope: int) -> None:
 
 
 def canonical(block: bytes, scope: int) -> bytes:
-    """The block as it is kept and shown: every value of its option's own kind. Raises IggyError."""
+    """The block as it is kept and shown: every value of its option's own kind. A size or a time of 0 leaves the choice to
+    the server, so it is none that was made. Raises IggyError."""
     kinds = {option.key: HeaderKind(option.kind) for option in OPTIONS.get(scope, [])}
-    found = _entries(block, set(kinds))
-    return TypedHeaders((name, _of_kind(kinds[name], name, value)) for name, value in found.items()).encode(
-        HeaderForm.TYPED
-    )
+    kept = TypedHeaders()
+    for name, value in _entries(block, set(kinds)).items():
+        chosen = _of_kind(kinds[name], name, value)
+        if kinds[name] is not _UINT64 or chosen.python:
+            kept[name] = chosen
+    return kept.encode(HeaderForm.TYPED)
 
 
 def derived(chosen: TopicOptions, explicit: bytes) -> bytes:
