@@ -96,26 +96,31 @@ def problems(
     found: Sorted,
     sequences: dict[str, int],
     checked: frozenset[str],
+    *,
+    is_map: bool = False,
 ) -> Iterator[str]:
     """What is wrong with what came out, nothing if all is well.
 
-    `sequences` by tag, as the stream has them; `checked` are the parts that this reader shows.
+    `sequences` by tag, as the stream has them; `checked` are the parts that this reader shows; `is_map`: of headers of one
+    name it has the last only.
     """
     for one in sent:
         records = found.of.get(one.tag, [])
         if len(records) != 1:
             yield f"{one.tag} came {len(records)} times"
         for record in records[:1]:
-            yield from _differences(one, record, sequences.get(one.tag), checked)
+            yield from _differences(one, record, sequences.get(one.tag), checked, is_map)
     wanted = [one.tag for one in sent]
     arrived = [tag for tag in found.arrived if tag in wanted]
     if "order" in checked and len(arrived) == len(wanted) and arrived != wanted:
         yield f"in another order than they were sent: {arrived}"
 
 
-def _differences(sent: Sent, got: Got, sequence: int | None, checked: frozenset[str]) -> Iterator[str]:
+def _differences(sent: Sent, got: Got, sequence: int | None, checked: frozenset[str], is_map: bool) -> Iterator[str]:
     added = sent.added if "reply" in checked else ()  # a reader that shows the reply is a plain subscriber
     visible, shown = (*sent.headers, *added), got.headers or ()
+    if is_map:
+        visible = tuple(dict(visible).items())
     wanted = {
         "subject": sent.subject,
         "payload": sent.payload,

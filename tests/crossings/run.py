@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from crossings import ways_in, ways_out
+from crossings.errand import Errand
 from crossings.messages import Got, Sent, Sorted, problems
 from crossings.table import TOPIC, Cell, Place, WayIn, WayOut, failing
 from crossings.world import PATIENCE, SUBJECTS, World, until
@@ -21,7 +22,7 @@ from crossings.world import PATIENCE, SUBJECTS, World, until
 from headwater.errors import HeadwaterError
 
 SENDING = 2 * PATIENCE
-READING = 25.0  # seconds for one reader of what is there
+READING = 60.0  # seconds for one reader of what is there
 WITH_SPARK = 100.0  # for a job of Spark's, which takes two on a quiet machine
 PROBE = "crossings.probe"
 BRIEFLY = 3.0  # for one whose cells are all known to fail
@@ -171,7 +172,7 @@ class Run:
         """Collect what this reader gets, for as long as it reads."""
 
         async def collect() -> None:
-            errand = ways_out.Errand(self._world, reader.stream, last)
+            errand = Errand(self._world, reader.stream, last)
             async with aclosing(ways_out.FUNCTIONS[reader.way.key](errand)) as heard:
                 async for got in heard:
                     if isinstance(got, Got):
@@ -223,7 +224,7 @@ class Run:
         reader = self._readers[cell.way_out.key, cell.stream]
         checked = cell.way_out.shows if cell.place.carries_headers else cell.way_out.shows - {"headers"}
         got = Sorted(self._expected(cell.stream), reader.got)
-        found = list(problems(sent, got, sequences, checked))
+        found = list(problems(sent, got, sequences, checked, is_map=cell.way_out.is_map))
         if reader.failure is not None and found:
             return Failure(f"way out: {reader.failure.reason}\n" + "\n".join(found), reader.failure.skip)
         return Failure("\n".join(found)) if found else None

@@ -33,7 +33,8 @@ class WayOut(NamedTuple):
     """How a message is read. `shows`: the parts that the reader has, and that are compared;
     "order" is that of arrival.
 
-    `only`: the one stream that can be read so. `live`: the reader is there before anything is sent.
+    `only`: the one stream that can be read so. `live`: the reader is there before anything is sent. `is_map`: of headers of
+    one name the reader has the last only.
     """
 
     key: str
@@ -42,6 +43,7 @@ class WayOut(NamedTuple):
     only: str = ""
     live: bool = False
     marker: str = ""
+    is_map: bool = False
 
 
 class Place(NamedTuple):
@@ -143,6 +145,18 @@ WAYS_OUT = (
     WayOut("iggy-group", "Iggy consumer group", _STORED, live=True),
     WayOut("spark-batch", "Spark batch", _STORED - _ORDER, marker="spark"),
     WayOut("spark-stream", "Spark stream", _STORED - _ORDER, marker="spark"),
+    WayOut("py-core", "nats-py: subscribe", _CORE, live=True, is_map=True),
+    WayOut("py-queue", "nats-py: queue group", _CORE - _ORDER, live=True, is_map=True),
+    WayOut("py-fetch", "nats-py: fetch", _STORED, is_map=True),
+    WayOut("py-push", "nats-py: push", _STORED, live=True, is_map=True),
+    WayOut("py-queue-push", "nats-py: push to a queue group", _STORED - _ORDER, live=True, is_map=True),
+    WayOut("py-ordered", "nats-py: ordered consumer", _STORED, is_map=True),
+    WayOut("py-kv-watch", "nats-py: KV watch", _ENTRY, BUCKET, live=True),
+    WayOut("py-kv-keys", "nats-py: KV keys", frozenset({"subject"}), BUCKET),
+    WayOut("py-kv-history", "nats-py: KV history", _ENTRY, BUCKET),
+    WayOut("py-object-get", "nats-py: object get", frozenset({"payload"}), OBJECTS),
+    WayOut("py-direct-get", "nats-py: direct get", _STORED, is_map=True),
+    WayOut("py-msg-get", "nats-py: MSG.GET", _STORED - {"headers"}),  # it reads these headers as ASCII
 )
 
 # A message without payload or headers ends a streamed response, and with it a pull request that goes by an import.
@@ -170,8 +184,9 @@ PLACES = (
 _IGGY_IN = tuple(way.key for way in WAYS_IN if way.key.startswith("iggy-"))
 _IGGY_OUT = tuple(way.key for way in WAYS_OUT if way.key.startswith("iggy-"))
 _BUCKET_OUT = tuple(way.key for way in WAYS_OUT if way.only == BUCKET)
+_PY_WATCHES = ("py-kv-watch", "py-kv-keys", "py-kv-history", "py-object-get")
 _SPARK_OUT = ("spark-batch", "spark-stream")
-_CORE_OUT = ("core", "queue")
+_CORE_OUT = ("core", "queue", "py-core", "py-queue")
 _APART_PLACES = ("accounts", "reference-accounts")
 _WEBSOCKET = ("websocket", "websocket-tls")
 _NO_IGGY = "the Iggy face shows the streams of its own node's global account"
@@ -183,7 +198,7 @@ IMPOSSIBLE = (
     Rule(
         "an object is chunks and a document with their digest: only an object put writes both",
         tuple(way.key for way in WAYS_IN if way.key != "object-put"),
-        ("object-get",),
+        tuple(way.key for way in WAYS_OUT if way.only == OBJECTS),
     ),
     Rule("an object's chunks are in a stream of its store, not under keys of a bucket", ("object-put",), _BUCKET_OUT),
     Rule("a topic of Iggy's own is not a bucket", ("iggy-topic",), _BUCKET_OUT),
@@ -195,13 +210,30 @@ IMPOSSIBLE = (
     Rule(
         "what came by a service import is passed on by no stream import", ("service-import",), _CORE_OUT, _APART_PLACES
     ),
-    Rule("a direct get says in headers what it found, and v1 routes carry none", (), ("direct-get",), ("v1",)),
+    Rule(
+        "a direct get says in headers what it found, and v1 routes carry none",
+        (),
+        ("direct-get", "py-direct-get"),
+        ("v1",),
+    ),
     Rule("Spark's source knows no API but `$JS.API`", (), _SPARK_OUT, _APART_PLACES),
     Rule("neither end speaks WebSocket: as on one node", (*_IGGY_IN, "spark-sink"), _SPARK_OUT, _WEBSOCKET),
     Rule("neither end speaks WebSocket: as on one node", ("spark-sink",), _IGGY_OUT, _WEBSOCKET),
     Rule("Spark dials no WebSocket: what it reads and writes is in `websocket`", (), _SPARK_OUT, ("websocket-tls",)),
     Rule(
         "Spark dials no WebSocket: what it reads and writes is in `websocket`", ("spark-sink",), (), ("websocket-tls",)
+    ),
+    Rule(
+        "headers of one name: nats-py shows those of the direct get, and not those of the republishing",
+        ("republish",),
+        ("py-direct-get",),
+    ),
+    Rule("nats-py's watch listens to an inbox, and accounts export named subjects", (), _PY_WATCHES, _APART_PLACES),
+    Rule(
+        "nats-py's ordered consumer and its watch ask for heartbeats, which are headers",
+        (),
+        ("py-ordered", *_PY_WATCHES),
+        ("v1",),
     ),
     Rule("v1 routes carry the global account alone", ("service-import",), (), ("v1",)),
 )

@@ -5,13 +5,13 @@ message, and then go on for ever; the others read what is there, and end.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
-from typing import Final, NamedTuple
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 
-from crossings import iggy_ways, spark_ways
+from crossings import iggy_ways, nats_py_ways, spark_ways
+from crossings.errand import READY, Errand, Heard
 from crossings.messages import Got
 from crossings.table import TOPIC
-from crossings.world import SUBJECTS, World
+from crossings.world import PATIENCE, SUBJECTS, World
 
 from headwater.client.jetstream_types import ConsumerConfig
 from headwater.client.stream_message import StreamMessage
@@ -21,27 +21,6 @@ from headwater.model.message import Message
 
 HEARTBEAT = 500_000_000  # nanoseconds
 NONE_COMES = 15.0  # seconds of a heartbeat that is not waited for
-
-
-class Ready:
-    """What a live reader yields when it hears."""
-
-
-READY: Final = Ready()
-Heard = AsyncGenerator["Got | Ready", None]
-
-
-class Errand(NamedTuple):
-    """What a way out is to read: one stream, and how many messages it holds (0 for live ones, who cannot know)."""
-
-    world: World
-    stream: str
-    last: int = 0
-
-    @property
-    def subjects(self) -> str:
-        """Of what is published into it."""
-        return f"{SUBJECTS[self.stream]}.>"
 
 
 def core_got(message: Message) -> Got:
@@ -83,11 +62,11 @@ async def fetch(errand: Errand) -> Heard:
     consumer = context.pull_consumer(errand.stream, info.name)
     left = errand.last
     while left:
-        found = await consumer.fetch(min(left, 7), timeout=4)
-        assert found, f"nothing came for 4 s, {left} are missing"
+        found = await consumer.fetch(min(left, 7), timeout=PATIENCE)
+        assert found, f"nothing came for {PATIENCE:g} s, {left} are missing"
         for message in found:
             yield stream_got(message, errand.stream)
-            await message.ack(confirm=4)
+            await message.ack(confirm=PATIENCE)
         left -= len(found)
     assert await consumer.fetch(1, no_wait=True) == [], "more than the stream holds"
 
@@ -253,4 +232,4 @@ FUNCTIONS: dict[str, Callable[[Errand], Heard]] = {
     "iggy-group": iggy_group,
     "spark-batch": spark_batch,
     "spark-stream": spark_stream,
-}
+} | nats_py_ways.FUNCTIONS
