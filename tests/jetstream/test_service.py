@@ -216,7 +216,8 @@ class _MeetingFiles(OsFiles):
 
 
 def test_streams_are_closed_side_by_side(tmp_path: Path) -> None:
-    """Every sync of the end waits until the other stream syncs too: one after the other would wait for ever."""
+    """Every sync of the end waits for the other one of its stream and for both of the other stream: streams that are
+    closed one after the other would wait for ever."""
 
     async def test() -> None:
         files = _MeetingFiles()
@@ -224,6 +225,6 @@ def test_streams_are_closed_side_by_side(tmp_path: Path) -> None:
             for name in ("A", "B"):
                 await desk.make(name, subjects=[name])
                 await desk.publish(name, b"written")
-            files.meeting = Barrier(2)
+            files.meeting = Barrier(4)
 
     asyncio.run(test())

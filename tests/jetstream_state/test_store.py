@@ -1,18 +1,22 @@
 """Where streams are kept: names of any kind, two copies of every document, and nothing left of unfinished business."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 from support.jetstream_in_process import served
+from support.recording_files import VARIANTS, Disk, RecordingFiles, Replay
 
 from headwater.errors import EnvironmentProblem
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer import Consumer
-from headwater.jetstream_state.store import ConsumerRecord, Store, StreamRecord, file_stem
+from headwater.jetstream_state.store import ConsumerRecord, Store, StreamRecord, file_stem, first_offset
 from headwater.streams.files import File, OsFile, OsFiles
+from headwater.streams.log import Log, LogOptions
 
 
 def record(name: str) -> StreamRecord:
@@ -111,12 +115,52 @@ def test_creating_a_stream_syncs_each_of_its_files_and_directories_once(tmp_path
             stem = file_stem("S")
             assert sorted(files.synced) == sorted(
                 [
-                    "stream.a.tmp", "stream.b.tmp", f"{stem}.new/", "streams/",
-                    "log.state.a.tmp", "log.state.b.tmp", "00000000000000000000.log.new", "log/",
+                    "stream.a", "stream.b", "log.state.a", "log.state.b", "00000000000000000000.log",
+                    f"{stem}.new/", "log/", "streams/",
                 ]
             )  # fmt: skip
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("first_seq", [0, 7])
+def test_a_power_loss_at_any_call_of_a_creation_leaves_the_whole_stream_or_none(first_seq: int) -> None:
+    """And once `create` has returned, the stream, with an empty log in which nothing is missed."""
+    wanted = StreamRecord(StreamConfig(name="S", subjects=["s"], first_seq=first_seq), 7)
+    files = RecordingFiles(Disk(directories={"", "store", "store/streams"}))
+    store = Store(files, "store")
+    store.create(wanted)
+    for calls in range(len(files.calls) + 1):
+        for variant in VARIANTS:
+            for seed in range(1 if variant != "torn" else 12):
+                replay = Replay(files)
+                replay.advance(calls)
+                crashed = replay.crash(variant, Random(f"{calls} {seed}"))
+                streams = Store(crashed, "store").streams()
+                if calls == len(files.calls):
+                    assert len(streams) == 1
+                for directory in streams:
+                    assert directory.load() == wanted
+                    directory.check_log()
+                    options = LogOptions(preallocate_bytes=0)
+                    log = Log.open(crashed, directory.log_path, options, 8, first_offset(wanted), directory.identity)
+                    assert (log.next_offset, log.record_count) == (first_offset(wanted), 0)
+                    assert not log.recovery.damage
+                    assert not log.recovery.notes
+                    assert directory.findings == []
+                    log.close()
+
+
+def test_what_a_failed_creation_left_is_no_part_of_the_next() -> None:
+    files = RecordingFiles(Disk(directories={"", "store", "store/streams"}))
+    store = Store(files, "store")
+    files.faults = {files.attempts + 14: errno.EIO}
+    with pytest.raises(OSError, match="Input/output"):
+        store.create(StreamRecord(StreamConfig(name="S", subjects=["s"], first_seq=7), 7))
+    assert [name for name in files.listdir("store/streams") if name.endswith(".new")] != []
+    directory = store.create(record("S"))
+    segments = [name for name in files.listdir(directory.log_path) if name.endswith(".log")]
+    assert segments == ["00000000000000000000.log"]
 
 
 def test_a_directory_is_one_brokers(tmp_path: Path) -> None:

@@ -23,6 +23,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Files, str]:
     return RecordingFiles(), "deep/down"
 
 
+def test_what_is_synced_together_is_there_and_stays_open(place: tuple[Files, str]) -> None:
+    files, directory = place
+    files.mkdir(directory)
+    made = [files.create(f"{directory}/{number}") for number in range(5)]
+    for file in made:
+        file.pwrite([b"x"], 0)
+    files.sync_together(made, [directory])
+    assert [file.pread(9, 0) for file in made] == [b"x"] * 5
+
+
+def test_a_sync_together_tells_what_failed(tmp_path: Path) -> None:
+    files = OsFiles()
+    with pytest.raises(FileNotFoundError):
+        files.sync_together([files.create(str(tmp_path / "a"))], [str(tmp_path), str(tmp_path / "missing")])
+
+
 def test_what_is_written_is_read_back(place: tuple[Files, str]) -> None:
     files, directory = place
     files.mkdir(directory)

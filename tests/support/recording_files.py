@@ -16,10 +16,11 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Literal
 
-from headwater.streams.files import FileRange
+from headwater.streams.files import File, FileRange
 
 SECTOR = 512
 Variant = Literal["nothing", "everything", "torn"]
@@ -223,6 +224,18 @@ class RecordingFiles:
     def sync_directory(self, path: str) -> None:
         self.fail_if_told()
         self.record("sync_directory", path)
+
+    def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:
+        work = [file.fdatasync for file in files] + [partial(self.sync_directory, path) for path in directories]
+        self.random.shuffle(work)  # a power loss in the middle finds any of them done
+        errors: list[OSError] = []
+        for sync in work:
+            try:
+                sync()
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def lock(self, path: str) -> RecordingFile:
         if path in self.locks:

@@ -27,8 +27,15 @@ from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.consumer_journal import Journal
-from headwater.jetstream_state.sequence import offset_of
-from headwater.jetstream_state.store import ConsumerRecord, Store, StreamDirectory, StreamRecord, file_stem, known_end
+from headwater.jetstream_state.store import (
+    ConsumerRecord,
+    Store,
+    StreamDirectory,
+    StreamRecord,
+    file_stem,
+    first_offset,
+    known_end,
+)
 from headwater.streams.files import Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log
@@ -169,10 +176,10 @@ class StreamRegistry:
         consumer had it."""
         files, _, clock_ns, ticks_ns, options, _, domain = self.settings
         known_end = known_end if options.sync == "always" else 0
-        first = _first_offset(record)
+        begin = first_offset(record)
         copies = record.config.mirror is not None
         log = Log.open(
-            files, directory.log_path, options, clock_ns(), first, directory.identity, known_end, rewinds=copies
+            files, directory.log_path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies
         )
         directory.identity = log.identity
         log.limit_to(record.config.max_bytes)
@@ -212,7 +219,8 @@ class StreamRegistry:
 
         def make() -> Stream:
             assert self._store is not None
-            directory = self._store.create(record)
+            synced = self.settings.log_options.sync == "always"
+            directory = self._store.create(record, synced=synced)
             try:
                 return self._open(directory, record)
             except BaseException:
@@ -233,7 +241,7 @@ class StreamRegistry:
 
     def _make_in_memory(self, record: StreamRecord) -> Stream:
         clock_ns = self.settings.clock_ns
-        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), _first_offset(record))
+        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), first_offset(record))
         log.limit_to(record.config.max_bytes)
         stream = Stream(None, record, log, clock_ns, self.settings.domain, self.settings.ticks_ns)
         self.reports.connect(stream, counted=False)
@@ -331,11 +339,6 @@ class StreamRegistry:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._clerk, work)
-
-
-def _first_offset(record: StreamRecord) -> int:
-    """Where a new log of this stream begins (first_seq)."""
-    return offset_of(max(record.config.first_seq, 1))
 
 
 def _check_own(stream: Stream) -> None:

@@ -33,10 +33,13 @@ from headwater.jetstream_documents.strict_reading import decode_stored
 from headwater.jetstream_state.consumer import ACKED_ALL, ConsumerSnapshot
 from headwater.jetstream_state.consumer_journal import Journal, identity_of
 from headwater.jetstream_state.consumer_journal import load as load_journal
+from headwater.jetstream_state.sequence import offset_of
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding
+from headwater.streams.opening import write_new_log
 from headwater.streams.store_directory import remove_tree, take_directory
+from headwater.streams.sync_group import SyncGroup
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +69,11 @@ class ConsumerRecord(msgspec.Struct):
 
 
 Record = TypeVar("Record", StreamRecord, ConsumerRecord)
+
+
+def first_offset(record: StreamRecord) -> int:
+    """Where a new log of this stream begins (first_seq)."""
+    return offset_of(max(record.config.first_seq, 1))
 
 
 def file_stem(name: str) -> str:
@@ -107,6 +115,11 @@ class StreamDirectory:
         """Make the configuration durable. Raises OSError."""
         meta.save(self.files, self._document, msgspec.json.encode(record), self.identity)
 
+    def write_first(self, group: SyncGroup, record: StreamRecord) -> None:
+        """Write the configuration of a new stream; durable once the group is committed with the directory. Raises
+        OSError."""
+        meta.write_first(group, self._document, msgspec.json.encode(record), self.identity)
+
     def load(self) -> StreamRecord:
         """The configuration. Raises StorageError when none can be read."""
         record = self._load(self._document, StreamRecord, "configuration")
@@ -114,8 +127,7 @@ class StreamDirectory:
         return record
 
     def check_log(self) -> None:
-        """Raises StorageError when the directory of the log is gone; an empty one becomes a finding, for a kill in
-        the middle of a creation leaves that too."""
+        """Raises StorageError when the directory of the log is gone; an empty one becomes a finding."""
         try:
             names = self.files.listdir(self.log_path)
         except OSError as error:
@@ -249,18 +261,29 @@ class Store:
                 self.findings.append(Finding(name.rpartition("-")[0], path, what, "left in place"))
         return found
 
-    def create(self, record: StreamRecord) -> StreamDirectory:
-        """A directory with the configuration in it, complete or not at all. Raises OSError, and StorageError when there is
-        one already."""
-        path = f"{self._streams}/{file_stem(record.config.name)}"
-        if file_stem(record.config.name) in self.files.listdir(self._streams):
+    def create(self, record: StreamRecord, *, synced: bool = True) -> StreamDirectory:
+        """A directory with the configuration and an empty log in it, durable once this returns; a crash meanwhile leaves all
+        of it or none. `synced`: see `write_new_log`. Raises OSError, and StorageError when there is one already.
+
+        Seven syncs side by side, then one for the final name."""
+        stem = file_stem(record.config.name)
+        path, names = f"{self._streams}/{stem}", self.files.listdir(self._streams)
+        if stem in names:
             raise StorageError("there is a directory of this name in the store already", value=path)
-        self.files.make(f"{path}{NEW}/{LOG}")  # all of it is durable with what is synced below
-        made, directory = StreamDirectory(self.files, path + NEW), StreamDirectory(self.files, path)
-        made.identity = directory.identity = self.files.entropy(len(meta.NOBODY))
-        made.save(record)
-        self.files.rename(path + NEW, path)
+        new = StreamDirectory(self.files, path + NEW)
+        if stem + NEW in names:  # of a creation that failed: its files are not those of this one
+            remove_tree(self.files, new.path)
+        self.files.make(new.log_path)  # durable with what is synced below
+        new.identity = self.files.entropy(len(meta.NOBODY))
+        with SyncGroup(self.files) as group:
+            new.write_first(group, record)
+            first = first_offset(record)
+            write_new_log(group, new.log_path, new.identity, first, record.created_ns, synced=synced)
+            group.commit(new.path, new.log_path)
+        self.files.rename(new.path, path)
         self.files.sync_directory(self._streams)
+        directory = StreamDirectory(self.files, path)
+        directory.identity = new.identity
         return directory
 
     def remove(self, directory: StreamDirectory) -> None:

@@ -23,9 +23,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from headwater.errors import DiskFull, StorageError
+from headwater.streams.sync_threads import SYNC_THREADS
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -104,6 +106,10 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Make the names in the directory durable."""
+
+    def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:
+        """`fdatasync` of each file and `sync_directory` of each directory, in no order. Raises the OSError of one when any
+        fails; all have been tried then."""
 
     def lock(self, path: str) -> File:
         """Create the file if needed and hold it exclusively until closed or the process dies. Raises BlockingIOError
@@ -268,6 +274,12 @@ class OsFiles:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:
+        work = [file.fdatasync for file in files] + [partial(self.sync_directory, path) for path in directories]
+        errors = SYNC_THREADS.run(work)
+        if errors:
+            raise errors[0]
 
     def lock(self, path: str) -> File:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)

@@ -38,6 +38,7 @@ The log is put together from parts that know nothing of each other but what is d
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, Self
 
 import cython
@@ -61,10 +62,11 @@ from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
 from headwater.streams.meta import NOBODY
-from headwater.streams.opening import OpenedLog, delete_directory, open_directory, save_index
+from headwater.streams.opening import OpenedLog, delete_directory, open_directory, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch
+from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Upkeep, plan_upkeep
 
@@ -449,7 +451,7 @@ class Log:
         try:
             self._flush_deletions()
             indexable = len(self.damage) == len(self.recovery.damage)  # else damage was met that no opening knows of
-            self._writer.close(self._live.start, (lambda: self._save_index(document)) if indexable else None)
+            self._writer.close(self._live.start, partial(self._write_index, document) if indexable else None)
         finally:
             self._release()
 
@@ -461,9 +463,9 @@ class Log:
             self._writer.write(batch)
             self.publish(batch)
 
-    def _save_index(self, document: bytes) -> int:
+    def _write_index(self, document: bytes, group: SyncGroup) -> int:
         facts = [segment.facts for segment in self._reader.segments]
-        return save_index(self._files, self.directory, facts, self._live.absent, self._live.start, document)
+        return write_index(group, self.directory, facts, self._live.absent, self._live.start, document)
 
     def delete(self) -> None:
         """Remove the log from the disk. Raises StorageError when the disk refuses; the log is closed either way."""

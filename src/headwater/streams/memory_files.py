@@ -89,6 +89,9 @@ class MemoryFiles:
     def sync_directory(self, path: str) -> None:
         """See `fdatasync`."""
 
+    def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:
+        """See `fdatasync`."""
+
     def lock(self, path: str) -> File:
         return MemoryFile(self._files.setdefault(path, bytearray()))
 

@@ -8,10 +8,10 @@ The CRC32C covers all that follows it. `identity` is that of the log or stream t
 in particular), `name` the last part of `path`: so a copy that was brought from elsewhere is recognized. Version 1,
 "HWD1", has neither, and is read.
 
-`save` writes each copy to a temporary name, makes it durable, renames it over the old copy, and makes the names durable at
-the end; so at every moment at least one copy is whole, and after `save` returned both are. A copy that is a stranger's is
-put aside first, never replaced. `load` takes the intact copy of the highest generation that is no stranger's, and says what
-was wrong with the other.
+`save` writes each copy to a temporary name, makes both durable, renames them over the old copies, and makes the names
+durable at the end; so at every moment at least one copy is whole, and after `save` returned both are. A copy that is a
+stranger's is put aside first, never replaced. `load` takes the intact copy of the highest generation that is no
+stranger's, and says what was wrong with the other.
 
 After a failed `save`, and after a crash during one, either the old or the new payload is found. No cache is kept: the
 files are the truth. Not for hot data: one `save` is two file syncs and one directory sync.
@@ -24,6 +24,7 @@ from typing import NamedTuple
 from google_crc32c import value as crc32c
 
 from headwater.streams.files import Files
+from headwater.streams.sync_group import SyncGroup
 
 MAGIC = b"HWD2"
 OLD_MAGIC = b"HWD1"
@@ -54,28 +55,40 @@ class Copy(NamedTuple):
 Judge = Callable[[Copy], str]  # why a copy is not one of this document; "" when it may be
 
 
-def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY, *, sync_names: bool = True) -> None:
+def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY) -> None:
     """Make `payload` the durable content of the document. Raises OSError; a later `load` then finds either the old or the
-    new payload. Without `sync_names` the caller makes the names durable, where it syncs the directory anyway."""
+    new payload."""
+    with SyncGroup(files) as group:
+        write_temporaries(files, group, path, payload, identity)
+        group.commit()
+    put_in_place(files, path)
+    files.sync_directory(directory_of(path))
+
+
+def write_temporaries(files: Files, group: SyncGroup, path: str, payload: bytes, identity: bytes) -> None:
+    """The first half of `save`: once the group is committed, the document may be put in its place. Raises OSError."""
     found = copies(files, path, [])
     for copy in found:
         if copy.is_strange_to(path, identity):
             put_aside(files, copy.path)
-    generation = 1 + max((copy.generation for copy in found), default=0)
-    name = name_of(path).encode()
-    rest = REST.pack(generation, len(payload), identity, len(name)) + name + payload
-    content = HEAD.pack(MAGIC, crc32c(rest)) + rest
+    content = _encode(name_of(path), payload, identity, 1 + max((copy.generation for copy in found), default=0))
     for suffix in COPIES:
-        temporary = path + suffix + TEMPORARY
-        file = files.create(temporary)
-        try:
-            file.pwrite([content], 0)
-            file.fdatasync()
-        finally:
-            file.close()
-        files.rename(temporary, path + suffix)
-    if sync_names:
-        files.sync_directory(directory_of(path))
+        group.write(path + suffix + TEMPORARY, content)
+
+
+def put_in_place(files: Files, path: str) -> None:
+    """The second half: the names are durable after a sync of the directory, and until then a power loss may bring the old
+    payload back. Raises OSError."""
+    for suffix in COPIES:
+        files.rename(path + suffix + TEMPORARY, path + suffix)
+
+
+def write_first(group: SyncGroup, path: str, payload: bytes, identity: bytes) -> None:
+    """Write a document that was never there, in a directory that nobody believes yet: whoever commits the group makes the
+    directory's names durable with it. Raises OSError."""
+    content = _encode(name_of(path), payload, identity, 1)
+    for suffix in COPIES:
+        group.write(path + suffix, content)
 
 
 def load(
@@ -181,6 +194,12 @@ def _read_copy(files: Files, path: str, complaints: list[str]) -> Copy | None:
     if copy is None:
         complaints.append(f"{path} is damaged ({len(content)} bytes)")
     return copy
+
+
+def _encode(name: str, payload: bytes, identity: bytes, generation: int) -> bytes:
+    encoded = name.encode()
+    rest = REST.pack(generation, len(payload), identity, len(encoded)) + encoded + payload
+    return HEAD.pack(MAGIC, crc32c(rest)) + rest
 
 
 def _decode(path: str, content: bytes) -> Copy | None:

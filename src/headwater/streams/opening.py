@@ -27,9 +27,9 @@ from headwater.streams.clean_index import (
 )
 from headwater.streams.end_file import END_FILE
 from headwater.streams.files import File, Files, storage_error
-from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead
+from headwater.streams.head_page import HEAD_PAGE_SIZE, Mark, SegmentHead, encode_head_page
 from headwater.streams.log_format import IDENTITY_SIZE, MAX_OFFSET
-from headwater.streams.log_state import LogState
+from headwater.streams.log_state import RESERVATION, LogState
 from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
 from headwater.streams.ownership import STATE_DOCUMENT, judge_owner, judge_segments, not_older_than
@@ -45,6 +45,7 @@ from headwater.streams.recovery import (
     kept_aside,
 )
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment, base_offset_of, segment_name
+from headwater.streams.sync_group import SyncGroup
 from headwater.streams.writer import CHECKPOINT_FILE, NEW_ENDING
 
 LOCK = "lock"
@@ -108,6 +109,20 @@ def open_directory(
         raise
 
 
+def write_new_log(
+    group: SyncGroup, directory: str, identity: bytes, first_offset: int, now_ns: int, *, synced: bool
+) -> None:
+    """Write the files of an empty log into an empty directory that no start would read yet; durable once the group is
+    committed with the directory. `synced`: with sync policy `always` offsets are reserved at once, so that the first batch
+    need not save the state (three syncs). Raises OSError."""
+    reserved_end = first_offset + (RESERVATION if synced else 0)
+    state = LogState(identity, first_offset, reserved_end, first_offset, marks_are_synced=True)
+    meta.write_first(group, f"{directory}/{STATE_DOCUMENT}", state.encode(), identity)
+    head = SegmentHead(identity, first_offset, first_offset, now_ns)
+    page = encode_head_page(head, Mark(first_offset, first_offset))
+    group.write(f"{directory}/{segment_name(first_offset)}", page)
+
+
 def _take_lock(files: Files, directory: str) -> File:
     try:
         return files.lock(f"{directory}/{LOCK}")
@@ -154,8 +169,13 @@ def _recover(
         if not bases:
             decision = decision._replace(next_offset=max(first, testimony.end.offset))
         state = LogState(mine, first, decision.next_offset, bases[-1] if bases else 0, marks_are_synced=True)
-        # A new log gets its first segment at once, and the names of both are made durable together.
-        meta.save(files, f"{directory}/{STATE_DOCUMENT}", state.encode(), mine, sync_names=bool(bases))
+        path = f"{directory}/{STATE_DOCUMENT}"
+        with SyncGroup(files) as group:
+            meta.write_temporaries(files, group, path, state.encode(), mine)
+            group.commit()
+        meta.put_in_place(files, path)
+        if bases:  # else it gets its first segment at once, and the names of both are made durable together
+            files.sync_directory(directory)
         return _carry_out(files, directory, lock, now_ns, state, Found(facts, notes), decision)
     bases = _drop_expired(files, directory, bases, state.start_offset)
     state = not_older_than(files, directory, bases, state, notes)
@@ -219,17 +239,12 @@ def _since_checkpoint(
     return Found(facts, notes, absent, checkpoint.contents.document if same else None, checkpoint.end)
 
 
-def save_index(
-    files: Files, directory: str, facts: list[SegmentFacts], absent: OffsetSet, start: int, document: bytes
+def write_index(
+    group: SyncGroup, directory: str, facts: list[SegmentFacts], absent: OffsetSet, start: int, document: bytes
 ) -> int:
-    """Write the index durably; returns its CRC32C for the state. Raises OSError."""
+    """Write the index, durable with the group; returns its CRC32C for the state. Raises OSError."""
     content = encode_index(facts, absent, start, facts[-1].end_offset, document)
-    file = files.create(f"{directory}/{INDEX_FILE}")
-    try:
-        file.pwrite([content], 0)
-        file.fdatasync()
-    finally:
-        file.close()
+    group.write(f"{directory}/{INDEX_FILE}", content)
     return crc32c(content) or 1  # 0 says that there is none
 
 

@@ -39,3 +39,4 @@ cdef class LogWriter:
     cdef int _append(self, long long end_offset, list[bytes] pieces, long long size) except? -1
     cdef int _sync_as_chosen(self, StagedBatch batch) except? -1
     cdef int _fdatasync(self) except? -1
+    cdef int _note_durable(self) except? -1

@@ -38,6 +38,7 @@ from headwater.streams.log_state import LogState
 from headwater.streams.options import LogOptions
 from headwater.streams.saved_state import SavedState
 from headwater.streams.segment import Segment
+from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range, encode_tombstones
 from headwater.streams.upkeep import Upkeep
 
@@ -255,20 +256,22 @@ class LogWriter:
         """False while the log on disk is as the last close left it, its index included."""
         return self._saved.state.index_crc == 0
 
-    def close(self, start_offset: int, save_index: Callable[[], int] | None = None) -> None:
-        """Make all durable, note a clean end, and give the handle back. `save_index` writes the index when everything
-        else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done."""
+    def close(self, start_offset: int, write_index: Callable[[SyncGroup], int] | None = None) -> None:
+        """Make all durable, note a clean end, and give the handle back. `write_index` writes the index when everything
+        else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done.
+
+        It waits for the disk once: for the messages, the index and the new state together; then the state, which names the
+        index, gets its name. The directory is not synced: where a power loss undoes the renames, the state from before
+        the close is found, and the log is read."""
         try:
             if self.failure is None and self.has_written:
                 self._active.mark(self._written_end, self._next_offset)
                 self._active.trim()
-                self._fdatasync()
-                crc = save_index() if save_index is not None else 0
                 state = replace(self._saved.state, start_offset=start_offset, reserved_end=self._next_offset)
-                active_base = self._active.base_offset
-                self._saved.save(
-                    replace(state, active_base=active_base, marks_are_synced=True, index_crc=crc, closed=True)
-                )
+                state = replace(state, active_base=self._active.base_offset, marks_are_synced=True, closed=True)
+                with SyncGroup(self._files) as group:
+                    crc = write_index(group) if write_index is not None else 0
+                    self._saved.save_with(replace(state, index_crc=crc), self._commit, group)
         except OSError as error:
             raise self._fail("close the log", error) from error
         finally:
@@ -328,11 +331,22 @@ class LogWriter:
         self._synced_at_ns = now_ns
         return 0
 
+    def _commit(self, group: SyncGroup) -> None:
+        """As `_fdatasync`, together with the files of the group."""
+        try:
+            self._active.commit(group)
+        except OSError as error:
+            raise self._lasting("make the log durable", error) from error
+        self._note_durable()
+
     def _fdatasync(self) -> cython.int:
         try:
             self._active.fdatasync()
         except OSError as error:
             raise self._lasting("make the log durable", error) from error
+        return self._note_durable()
+
+    def _note_durable(self) -> cython.int:
         self._unsynced = False
         self._durable_end = self._written_end
         self._end.note(self._durable_end, self._active.base_offset, self._active.written_position)
