@@ -304,3 +304,46 @@ def test_a_lame_duck_tells_its_clients_takes_no_new_ones_and_ends(kind: str, tmp
             assert b"-ERR" not in newer.hear_end().replace(b"PING\r\n", b"")
             assert b"INFO" not in older.hear_end(), "an older client is told nothing"
         assert server._process.wait(10) == 0
+
+
+def test_the_end_of_a_lame_duck_goes_in_this_order(kind: str, tmp_path: Path) -> None:
+    """Told, then no new clients, then served as before until the grace period is over, then sent away one by one without a
+    word, the rest served meanwhile; and the process ends with status 0 when the last has gone."""
+    config = tmp_path / "server.conf"
+    config.write_text('lame_duck_duration: "30s"\nlame_duck_grace_period: "1s"\n')
+    start = partial(start_nats_server, jetstream=False) if kind == "nats-server" else start_headwater
+    with start(tmp_path, "-c", str(config)) as server, ExitStack() as stack:
+        links = [stack.enter_context(dial(server.port, protocol=1)) for _ in range(3)]
+        for link in links:
+            link.say(b"SUB seen 1\r\n")
+            link.settle()
+        server._process.send_signal(signal.SIGUSR2)
+        for link in links:
+            assert read_info(unpinged(link))["ldm"] is True
+        told = time.monotonic()
+        with pytest.raises(OSError):
+            RawLink(server.port)
+        links[0].say(b"PUB seen 2\r\nhi\r\n")
+        for link in links:
+            assert (unpinged(link), link.hear_line()) == (b"MSG seen 1 2\r\n", b"hi\r\n")
+        ends: list[tuple[float, bytes]] = []
+
+        def wait_for_the_end(link: RawLink) -> None:
+            heard = link.hear_end()
+            ends.append((time.monotonic(), heard))
+
+        waiting = [threading.Thread(target=wait_for_the_end, args=(link,)) for link in links]
+        for thread in waiting:
+            thread.start()
+        for thread in waiting:
+            thread.join(60)
+        assert server._process.wait(30) == 0
+    assert [heard.replace(PING, b"") for _, heard in ends] == [b""] * 3
+    assert ends[0][0] - told > 0.5, "before the grace period was over"
+    assert ends[-1][0] - ends[0][0] > 0.01, "all at once"
+
+
+def unpinged(link: RawLink) -> bytes:
+    """The next line that is no PING."""
+    line = link.hear_line()
+    return link.hear_line() if line == PING else line
