@@ -5,6 +5,8 @@ Runs where a variable names a built checkout, and says so where none does:
     HEADWATER_NATS_PY    the repository of nats-py; HEADWATER_NATS_PY_PYTHON is a Python 3.13 with its packages and pytest
     HEADWATER_NATS_RS    nats-io/nats.rs, after `cargo test -p async-nats --no-run`
     HEADWATER_NATS_C     nats-io/nats.c, built in `build`
+    HEADWATER_NATS_JS    nats-io/nats.js; HEADWATER_NATS_JS_DENO is deno 2, with flags for `deno test` where the checkout
+                         needs them (an import map)
 
 A test that the list expects to fail and that passes is an error, too, unless it is listed as `sometimes`.
 """
@@ -12,26 +14,35 @@ A test that the list expects to fail and that passes is an error, too, unless it
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.foreign_suites import (
+    NATS_JS_SUITES,
     NATS_PY_SUITES,
     environment,
     make_launcher,
     run_async_nats,
     run_nats_c,
+    run_nats_js,
     run_nats_py,
 )
 
 NATS_PY, NATS_RS, NATS_C = (os.environ.get(f"HEADWATER_NATS_{name}", "") for name in ("PY", "RS", "C"))
+NATS_JS, DENO = os.environ.get("HEADWATER_NATS_JS", ""), os.environ.get("HEADWATER_NATS_JS_DENO", "deno").split()
 PYTHON = os.environ.get("HEADWATER_NATS_PY_PYTHON", "python3.13")
 SUITE_LIMIT = 3700
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(SUITE_LIMIT)]
 
 
+def listed_for(suite: str) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads(Path(__file__).with_name("foreign_suites.toml").read_text())[suite]
+    return found
+
+
 def judge(suite: str, results: dict[str, bool]) -> None:
-    listed = tomllib.loads(Path(__file__).with_name("foreign_suites.toml").read_text())[suite]
+    listed = listed_for(suite)
     expected = {name for group in listed.get("fails", []) for name in group["tests"]}
     sometimes = {name for group in listed.get("sometimes", []) for name in group["tests"]}
     failed = {name for name, passed in results.items() if not passed}
@@ -57,3 +68,12 @@ def test_async_nats_finds_what_it_expects(tmp_path: Path) -> None:
 def test_nats_c_finds_what_it_expects(tmp_path: Path) -> None:
     env = environment(make_launcher(tmp_path / "bin"), tmp_path / "scratch")
     judge("nats.c", run_nats_c(Path(NATS_C), env))
+
+
+@pytest.mark.skipif(not NATS_JS, reason="HEADWATER_NATS_JS names no checkout of nats.js: its suites were not run")
+@pytest.mark.parametrize("suite", NATS_JS_SUITES)
+def test_nats_js_finds_what_it_expects(suite: str, tmp_path: Path) -> None:
+    env = environment(make_launcher(tmp_path / "bin"), tmp_path / "scratch")
+    without = {name for group in listed_for(f"nats.js-{suite}").get("hangs", []) for name in group["tests"]}
+    report = tmp_path / "report.xml"
+    judge(f"nats.js-{suite}", run_nats_js(Path(NATS_JS), DENO, suite, without, env, report))

@@ -6,6 +6,7 @@ from threading import Barrier, get_ident
 import pytest
 
 from headwater.streams import sync_threads
+from headwater.streams.files import SYNC_THREADS
 from headwater.streams.sync_threads import SyncThreads
 
 
@@ -38,7 +39,7 @@ def test_where_the_system_gives_no_threads_the_caller_does_it_all(monkeypatch: p
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_of_a_fork_starts_its_own() -> None:
-    threads = sync_threads.SYNC_THREADS
+    threads = SYNC_THREADS
     assert threads.run([lambda: None] * 3) == []
     child = os.fork()
     if not child:

@@ -9,18 +9,22 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import headwater
 
 SUITE_TIMEOUT = 3600.0  # seconds; the largest took 14 minutes on two busy cores
 TEST_TIMEOUT = 120.0  # of one test of nats.c
+FILE_TIMEOUT = 900.0  # of one file of nats.js
 
+NATS_JS_SUITES = ("core", "jetstream", "kv", "obj", "services")
 NATS_PY_SUITES = ("nats", "nats-core", "nats-server", "nats-jetstream", "nats-key-value")
 
 _RUST_RESULT = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", re.MULTILINE)
 _RUST_PROGRAM = re.compile(r"^([a-z_]+)-[0-9a-f]{16}$")
+_JS_TEST = re.compile(r"""Deno\.test\(\s*["'`]([^"'`]+)["'`]""")
+_REGEX_SIGN = re.compile(r"([.*+?^${}()|\[\]\\/])")
 _C_TEST = re.compile(r"_test\((\w+)\)")
 
 
@@ -91,9 +95,34 @@ def run_nats_c(checkout: Path, env: dict[str, str]) -> dict[str, bool]:
     return results
 
 
-def junit(report: Path) -> Iterator[tuple[str, bool]]:
-    """`Class.test` of each case in a report, and whether it passed; the skipped ones are left out."""
+def run_nats_js(
+    checkout: Path, deno: Sequence[str], suite: str, without: Collection[str], env: dict[str, str], report: Path
+) -> dict[str, bool]:
+    """Each test of nats.js' folder `suite`, and whether it passed; those in `without` are not run. `deno`: the program, and
+    flags for `deno test`.
+
+    File by file: a test that waits for ever takes the rest of its file with it, which then did not pass.
+    """
+    results: dict[str, bool] = {}
+    for file in sorted((checkout / suite / "tests").glob("*_test.ts")):
+        names = [name for name in _JS_TEST.findall(file.read_text(encoding="utf-8")) if name not in without]
+        chosen = "|".join(_REGEX_SIGN.sub(r"\\\1", name) for name in names)
+        command = [deno[0], "test", "-A", *deno[1:], f"--filter=/^({chosen})$/", f"--junit-path={report}", str(file)]
+        report.unlink(missing_ok=True)
+        try:
+            subprocess.run(command, cwd=checkout, env=env, timeout=FILE_TIMEOUT, capture_output=True, check=False)
+        except subprocess.TimeoutExpired:
+            pass
+        done = dict(junit(report, with_class=False)) if report.exists() else {}
+        results |= dict.fromkeys(names, False) if not done else done
+    return results
+
+
+def junit(report: Path, *, with_class: bool = True) -> Iterator[tuple[str, bool]]:
+    """`Class.test` of each case in a report (without `with_class` only `test`), and whether it passed; those that were
+    skipped are left out."""
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("skipped") is None:
-            name = f"{case.get('classname', '').rsplit('.', 1)[-1]}.{case.get('name')}"
+            suite = f"{case.get('classname', '').rsplit('.', 1)[-1]}." if with_class else ""
+            name = f"{suite}{case.get('name')}"
             yield name, case.find("failure") is None and case.find("error") is None

@@ -27,7 +27,7 @@ from functools import partial
 from typing import Protocol
 
 from headwater.errors import DiskFull, StorageError
-from headwater.streams.sync_threads import SYNC_THREADS
+from headwater.streams.sync_threads import SyncThreads
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
@@ -299,6 +299,11 @@ class ReadOnlyFiles(OsFiles):
 
     def open(self, path: str) -> File:
         return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
+SYNC_THREADS = SyncThreads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SYNC_THREADS.forget)
 
 
 def _full_sync(descriptor: int) -> None:

@@ -5,7 +5,6 @@ that are started for them, 8 in threads that wait for work. They start with the 
 and a child of a fork starts its own.
 """
 
-import os
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
@@ -24,10 +23,12 @@ class SyncThreads:
         self._started = False
 
     def run(self, work: Sequence[Work]) -> list[BaseException]:
-        """Call each of them, the first in the caller's own thread; returns what they raised, once all are done."""
+        """Call each of them, the first in the caller's own thread; returns what they raised, once all are done.
+
+        While other work waits for a thread, the caller does all of its own: so many callers share each commit already."""
         self._start()
         results: Results = SimpleQueue()
-        here = work if not self._started else work[:1]
+        here = work if not self._started or self._queue.qsize() else work[:1]
         for other in work[len(here) :]:
             self._queue.put((other, results))
         for own in here:
@@ -60,8 +61,3 @@ def _call(work: Work, results: Results) -> None:
         results.put(error)
     else:
         results.put(None)
-
-
-SYNC_THREADS = SyncThreads()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=SYNC_THREADS.forget)
