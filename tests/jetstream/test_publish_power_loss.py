@@ -1,4 +1,5 @@
-"""What publishers were told is true after a power loss at any call to the disk: sums of counters go on where they were."""
+"""What publishers were told is true after a power loss at any call to the disk: sums of counters go on where they were, and
+an atomic batch is there whole or not at all."""
 
 import asyncio
 import errno
@@ -6,7 +7,9 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from support.jetstream_in_process import TIMEOUT, Desk, served
 from support.power_loss import losses
 from support.recording_files import RecordingFiles
@@ -54,6 +57,67 @@ def test_a_counter_is_right_after_a_power_loss_at_any_call() -> None:
         return points
 
     assert asyncio.run(run()) > 30
+
+
+def part(batch: int, sequence: int, last: int) -> bytes:
+    commit = "Nats-Batch-Commit: 1\r\n" if sequence == last else ""
+    return f"NATS/1.0\r\nNats-Batch-Id: b{batch}\r\nNats-Batch-Sequence: {sequence}\r\n{commit}\r\n".encode()
+
+
+async def commit(desk: Desk, batch: int, size: int) -> dict[str, Any]:
+    """The answer to the commit of a batch of so many messages."""
+    for sequence in range(1, size):
+        desk.router.publish(b"B.a", b"", part(batch, sequence, size), b"x" * 90)
+    return await desk.publish("B.a", b"x" * 90, part(batch, size, size))
+
+
+def held(desk: Desk) -> list[tuple[int, int]]:
+    """Batch and place in it of every message that can be read; -1 for one of no batch."""
+    found = []
+    for record in desk.service.streams["B"].contents.scan(0):
+        lines = record.header_block.decode().split("\r\n")
+        found.append((int(lines[1][16:]), int(lines[2][21:])) if len(lines) > 2 else (-1, int(record.payload)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_atomic_batch_is_there_whole_or_not_at_all_after_a_power_loss_at_any_call(seed: int) -> None:
+    sizes = (3, 40, 1, 17)
+
+    async def run() -> tuple[int, int]:
+        files = RecordingFiles()
+        acknowledged: list[tuple[int, int]] = []
+        async with served(STORE, files=files) as desk:
+            await desk.make("B", allow_atomic=True)
+            begun = len(files.calls)
+            for batch, size in enumerate(sizes):
+                plain = asyncio.create_task(desk.publish("B.p", b"%d" % batch))  # of the same write, before or behind
+                answer = await commit(desk, batch, size)
+                assert (answer["batch"], answer["count"]) == (f"b{batch}", size)
+                acknowledged.append((len(files.calls), batch))
+                await plain
+            ended = len(files.calls)
+        points = removed = 0
+        for loss in losses(files, begun, seed, torn=6):
+            if loss.calls > ended:
+                break
+            points += 1
+            for _ in range(2):  # what was removed does not come back
+                async with served(STORE, files=loss.files) as desk:
+                    found = held(desk)
+                    stream = desk.service.streams["B"]
+                    removed += stream.last_sequence - len(found) > 0
+                    for batch, size in enumerate(sizes):
+                        places = [place for one, place in found if one == batch]
+                        assert places in ([], list(range(1, size + 1))), loss.name
+                    known = {batch for calls, batch in acknowledged if calls <= loss.calls}
+                    assert known <= {batch for batch, _ in found}, loss.name
+                    assert (await desk.api("STREAM.INFO.B"))["state"]["messages"] == len(found), loss.name
+        return points, removed
+
+    points, removed = asyncio.run(run())
+    assert points > 50
+    assert removed  # halves were met, and removed
 
 
 class FillingFiles(RecordingFiles):

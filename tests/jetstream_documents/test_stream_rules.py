@@ -60,7 +60,6 @@ def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: 
     "settings",
     [
         {"compression": "s2"},
-        {"allow_atomic": True},
         {"allow_msg_schedules": True},
     ],
 )

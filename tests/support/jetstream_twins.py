@@ -21,7 +21,8 @@ ADVISORY = "$JS.EVENT.ADVISORY."
 
 _TIMES = re.compile(r"((?:Nats-Time-Stamp|Nats-Schedule-Next): )\d[^\r]+")
 _ACK = re.compile(r"(\$JS\.ACK\.[^.\s]+\.[^.\s]+\.\d+\.\d+\.\d+)\.\d+\.")
-_MADE_UP = {"id", "timestamp", "server", "client"}  # of an advisory
+_PIN = re.compile(r"(Nats-Pin-Id: )\S+")
+_MADE_UP = {"id", "timestamp", "server", "client", "pinned_id", "pinned_client_id", "pinned_ts"}  # of an advisory
 _INVALID_JSON = 10025  # its text quotes the JSON reader
 
 
@@ -45,7 +46,7 @@ class Heard(NamedTuple):
     @property
     def shown(self) -> Any:
         """What no two servers share is masked."""
-        block = _ACK.sub(r"\1.*.", _TIMES.sub(r"\1*", self.block))
+        block = _PIN.sub(r"\1*", _ACK.sub(r"\1.*.", _TIMES.sub(r"\1*", self.block)))
         if self.data.startswith(b"{") and not block and not self.reply:
             return _document(json.loads(self.data))
         return (block, _ACK.sub(r"\1.*.", self.reply), self.data)
@@ -54,18 +55,22 @@ class Heard(NamedTuple):
 class Twin:
     """A link to one server. `listen` adds a subject; what comes there is read by `heard`."""
 
-    def __init__(self, link: RawLink) -> None:
+    def __init__(self, link: RawLink, name: str) -> None:
         self.link = link
+        self.name = name
         self._asked = 0
         self._sids = 1
+        self.inboxes: dict[str, str] = {}
         self._waiting: list[tuple[str, Heard]] = []
         link.patience(PATIENCE)
         link.say(f"SUB {INBOX}.> 1\r\n".encode())
 
-    def listen(self, subject: str) -> None:
+    def listen(self, subject: str) -> str:
+        """Returns the sid."""
         self._sids += 1
         self.link.say(f"SUB {subject} {self._sids}\r\n".encode())
         self.settle()
+        return str(self._sids)
 
     def say(self, step: Publish, reply: str = "") -> None:
         block = "".join(f"{name}: {value}\r\n" for name, value in step.headers.items())
@@ -83,17 +88,29 @@ class Twin:
             return Heard("", "", "", b"")
         inbox = self.new_inbox()
         self.say(step, inbox)
-        return self.next_on(inbox)
+        try:
+            return self.next_on(inbox)
+        except TimeoutError as error:
+            raise AssertionError(f"no answer to {step} from {self.name}") from error
 
     def new_inbox(self) -> str:
         self._asked += 1
         return f"{INBOX}.{self._asked}"
 
     def next_on(self, subject: str) -> Heard:
-        """The next message on a subject, or below a prefix that ends with a dot."""
+        """The next message on a subject."""
         while True:
             for position, (_, message) in enumerate(self._waiting):
-                if message.subject == subject or (subject.endswith(".") and message.subject.startswith(subject)):
+                if message.subject == subject:
+                    del self._waiting[position]
+                    return message
+            self._receive()
+
+    def next_of(self, sid: str) -> Heard:
+        """The next message of a subscription."""
+        while True:
+            for position, (of, message) in enumerate(self._waiting):
+                if of == sid:
                     del self._waiting[position]
                     return message
             self._receive()
@@ -168,6 +185,20 @@ class Twins:
         assert ours == real
         return found
 
+    def pull(self, consumer: str, inbox: str, **wanted: object) -> None:
+        """Ask both for messages, answered at `inbox`, whatever their subjects."""
+        step = Publish(f"{API}CONSUMER.MSG.NEXT.{consumer}", {}, json.dumps(wanted).encode())
+        for twin in self.both:
+            if inbox not in twin.inboxes:
+                twin.inboxes[inbox] = twin.listen(f"pulled.{inbox}")
+            twin.say(step, f"pulled.{inbox}")
+
+    def pulled(self, inbox: str) -> Any:
+        """The next answer to such a request; returns ours."""
+        real, ours = (twin.next_of(twin.inboxes[inbox]).shown for twin in self.both)
+        assert ours == real, f"{inbox}: ours {ours}, the real one {real}"
+        return ours
+
     def listen(self, subject: str) -> None:
         for twin in self.both:
             twin.listen(subject)
@@ -195,7 +226,7 @@ class Servers(NamedTuple):
     def twins(self) -> Iterator[Twins]:
         """A link to each."""
         with dial(self.real_port, no_responders=True) as real, dial(self.our_port, no_responders=True) as ours:
-            yield Twins(Twin(real), Twin(ours))
+            yield Twins(Twin(real, "the real one"), Twin(ours, "ours"))
 
     @classmethod
     @contextmanager
@@ -216,6 +247,9 @@ class Servers(NamedTuple):
 def _document(answer: dict[str, Any]) -> Any:
     if str(answer.get("type", "")).startswith("io.nats.jetstream.advisory."):
         return {key: "*" if key in _MADE_UP else value for key, value in answer.items()}
+    for group in answer.get("priority_groups") or []:
+        if group.get("pinned_client_id"):
+            group.update(pinned_client_id="*", pinned_ts="*")
     error = answer.get("error")
     if isinstance(error, dict) and error.get("err_code") == _INVALID_JSON:
         error["description"] = "*"

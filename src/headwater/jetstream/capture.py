@@ -24,8 +24,10 @@ else:
     from headwater.streams.staging import Staging
 
 from headwater.errors import JetStreamError, StorageError
+from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
+from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.items import Answer, Particulars
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
 
@@ -33,7 +35,8 @@ from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
 class Capture:
     """`duplicates`: the ids that the stream remembers, by the clock `ticks_ns`, which is never set. `overhead`: what the
     accounting adds to a message, `header_overhead`: to one with headers, besides. `is_plain`: a message whose headers demand
-    nothing needs no look at the configuration. `last_message_id`: of the last message, b"" when it had none. `appending`:
+    nothing needs no look at the configuration. `last_message_id`: of the last message, b"" when it had none. `batches`:
+    takes the messages that name an atomic batch. `appending`:
     subject and callback of the message that another face of the stream is publishing in this very call
     (`Stream.append`)."""
 
@@ -59,6 +62,7 @@ class Capture:
         self.committer: Committer | None = None
         self.is_plain = False
         self.last_message_id = b""
+        self.batches: AtomicPublish | None = None
         self.appending: tuple[bytes, Answer] | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
@@ -87,6 +91,11 @@ class Capture:
                 if self._rules.config.no_ack:
                     reply = b""
                 subject = self._rules.moved(subject)
+                if self.batches is not None and answer is None and names_batch(header_block):
+                    self.last_message_id = self.batches.take(
+                        subject, reply, header_block, payload, self.last_message_id
+                    )
+                    return
                 judged = self._rules.judge(subject, header_block, payload, now, self.last_message_id)
                 if isinstance(judged, Duplicate):
                     self._answer_duplicate(committer, reply, judged.sequence, answer)

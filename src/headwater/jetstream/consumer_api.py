@@ -5,7 +5,6 @@ subject for durable consumers, and by the oldest, nameless one for ephemeral con
 updates it.
 """
 
-import re
 import secrets
 import string
 from typing import assert_never
@@ -19,6 +18,7 @@ from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_registry import StreamRegistry
 from headwater.jetstream_documents.answers import (
     TYPE_PREFIX,
+    Answer,
     ConsumerAnswer,
     ConsumerListAnswer,
     ConsumerNamesAnswer,
@@ -27,6 +27,7 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.consumer_rules import (
+    GROUP_NAME,
     check_beside,
     check_name,
     check_pedantic,
@@ -59,7 +60,6 @@ LIST_PAGE = 256
 EPHEMERAL_NAME_LENGTH = 8
 MOST_COUNTS = 5
 
-_GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}", re.ASCII)
 _ALPHABET = string.ascii_letters + string.digits
 
 
@@ -166,15 +166,16 @@ class ConsumerApi:
         await self._consumers.save(stream, consumer)
         return answer
 
-    def unpin(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        """No consumer here has priority groups, so there is none to take a client from."""
+    def unpin(self, names: list[str], payload: bytes) -> Answer:
+        """The pinned client of a group loses its place, if there is one."""
         group = decode_request(payload, UnpinRequest).group
         if not group:
             raise api_error("invalid_json", reason="consumer group not specified")
-        if _GROUP_NAME.fullmatch(group) is None:
+        if GROUP_NAME.fullmatch(group) is None:
             raise api_error("group_name_invalid")
-        self._consumer(names)
-        raise api_error("no_such_group")
+        if not self._consumer(names).unpin(group):
+            raise api_error("no_such_group")
+        return Answer(type=TYPE_PREFIX + "consumer_unpin_response")
 
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
         raise api_error("cluster_required")

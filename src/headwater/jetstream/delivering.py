@@ -126,6 +126,10 @@ class DeliveringConsumer(ABC):
         """Requests that wait."""
         return 0
 
+    def unpin(self, group: str) -> bool:
+        """Whoever is pinned in this priority group is so no longer. False when there is no such group."""
+        return False
+
     def start(self) -> None:
         """Begin to deliver. The API calls this behind its answer: a client learns how much is pending before the first
         message."""

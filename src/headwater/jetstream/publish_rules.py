@@ -11,6 +11,7 @@ that sum.
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from headwater.exchange.request_info import without_request_info
@@ -18,6 +19,7 @@ from headwater.jetstream.republish import Republisher
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.source_rules import transform_of
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.atomic_batch import BatchSoFar
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.counters import Counted, Sum, Sums, added, check_is_addition, sourced
 from headwater.jetstream_state.expiry import with_ttl_of_at_least
@@ -115,22 +117,39 @@ class PublishRules:
         limited = config.discard != "old" or config.max_msg_size > 0 or self.has_room is not None
         return not config.no_ack and not limited and not special and not config.sealed
 
-    def judge(
-        self, subject: bytes, header_block: bytes, payload: bytes, now: int, last_message_id: bytes
-    ) -> Admitted | Duplicate:
-        """What is to become of a publish at `now` (time of day, ns). `last_message_id`: of the message before it. Raises
-        JetStreamError for one that is refused."""
-        config = self.config
-        header_block = without_request_info(header_block)
+    @property
+    def last_sequence(self) -> int:
+        """The last that was given out; that of the last durable message while nothing is on its way to the disk."""
+        busy = self.unwritten is not None and self.unwritten.busy
+        return self._log.next_offset if busy else self._log.end_offset
+
+    def plain_block(self, header_block: bytes) -> bytes:
+        """As it is stored, as far as the headers of a message alone decide that."""
+        config, header_block = self.config, without_request_info(header_block)
         if header_block and config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1:
-            header_block = with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
+            return with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
+        return header_block
+
+    def judge(
+        self,
+        subject: bytes,
+        header_block: bytes,
+        payload: bytes,
+        now: int,
+        last_message_id: bytes,
+        so_far: BatchSoFar | None = None,
+    ) -> Admitted | Duplicate:
+        """What is to become of a publish at `now` (time of day, ns). `last_message_id`: of the message before it. `so_far`:
+        of the atomic batch that it is part of. Raises JetStreamError for one that is refused."""
+        config = self.config
+        header_block = self.plain_block(header_block)
         self._check_size(header_block, payload)
         message_id = b""
         particulars = demands = None
         if header_block:
             alone = lone_message_id(header_block)  # the common case of a careful publisher
             if alone is None:
-                demands = self._check_headers(header_block, subject, payload)
+                demands = self._check_headers(header_block, subject, payload, so_far)
             message_id = alone or b"" if demands is None else demands.message_id
             if message_id:
                 original = self._duplicates.seen(message_id, self._ticks_ns())
@@ -138,15 +157,18 @@ class PublishRules:
                     return Duplicate(sequence_of(original))
             if demands is not None:
                 check_after_id(demands, last_message_id, self._allowed)
+                if so_far is not None:
+                    so_far.check_rollup(header_block, subject)
         counted: Counted | None = None
         if config.allow_msg_counter:
             check_is_addition(header_block)
-            counted = added(header_block, self.sums.last(subject))
+            last = so_far.sums.get(subject) if so_far is not None else None
+            counted = added(header_block, last or self.sums.last(subject))
             header_block, payload = counted.header_block, counted.payload
         if demands is not None and (demands.rollup or config.allow_msg_ttl):
             particulars = Particulars(demands.rollup, header_block, payload, now)
         size = self._contents.size_of(subject, header_block, payload)
-        self._check_room(subject, size)
+        self._check_room(subject, size, so_far)
         if particulars is None and self.republisher is not None:
             particulars = Particulars(b"", header_block, payload, now)
         if counted is None:
@@ -223,11 +245,20 @@ class PublishRules:
         config = self.config
         return Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
 
-    def _check_headers(self, header_block: bytes, subject: bytes, payload: bytes) -> Demands:
-        busy = self.unwritten is not None and self.unwritten.busy
-        last = self._log.next_offset if busy else self._log.end_offset  # a publisher may expect what is staged
+    def _check_headers(self, header_block: bytes, subject: bytes, payload: bytes, so_far: BatchSoFar | None) -> Demands:
         name, allowed = self.config.name, self._allowed
+        if so_far is not None:
+            so_far.check_headers(header_block)
+            allowed = allowed._replace(in_batch=partial(self._check_in_batch, header_block, subject, so_far))
+        last = self.last_sequence  # a publisher may expect what is staged
         return check_before_id(header_block, subject, name, last, self._last_of_subject, allowed, payload)
+
+    def _check_in_batch(self, header_block: bytes, subject: bytes, so_far: BatchSoFar) -> None:
+        message_id = lookup(header_block, b"Nats-Msg-Id") or b""
+        seen = message_id and self._duplicates.seen(message_id, self._ticks_ns()) is not None
+        if seen or message_id in so_far.message_ids:
+            raise api_error("batch_duplicate")
+        so_far.check_expectations(header_block, subject)
 
     def _last_of_subject(self, pattern: bytes) -> int:
         for item in reversed(self.items()):
@@ -235,14 +266,17 @@ class PublishRules:
                 return item.sequence
         return self._contents.subjects.last(pattern)
 
-    def _check_room(self, subject: bytes, size: int) -> None:
-        if self.has_room is not None and not self.has_room(size):
+    def _check_room(self, subject: bytes, size: int, so_far: BatchSoFar | None = None) -> None:
+        count, weight = (so_far.count, so_far.size) if so_far is not None else (0, 0)
+        if self.has_room is not None and not self.has_room(size + weight):
             raise api_error("account_resources_exceeded")
         if self.config.discard != "new":
             return
         of_subject = 0
         if self.config.max_msgs_per_subject > 0:
             of_subject = sum(1 for item in self.items() if item.subject == subject)
-        reason = self._contents.refusal(subject, size, self._in_flight, self._in_flight_bytes, of_subject)
+            of_subject += so_far.subjects.get(subject, 0) if so_far is not None else 0
+        in_flight, in_flight_bytes = self._in_flight + count, self._in_flight_bytes + weight
+        reason = self._contents.refusal(subject, size, in_flight, in_flight_bytes, of_subject)
         if reason:
             raise api_error("store_failed", reason=reason)

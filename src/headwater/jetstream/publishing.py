@@ -20,6 +20,7 @@ from headwater.exchange.sublist import Subscription
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.acknowledging import Acknowledging
+from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.capture import Capture
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.publish_answers import PublishAnswers, store_error
@@ -64,6 +65,8 @@ class Publishing:
         self._ticks_ns = ticks_ns
         overheads = contents.overhead, contents.size_of(b"", b"\0", b"") - contents.overhead - 1
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
+        clocks = clock_ns, ticks_ns
+        self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.router: Router | None = None
         self.on_copies_lost: Callable[[StorageError], None] | None = None
@@ -103,6 +106,8 @@ class Publishing:
         committer = Committer(self._log, writers, self._acknowledging.take, self._on_failed, self.answers.stats)
         committer.upkeep.document = self._checkpoint
         self.committer = self._capture.committer = self.rules.unwritten = committer
+        if self._capture.batches is not None:
+            self._capture.batches.attach(router, committer)
         self.choose_ways()
         self.subscribe()
 
@@ -112,6 +117,8 @@ class Publishing:
     async def detach(self) -> None:
         """Capture nothing more; what was staged is written and acknowledged."""
         self.unsubscribe()
+        if self._capture.batches is not None:
+            self._capture.batches.stop()
         if self.committer is not None:
             await self.committer.flush()
             self.committer.close()

@@ -8,6 +8,7 @@ wait.
 from collections.abc import Callable
 
 from headwater.exchange.router import Router
+from headwater.jetstream.advisories import Advisories, made_up_id
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
     LINK_HIGH_WATER,
@@ -18,9 +19,11 @@ from headwater.jetstream.delivering import (
     TURN_MESSAGES,
     DeliveringConsumer,
 )
+from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
 from headwater.jetstream_documents.pull_requests import (
     EXCEEDED_MAX_WAITING,
     NO_MESSAGES,
+    PIN_MISMATCH,
     REQUESTS_PENDING,
     RequestQueue,
     Waiting,
@@ -29,6 +32,7 @@ from headwater.jetstream_documents.pull_requests import (
     refusal_by_limits,
 )
 from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_state.priority import PriorityGroups, with_pin
 from headwater.streams.log import StoredRecord
 
 
@@ -47,6 +51,8 @@ class PullConsumer(DeliveringConsumer):
         on_change: Callable[[DeliveringConsumer], None],
     ) -> None:
         self._queue = RequestQueue()
+        self._advisories = Advisories(router, clock_ns, stream.domain)
+        self._groups = PriorityGroups(made_up_id, self._on_pinned, self._on_unpinned, self._on_lost_pin)
         super().__init__(stream, router, name, created_ns, state, clock_ns, on_idle, on_change)
         self._arm()
 
@@ -55,11 +61,13 @@ class PullConsumer(DeliveringConsumer):
             return
         now = self._turns.now()
         self._activity.at = now
-        request = parse_request(payload)
+        request = parse_request(payload, self.config)
         if isinstance(request, bytes):
             self._send_status(reply, request)
             return
         refusal = refusal_by_limits(request, self.config)
+        if refusal is None and not self._groups.note_request(request.id, now):
+            refusal = PIN_MISMATCH
         if refusal is None and len(self._queue) >= self.config.max_waiting:
             self._drop_vanished()
             if len(self._queue) >= self.config.max_waiting:
@@ -77,6 +85,43 @@ class PullConsumer(DeliveringConsumer):
         self._queue.add(Waiting(reply, request, now))
         self._turns.wake()
 
+    def info(self, *, full: bool = True) -> ConsumerInfo:
+        info = super().info(full=full)
+        info.priority_groups = self._groups.shown()
+        return info
+
+    # ── priority groups ──
+
+    def unpin(self, group: str) -> bool:
+        if not self._groups.has(group):
+            return False
+        self._groups.unpin(group)
+        self._turns.wake()
+        return True
+
+    def _configure(self, config: ConsumerConfig) -> None:
+        super()._configure(config)
+        self._groups.configure(config)
+
+    def _on_pinned(self, pin: str) -> None:
+        for group in (self.config.priority_groups or [])[:1]:
+            self._advisories.pinned(self._stream.name, self.name, group, pin)
+
+    def _on_unpinned(self, group: str, reason: str) -> None:
+        self._advisories.unpinned(self._stream.name, self.name, group, reason)
+
+    def _on_lost_pin(self, request: Waiting) -> None:
+        self._send_status(request.reply, request.wrong_pin())
+
+    def _first(self) -> Waiting | None:
+        """Whose turn it is."""
+        if not self._groups.active:
+            return self._queue.first()
+        state = self.state
+        return self._groups.choose(self._queue, state.num_pending, len(state.unacked))
+
+    # ── waiting ──
+
     def _has_taker(self) -> bool:
         return len(self._queue) > 0
 
@@ -85,7 +130,7 @@ class PullConsumer(DeliveringConsumer):
         return len(self._queue)
 
     def _next_event(self, now: int) -> list[int]:
-        return [self._queue.next_deadline()]
+        return [self._queue.next_deadline(), self._groups.next_end()]
 
     def _is_idle(self) -> bool:
         self._drop_vanished()
@@ -107,6 +152,7 @@ class PullConsumer(DeliveringConsumer):
     # ── turns ──
 
     def _before_turn(self, now: int) -> None:
+        self._groups.expire(now)
         for request in self._queue.take_expired(now):
             self._send_status(request.reply, request.timed_out())
 
@@ -123,8 +169,9 @@ class PullConsumer(DeliveringConsumer):
         messages, size_left = TURN_MESSAGES, TURN_BYTES
         checked: set[bytes] = set()
         delay = NOTHING
+        runs = self._may_send_runs() and not self._groups.active
         alone = queue.has_one_reply()  # a client that requests ahead has several requests here, and no rival
-        while (request := queue.first()) is not None:
+        while (request := self._first()) is not None:
             if messages <= 0 or size_left <= 0:
                 delay = MORE
                 break
@@ -134,7 +181,7 @@ class PullConsumer(DeliveringConsumer):
                     delay = LINK_RETRY
                     break
                 checked.add(inbox)
-            if self._may_send_runs():
+            if runs:
                 most = min(messages, request.remaining) if alone else 1
                 given, size = self._send_run(inbox, most, request.bytes_left if request.max_bytes else -1, now)
                 messages -= given
@@ -163,6 +210,10 @@ class PullConsumer(DeliveringConsumer):
         the request is gone."""
         queue = self._queue
         reply, block, payload = self._render(record, again)
+        if self._groups.active:
+            self._groups.pinned(request, now, self._clock_ns())
+            if self._groups.pin:
+                block = with_pin(block, self._groups.pin)
         size = len(record.subject) + len(reply) + len(block) + len(payload)
         if 0 < request.max_bytes and request.bytes_left < size:
             queue.drop_first()

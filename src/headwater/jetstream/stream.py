@@ -30,6 +30,7 @@ from headwater.jetstream.recounts import Recounts
 from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
+from headwater.jetstream_state.atomic_batch import halves
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item
@@ -112,6 +113,8 @@ class Stream:
         mixed. Raises StorageError.
         """
         now, start, publishing = self._clock_ns(), 0, self._publishing
+        if self.config.mirror is None:  # which may have copied a batch in part
+            self._drop_halves()
         document = StreamDocument.decode(self.log.document)
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
             self.contents.restore(document.contents)
@@ -133,6 +136,15 @@ class Stream:
         self.contents.recover(learn, now, start)
         if last:
             publishing.last_message_id = message_id_of(last[0])
+
+    def _drop_halves(self) -> None:
+        """Blocking: remove, durably, what a crash has left of an atomic batch that was not acknowledged."""
+        log = self.log
+        gone = [log.discard_range(start, end) for start, end in halves(log)] if log.recovery.records else []
+        if any(gone) and (batch := log.seal()) is not None:
+            logger.warning("half_written_batch_removed stream=%s messages=%d", self.config.name, sum(gone))
+            log.write(batch)
+            log.publish(batch)
 
     def document(self) -> bytes:
         """What `recover` will find if the log is closed cleanly now."""

@@ -5,7 +5,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
-from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
+from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, PriorityGroupState, SequencePair
 from headwater.jetstream_documents.document import ApiError, Document, always
 from headwater.jetstream_documents.streams import (
     ClusterInfo,
@@ -135,6 +135,7 @@ class ConsumerAnswer(Answer, kw_only=True):
     push_bound: bool = False
     paused: bool = False
     pause_remaining: int = 0
+    priority_groups: list[PriorityGroupState] | None = None
     ts: str = ""
     reset_seq: int = 0
 

@@ -1,9 +1,10 @@
 """What a consumer may be: nats-server's rules and defaults, and a plain refusal of what is not built.
 
 `checked` gives the configuration that is stored and shown; `updated` the one after a second CREATE for the same name.
-The order of the checks is nats-server's. A deliver subject makes it a push consumer. Priority groups are refused by name.
+The order of the checks is nats-server's. A deliver subject makes it a push consumer.
 """
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -23,6 +24,9 @@ from headwater.jetstream_documents.streams import StreamConfig
 from headwater.model.subject import is_valid_subject, matches, patterns_overlap
 from headwater.model.timestamps import SECOND, ZERO, format_duration
 
+DEFAULT_PIN = 120 * SECOND
+PRIORITY_POLICIES = ("overflow", "pinned_client", "prioritized")
+GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}", re.ASCII)
 MAX_NAME = 255  # characters
 DEFAULT_ACK_WAIT = 30 * SECOND
 DEFAULT_MAX_ACK_PENDING = 1000
@@ -56,6 +60,8 @@ _POLICY_TEXT = {
 def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0) -> ConsumerConfig:
     """`config` with defaults filled in. `config.name` is settled by the caller. `most_pending`: what the account allows
     for max_ack_pending, 0 for anything. Raises JetStreamError."""
+    if config.priority_policy not in ("", "none", *PRIORITY_POLICIES):
+        raise api_error("invalid_json", reason=f'unknown priority policy: "{config.priority_policy}"')
     complete = _with_defaults(config, stream, most_pending)
     _check_names(complete)
     _check_replicas(complete, stream)
@@ -69,7 +75,7 @@ def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0)
     _check_filters(complete)
     _check_delivery(complete)
     _check_rest(complete)
-    _check_not_built(complete)
+    _check_priority(complete)
     return complete
 
 
@@ -114,7 +120,8 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
         pending = min(DEFAULT_MAX_ACK_PENDING, most_pending) if most_pending > 0 else DEFAULT_MAX_ACK_PENDING
     threshold = max(config.inactive_threshold, 0) or consumer_limits_of(stream).inactive_threshold
     waiting = 0 if config.deliver_subject else DEFAULT_MAX_WAITING
-    level = 4 if by_flow else 1 if config.pause_until not in (None, ZERO) else 0
+    newer = config.pause_until not in (None, ZERO) or config.priority_policy not in ("", "none")
+    level = 4 if by_flow else int(newer)
     return msgspec.structs.replace(
         config,
         ack_wait=config.backoff[0] if config.backoff else ack_wait,
@@ -131,7 +138,8 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
         flow_control=by_flow or config.flow_control,
         inactive_threshold=threshold,
         priority_policy="" if config.priority_policy == "none" else config.priority_policy,
-        priority_timeout=max(config.priority_timeout, 0),
+        priority_timeout=max(config.priority_timeout, 0)
+        or (DEFAULT_PIN if config.priority_policy == "pinned_client" else 0),
         metadata=stored_metadata(config.metadata, level),
     )
 
@@ -345,7 +353,7 @@ def _check_rest(config: ConsumerConfig) -> None:
         raise api_error("consumer_metadata_too_large", limit=f"{MAX_METADATA >> 10}KB")
 
 
-def _check_not_built(config: ConsumerConfig) -> None:
+def _check_priority(config: ConsumerConfig) -> None:
     if not config.priority_policy:
         if config.priority_groups:
             raise api_error("priority_group_without_policy")
@@ -354,7 +362,13 @@ def _check_not_built(config: ConsumerConfig) -> None:
         return
     if not config.priority_groups:
         raise api_error("priority_without_group")
-    raise api_error("consumer_create", reason="priority groups are not supported by this server yet")
+    if config.deliver_subject:
+        raise api_error("priority_with_push")
+    for group in config.priority_groups:
+        if not group:
+            raise api_error("group_name_empty")
+        if GROUP_NAME.fullmatch(group) is None:
+            raise api_error("group_name_invalid")
 
 
 def _check_delivery(config: ConsumerConfig) -> None:

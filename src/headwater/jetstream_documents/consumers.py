@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import field
 
 from headwater.jetstream_documents.document import Document, Int64, Text, Uint64, always
+from headwater.model.timestamps import ZERO
 
 DeliverPolicy = Literal["all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"]
 AckPolicy = Literal["none", "all", "explicit", "flow_control"]
@@ -71,6 +72,14 @@ def _no_position() -> SequencePair:
     return SequencePair()
 
 
+class PriorityGroupState(Document, kw_only=True):
+    """Who is pinned in a priority group, and since when; an empty id and Go's zero time while there is none."""
+
+    group: str
+    pinned_client_id: str = ""
+    pinned_ts: str = always(ZERO)
+
+
 class ConsumerInfo(Document, kw_only=True):
     """A consumer as the server describes it. `pause_remaining` in nanoseconds; `created` and `ts`, the time of the answer,
     are RFC 3339 texts."""
@@ -88,4 +97,5 @@ class ConsumerInfo(Document, kw_only=True):
     push_bound: bool = False
     paused: bool = False
     pause_remaining: int = 0
+    priority_groups: list[PriorityGroupState] | None = None
     ts: str = ""

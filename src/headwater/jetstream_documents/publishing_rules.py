@@ -12,6 +12,8 @@ def check_publishing(config: StreamConfig) -> None:
         _check_mirror(config)
     if config.allow_msg_counter:
         _check_counter(config)
+    if config.allow_atomic and config.persist_mode == "async":
+        raise _refused("async persist mode is not supported with atomic batch publish")
 
 
 def check_publishing_update(old: StreamConfig, new: StreamConfig) -> None:
@@ -32,6 +34,8 @@ def required_level(config: StreamConfig) -> int:
 def _check_mirror(config: StreamConfig) -> None:
     if config.allow_msg_counter:
         raise api_error("mirror_with_counters")
+    if config.allow_atomic:
+        raise api_error("mirror_with_atomic")
 
 
 def _check_counter(config: StreamConfig) -> None:

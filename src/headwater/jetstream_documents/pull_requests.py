@@ -19,6 +19,7 @@ SHORTEST_HEARTBEAT = 10_000_000  # ns; a request for more than 100 heartbeats a 
 
 MOST_PRIORITY = 9
 
+PIN_MISMATCH = b"NATS/1.0 423 Nats-Pin-Id mismatch\r\n\r\n"
 NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 REQUESTS_PENDING = b"NATS/1.0 408 Requests Pending\r\n\r\n"
 CONSUMER_DELETED = b"NATS/1.0 409 Consumer Deleted\r\n\r\n"
@@ -45,8 +46,9 @@ class NextRequest(msgspec.Struct):
 _decoder = msgspec.json.Decoder(NextRequest)
 
 
-def parse_request(payload: bytes) -> NextRequest | bytes:
-    """What is asked for, or the header block of the status that refuses it.
+def parse_request(payload: bytes, config: ConsumerConfig | None = None) -> NextRequest | bytes:
+    """What a request to a consumer wants, or the header block of the status that refuses it; without a configuration, of
+    a consumer without priority groups.
 
     A payload that is not JSON is the number of messages, and anything else means 1: nats-server's rule.
     """
@@ -59,12 +61,9 @@ def parse_request(payload: bytes) -> NextRequest | bytes:
     else:
         digits = payload.strip()
         request = NextRequest(batch=int(digits) if digits.isdigit() and len(digits) < 10 else 1)
-    if request.min_pending or request.min_ack_pending:
-        return _bad_request("Not a Overflow Priority consumer")  # no consumer here has priority groups
-    if request.id:
-        return _bad_request("Not a Pinned Client Priority consumer")
-    if not 0 <= request.priority <= MOST_PRIORITY:
-        return _bad_request(f"Priority must be between 0 and {MOST_PRIORITY}")
+    groups = (config.priority_groups or []) if config is not None else []
+    if refusal := _refusal_by_group(request, config.priority_policy if config is not None else "", groups):
+        return _bad_request(refusal)
     request.batch = max(request.batch, 1)
     request.max_bytes = max(request.max_bytes, 0)
     request.idle_heartbeat = max(request.idle_heartbeat, 0)
@@ -73,6 +72,21 @@ def parse_request(payload: bytes) -> NextRequest | bytes:
     if request.idle_heartbeat:
         request.idle_heartbeat = max(request.idle_heartbeat, SHORTEST_HEARTBEAT)
     return request
+
+
+def _refusal_by_group(request: NextRequest, policy: str, groups: list[str]) -> str:
+    """Why the consumer's priority groups do not take the request; "" when they do."""
+    if policy != "overflow" and (request.min_pending or request.min_ack_pending):
+        return "Not a Overflow Priority consumer"
+    if policy != "pinned_client" and request.id:
+        return "Not a Pinned Client Priority consumer"
+    if not 0 <= request.priority <= MOST_PRIORITY:
+        return f"Priority must be between 0 and {MOST_PRIORITY}"
+    if policy and not request.group:
+        return "Priority Group missing"
+    if policy and request.group not in groups:
+        return "Invalid Priority Group"
+    return ""
 
 
 def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | None:
@@ -91,8 +105,8 @@ class Waiting:
     """A request in the queue. `remaining` messages and `bytes_left` (when `max_bytes`) may still be delivered."""
 
     __slots__ = (
-        "bytes_left", "delivered", "expires_at", "heartbeat", "max_bytes", "next_heartbeat", "no_wait", "remaining",
-        "reply",
+        "bytes_left", "delivered", "expires_at", "heartbeat", "max_bytes", "min_ack_pending", "min_pending",
+        "next_heartbeat", "no_wait", "pin", "priority", "remaining", "reply",
     )  # fmt: skip
 
     def __init__(self, reply: bytes, request: NextRequest, now: int) -> None:
@@ -106,6 +120,10 @@ class Waiting:
         self.heartbeat = request.idle_heartbeat
         self.next_heartbeat = now + self.heartbeat if self.heartbeat else 0
         self.delivered = 0
+        self.min_pending = request.min_pending
+        self.min_ack_pending = request.min_ack_pending
+        self.priority = request.priority
+        self.pin = request.id
 
     def took(self, size: int, now: int, count: int = 1) -> bool:
         """Count `count` deliveries of `size` bytes together; True when the request is full."""
@@ -121,6 +139,10 @@ class Waiting:
     def timed_out(self) -> bytes:
         """The status of a request whose time is over."""
         return self._unfilled(b"408 Request Timeout")
+
+    def wrong_pin(self) -> bytes:
+        """The status of a request whose client is not the pinned one any more."""
+        return self._unfilled(b"423 Nats-Wrong-Pin-Id")
 
     def too_small(self) -> bytes:
         """The status of a request whose `max_bytes` cannot hold the next message."""
@@ -147,6 +169,20 @@ class RequestQueue:
     def first(self) -> Waiting | None:
         """Whose turn it is."""
         return self._requests[0] if self._requests else None
+
+    def bring_first(self, suits: Callable[[Waiting], bool]) -> Waiting | None:
+        """Give the turn to the first that suits; None when none does."""
+        for position, request in enumerate(self._requests):
+            if suits(request):
+                if position:
+                    del self._requests[position]
+                    self._requests.appendleft(request)
+                return request
+        return None
+
+    def lowest_priority(self) -> int:
+        """The smallest number that any of them has."""
+        return min((request.priority for request in self._requests), default=0)
 
     def next_turn(self) -> None:
         """The first has had its message."""
@@ -180,12 +216,12 @@ class RequestQueue:
 
     def take_expired(self, now: int) -> list[Waiting]:
         """Those whose time is over."""
-        return self._take(lambda request: 0 < request.expires_at <= now)
+        return self.take(lambda request: 0 < request.expires_at <= now)
 
     def take_unserved(self, awaiting_acks_at: int = 0) -> list[Waiting]:
         """Those that do not wait, now that nothing more can be delivered: without an expiry, or already served. While acks
         are missing (`awaiting_acks_at`: the time now), only those whose heartbeat is due: nats-server looks again then."""
-        return self._take(
+        return self.take(
             lambda request: (
                 request.no_wait
                 and (not request.expires_at or request.delivered > 0)
@@ -205,7 +241,8 @@ class RequestQueue:
         times = [t for request in self._requests for t in (request.expires_at, request.next_heartbeat) if t]
         return min(times, default=0)
 
-    def _take(self, done: Callable[[Waiting], bool]) -> list[Waiting]:
+    def take(self, done: Callable[[Waiting], bool]) -> list[Waiting]:
+        """Those for which `done` holds; they leave the queue."""
         taken = [request for request in self._requests if done(request)]
         if taken:
             self._requests = deque(request for request in self._requests if not done(request))

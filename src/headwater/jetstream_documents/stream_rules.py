@@ -40,7 +40,6 @@ ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 _NOT_BUILT: dict[str, object] = {
     "template_owner": "",
     "compression": "none",
-    "allow_atomic": False,
     "allow_msg_schedules": False,
     "allow_batched": False,
 }

@@ -47,6 +47,7 @@ class Allowed(NamedTuple):
     rollup: bool = False
     ttl: bool = False
     counter: bool = False
+    in_batch: Callable[[], None] | None = None  # checks more, of a message of an atomic batch; raises JetStreamError
 
 
 class Demands(NamedTuple):
@@ -74,14 +75,17 @@ def check_before_id(
     `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
-    if lookup(block, b"Nats-Batch-Id"):
+    if allowed.in_batch is None and lookup(block, b"Nats-Batch-Id"):
         raise api_error("atomic_publish_disabled")
     check_increment(block, payload, allowed=allowed.counter)
     expected_stream = lookup(block, b"Nats-Expected-Stream")
     if expected_stream and expected_stream != stream.encode():
         raise api_error("expected_stream")
-    if not allowed.ttl and _is_ttl(lookup(block, b"Nats-TTL") or b""):
+    ttl = lookup(block, b"Nats-TTL") or b""
+    if ttl and not allowed.ttl and (allowed.in_batch is not None or _ttl(ttl) is not None):
         raise api_error("ttl_disabled")
+    if allowed.in_batch is not None:
+        allowed.in_batch()
     expected = lookup(block, b"Nats-Expected-Last-Subject-Sequence")
     pattern = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject")
     if expected:
@@ -133,10 +137,6 @@ def _ttl(text: bytes) -> int | None:
         return 0
     ttl = int(text) * SECOND if text.isdigit() and len(text) < 12 else parse_duration(text) or 0
     return ttl if ttl >= SECOND else None
-
-
-def _is_ttl(text: bytes) -> bool:
-    return bool(text) and _ttl(text) is not None
 
 
 def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = Allowed()) -> None:  # noqa: B008

@@ -51,6 +51,20 @@ class Staging:
             self._open = BatchBuilder(self._open.base_offset + self._open.record_count)
         return self._open.append(subject, header_block, payload, timestamp_ns)
 
+    def stage_together(self, records: list[tuple[bytes, bytes, bytes]], timestamp_ns: int) -> int:
+        """Add records (subject, header block, payload) as one batch of the log, with one checksum for all of them; returns
+        the offset of the first. Raises StorageError when they do not fit, WriteFailed when the writer has failed."""
+        if self._writer.failure is not None:
+            raise self._writer.failure
+        together = BatchBuilder(self.end_offset)
+        for subject, header_block, payload in records:
+            together.append(subject, header_block, payload, timestamp_ns)
+        if self._open.record_count:
+            self._full.append(self._open)
+        self._full.append(together)
+        self._open = BatchBuilder(together.base_offset + together.record_count)
+        return together.base_offset
+
     def stage_iggy(self, body: bytes, count: int, timestamp_ns: int) -> int:
         """Add a batch of Iggy's with `count` messages, stamped with `end_offset`; returns that offset. Raises
         WriteFailed when the writer has failed."""

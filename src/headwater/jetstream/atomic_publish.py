@@ -1,0 +1,135 @@
+"""The way of an atomic batch into a stream: its messages are kept until the commit, judged, and staged all at once.
+
+    Capture ─▶ take ─▶ kept; an empty answer ─▶ ... ─▶ commit ─▶ judged in order ─▶ one batch of the log ─▶ one answer
+
+What is decided is in `jetstream_state/atomic_batch.py`; here are the answers, the advisories and the timer.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from headwater.errors import JetStreamError, StorageError
+from headwater.exchange.router import Router
+from headwater.group_commit.committer import Committer
+from headwater.jetstream.advisories import Advisories
+from headwater.jetstream.domain import Domain
+from headwater.jetstream.publish_answers import PublishAnswers
+from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_state.atomic_batch import Abandoned, BatchSoFar, Committed, Message, OpenBatches
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.sequence import sequence_of
+from headwater.model.timestamps import SECOND
+from headwater.streams.dedup import DuplicateWindow
+from headwater.streams.log import Log
+from headwater.version import API_LEVEL
+
+
+class AtomicPublish:
+    """Of one stream. `clocks`: the time of day, and a clock that is never set."""
+
+    def __init__(
+        self,
+        log: Log,
+        rules: PublishRules,
+        answers: PublishAnswers,
+        duplicates: DuplicateWindow,
+        clocks: tuple[Callable[[], int], Callable[[], int]],
+        domain: Domain,
+    ) -> None:
+        self._committer: Committer | None = None
+        self._advisories: Advisories | None = None
+        self._log = log
+        self._rules = rules
+        self._answers = answers
+        self._duplicates = duplicates
+        self._clock_ns, self._ticks_ns = clocks
+        self._domain = domain
+        self._open = OpenBatches(API_LEVEL)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, last_id: bytes) -> bytes:
+        """A message that names a batch. `last_id`: message id of the stream's last message; returns what it is now."""
+        config = self._rules.config
+        if config.no_ack:
+            reply = b""
+        try:
+            if not config.allow_atomic:
+                raise api_error("atomic_publish_disabled")
+            message = Message(subject, self._rules.plain_block(header_block), payload)
+            committed = self._open.take(message, self._ticks_ns(), config.max_msg_size)
+            self._set_timer()
+            if committed is not None:
+                return self._commit(committed, reply, last_id)
+            self._answers.confirm(reply, b"", None)
+        except Abandoned as abandoned:
+            self._tell(abandoned.batch_id, abandoned.reason)
+            self._answers.refuse(reply, abandoned.refusal)
+        except (JetStreamError, StorageError) as error:
+            self._answers.refuse(reply, error)
+        return last_id
+
+    def attach(self, router: Router, committer: Committer) -> None:
+        """Batches can be committed from now on."""
+        self._committer = committer
+        self._advisories = Advisories(router, self._clock_ns, self._domain)
+
+    def stop(self) -> None:
+        """Batches that were not committed are dropped."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _commit(self, batch: Committed, reply: bytes, last_id: bytes) -> bytes:
+        committer, now = self._committer, self._clock_ns()
+        assert committer is not None
+        admitted = self._judge(batch, now, last_id)
+        records = [(m.subject, a.header_block, a.payload) for m, a in zip(batch.messages, admitted, strict=True)]
+        offset = self._log.staging.stage_together(records, now)
+        last = len(admitted) - 1
+        for number, (message, one) in enumerate(zip(batch.messages, admitted, strict=True)):
+            sequence = sequence_of(offset + number)
+            self._rules.note_staged(message.subject, sequence, one)
+            if one.message_id:
+                self._duplicates.remember(one.message_id, offset + number, self._ticks_ns())
+            answered = reply if number == last else b""
+            ack = self._ack(batch, sequence) if answered else b""
+            item = Item(answered, ack, message.subject, sequence, one.size, one.message_id, one.particulars)
+            committer.add(item, one.size)
+        return admitted[last].message_id
+
+    def _judge(self, batch: Committed, now: int, last_id: bytes) -> list[Admitted]:
+        rules = self._rules
+        so_far = BatchSoFar(rules.last_sequence)
+        admitted: list[Admitted] = []
+        for subject, block, payload in batch.messages:
+            judged = rules.judge(subject, block, payload, now, last_id, so_far)
+            if isinstance(judged, Duplicate):
+                raise api_error("batch_duplicate")
+            so_far.add(subject, judged.message_id, judged.size, judged.sum)
+            admitted.append(judged)
+            last_id = judged.message_id
+        return admitted
+
+    def _ack(self, batch: Committed, sequence: int) -> bytes:
+        batch_id = msgspec.json.encode(batch.batch_id.decode("utf-8", "replace"))
+        return b'%b%d,"batch":%b,"count":%d}' % (self._answers.head, sequence, batch_id, len(batch.messages))
+
+    def _tell(self, batch_id: bytes, reason: str) -> None:
+        if self._advisories is not None:
+            self._advisories.batch_abandoned(self._rules.config.name, batch_id, reason)
+
+    def _set_timer(self) -> None:
+        """Look again when the time of the next batch is over; a message that comes meanwhile leaves the timer as it is."""
+        ends = self._open.next_end()
+        if self._timer is None and ends:
+            delay = max(0, ends - self._ticks_ns()) / SECOND
+            self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        for batch_id in self._open.expired(self._ticks_ns()):
+            self._tell(batch_id, "timeout")
+        self._set_timer()

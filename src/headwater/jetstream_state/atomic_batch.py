@@ -1,0 +1,276 @@
+"""Atomic batches: messages that a stream takes in all together or not at all (ADR-50 of NATS).
+
+    Nats-Batch-Id, -Sequence 1, 2, ...  ─▶ kept in memory, nothing readable ─▶ -Commit ─▶ judged in order, staged as one
+
+`OpenBatches` decides what becomes of each message. The messages are judged against the stream at the commit
+(`jetstream/publish_rules.py`), with `BatchSoFar` for what the batch itself has written by then; one that is refused
+ends all of it.
+
+A batch is one batch of the log, with one checksum. What a power loss leaves of one may still be found record by record
+(`streams/salvage.py`): `halves` finds such a rest, which was never acknowledged, so that it is removed before anybody
+reads it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_state.counters import Sum
+from headwater.model.header_block import lookup
+from headwater.model.timestamps import SECOND
+from headwater.streams.log import Log, StoredRecord
+
+BATCH_ID = b"Nats-Batch-Id"
+BATCH_SEQUENCE = b"Nats-Batch-Sequence"
+BATCH_COMMIT = b"Nats-Batch-Commit"
+
+MOST_MESSAGES = 1000  # of a batch
+MOST_OPEN = 50  # batches of a stream
+MOST_BYTES = 128 << 20  # of all open batches of a stream; nats-server has no such bound
+TIMEOUT = 10 * SECOND  # without a message of the batch
+_LONGEST_ID = 64
+_LEVEL = b"Nats-Required-Api-Level"
+
+
+def names_batch(block: bytes) -> bool:
+    """Whether a message is one of an atomic batch."""
+    return BATCH_ID in block and bool(lookup(block, BATCH_ID))
+
+
+class Message(NamedTuple):
+    """One message of a batch, as it came."""
+
+    subject: bytes
+    header_block: bytes
+    payload: bytes
+
+
+class Committed(NamedTuple):
+    """A batch that is to be stored now."""
+
+    batch_id: bytes
+    messages: list[Message]
+
+
+class Abandoned(Exception):
+    """A batch has ended without being stored. `reason`: nats-server's word; `refusal`: the answer to the message that ended
+    it."""
+
+    def __init__(self, batch_id: bytes, reason: str, refusal: JetStreamError) -> None:
+        super().__init__(reason)
+        self.batch_id = batch_id
+        self.reason = reason
+        self.refusal = refusal
+
+
+def without_header(block: bytes, name: bytes) -> bytes:
+    """The block without the lines of one header."""
+    if name not in block:
+        return block
+    return b"\r\n".join(line for line in block.split(b"\r\n") if not line.startswith(name + b":"))
+
+
+class _Open:
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.size = 0
+        self.ends_ns = 0
+
+
+class OpenBatches:
+    """Of one stream. `level`: of the API that the server has."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._open: dict[bytes, _Open] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, message: Message, now: int, max_size: int = 0) -> Committed | None:
+        """None when the message is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns, of a clock that is
+        never set. Raises JetStreamError for a message that is refused, Abandoned for one that ends its batch."""
+        block = message.header_block
+        batch_id = lookup(block, BATCH_ID) or b""
+        if len(batch_id) > _LONGEST_ID:
+            raise api_error("batch_id_invalid")
+        text = lookup(block, BATCH_SEQUENCE) or b""
+        if not text.isdigit() or len(text) > 18:
+            raise api_error("batch_sequence_missing")
+        sequence, commit = int(text), lookup(block, BATCH_COMMIT) or b""
+        if not self._is_supported(lookup(block, _LEVEL) or b""):
+            raise self._end(batch_id, "unsupported", api_error("api_level"))
+        if 0 < max_size < len(block) + len(message.payload):
+            raise api_error("message_too_large")
+        if commit not in (b"", b"1", b"eob"):
+            self.forget(batch_id)
+            raise api_error("batch_commit_invalid")
+        if sequence > MOST_MESSAGES + (commit == b"eob"):
+            too_large = api_error("batch_too_large", limit=MOST_MESSAGES)
+            raise self._end(batch_id, "large", too_large) if batch_id in self._open else too_large
+        batch = self._batch(batch_id, sequence, commit)
+        if commit != b"eob":
+            self._keep(batch_id, batch, message)
+        batch.ends_ns = now + TIMEOUT
+        if not commit:
+            return None
+        self.forget(batch_id)
+        if commit == b"eob":
+            last = batch.messages[-1]
+            block = last.header_block.removesuffix(b"\r\n") + BATCH_COMMIT + b": 1\r\n\r\n"
+            batch.messages[-1] = last._replace(header_block=block)
+        return Committed(batch_id, batch.messages)
+
+    def expired(self, now: int) -> list[bytes]:
+        """The ids of the batches whose time is over; they are gone."""
+        over = [batch_id for batch_id, batch in self._open.items() if batch.ends_ns <= now]
+        for batch_id in over:
+            self.forget(batch_id)
+        return over
+
+    def next_end(self) -> int:
+        """When the time of the next batch is over, unless a message of it comes; 0: there is none."""
+        return min((batch.ends_ns for batch in self._open.values()), default=0)
+
+    def forget(self, batch_id: bytes) -> None:
+        """The batch has ended, if there is one."""
+        batch = self._open.pop(batch_id, None)
+        if batch is not None:
+            self._size -= batch.size
+
+    def _is_supported(self, level: bytes) -> bool:
+        digits = level.removeprefix(b"-")
+        return not level or (digits.isdigit() and len(digits) < 10 and int(level) <= self._level)
+
+    def _batch(self, batch_id: bytes, sequence: int, commit: bytes) -> _Open:
+        batch = self._open.get(batch_id)
+        if sequence == 1 and batch is None:
+            if commit == b"eob":
+                raise Abandoned(batch_id, "incomplete", api_error("batch_incomplete"))
+            if len(self._open) >= MOST_OPEN:
+                raise api_error("batch_too_many")
+            batch = self._open[batch_id] = _Open()
+            return batch
+        if batch is None:
+            raise api_error("batch_incomplete")
+        if sequence != len(batch.messages) + 1:
+            raise self._end(batch_id, "incomplete", api_error("batch_incomplete"))
+        return batch
+
+    def _keep(self, batch_id: bytes, batch: _Open, message: Message) -> None:
+        size = sum(map(len, message))
+        if self._size + size > MOST_BYTES:
+            raise self._end(batch_id, "large", api_error("batch_too_large", limit=f"{MOST_BYTES} bytes"))
+        batch.messages.append(message._replace(header_block=without_header(message.header_block, _LEVEL)))
+        batch.size += size
+        self._size += size
+
+    def _end(self, batch_id: bytes, reason: str, refusal: JetStreamError) -> Exception:
+        self.forget(batch_id)
+        return Abandoned(batch_id, reason, refusal)
+
+
+class BatchSoFar:
+    """What the messages of a batch that were judged already will have written. `last_sequence`: before the batch."""
+
+    def __init__(self, last_sequence: int) -> None:
+        self.last_sequence = last_sequence
+        self.count = 0
+        self.size = 0
+        self.subjects: dict[bytes, int] = {}  # messages of each
+        self.message_ids: set[bytes] = set()
+        self.sums: dict[bytes, Sum] = {}
+
+    def add(self, subject: bytes, message_id: bytes, size: int, total: Sum | None) -> None:
+        """One more message was found right."""
+        self.count += 1
+        self.size += size
+        self.subjects[subject] = self.subjects.get(subject, 0) + 1
+        if message_id:
+            self.message_ids.add(message_id)
+        if total is not None:
+            self.sums[subject] = total
+
+    def check_rollup(self, block: bytes, subject: bytes) -> None:
+        """A roll-up must not take away what the batch itself has written. Raises JetStreamError."""
+        rollup = (lookup(block, b"Nats-Rollup") or b"").lower()
+        if rollup == b"all" and self.count:
+            raise api_error("rollup_failed", reason="batch rollup all invalid")
+        if rollup == b"sub" and subject in self.subjects:
+            raise api_error("rollup_failed", reason="batch rollup sub invalid")
+
+    @staticmethod
+    def check_headers(block: bytes) -> None:
+        """What a batch cannot demand. Raises JetStreamError."""
+        if lookup(block, b"Nats-Expected-Last-Msg-Id"):
+            raise api_error("batch_header_unsupported", header="Nats-Expected-Last-Msg-Id")
+
+    def check_expectations(self, block: bytes, subject: bytes) -> None:
+        """Expected sequences must not be of what the batch itself writes. Raises JetStreamError."""
+        expected = lookup(block, b"Nats-Expected-Last-Sequence") or b""
+        if expected and self.count:
+            if expected.isdigit() and int(expected) == self.last_sequence + self.count:
+                raise api_error("wrong_last_sequence_constant")
+            raise api_error("wrong_last_sequence", sequence=self.last_sequence + self.count)
+        if lookup(block, b"Nats-Expected-Last-Subject-Sequence"):
+            about = lookup(block, b"Nats-Expected-Last-Subject-Sequence-Subject") or subject
+            if about in self.subjects:
+                raise api_error("wrong_last_sequence_constant")
+
+
+def halves(log: Log) -> Iterator[tuple[int, int]]:
+    """Ranges of offsets that hold what a crash has left of an atomic batch: behind them, or before them, is damage that
+    acknowledged nothing, or the end of the log."""
+    ends = {log.end_offset} | {damage.start for damage in log.recovery.damage if not damage.certain}
+    starts = {damage.end for damage in log.recovery.damage if not damage.certain}
+    for end in sorted(ends):
+        if (start := _first_of_open(log, end)) < end:
+            yield start, end
+    for start in sorted(starts):
+        if (end := _end_of_headless(log, start)) > start:
+            yield start, end
+
+
+def _first_of_open(log: Log, end: int) -> int:
+    """Where the batch begins that ends at `end` without its commit; `end` where there is none."""
+    record = _at(log, end - 1)
+    if record is None or _place(record)[1] == 0 or lookup(record.header_block, BATCH_COMMIT):
+        return end
+    batch_id, sequence = _place(record)
+    start = end - 1
+    while sequence > 1 and (record := _at(log, start - 1)) is not None and _place(record) == (batch_id, sequence - 1):
+        start, sequence = start - 1, sequence - 1
+    return start
+
+
+def _end_of_headless(log: Log, start: int) -> int:
+    """Where the batch ends whose first messages are not there, and which goes on at `start`; `start` for none."""
+    record = _at(log, start)
+    if record is None or _place(record)[1] <= 1:
+        return start
+    batch_id, sequence = _place(record)
+    end = start + 1
+    while not lookup(record.header_block, BATCH_COMMIT):
+        following = _at(log, end)
+        if following is None or _place(following) != (batch_id, sequence + 1):
+            break
+        record, sequence, end = following, sequence + 1, end + 1
+    return end
+
+
+def _at(log: Log, offset: int) -> StoredRecord | None:
+    if not log.start_offset <= offset < log.end_offset or log.is_absent(offset):
+        return None
+    records = log.read(offset, 1, 1)
+    return records[0] if records and records[0].offset == offset else None
+
+
+def _place(record: StoredRecord) -> tuple[bytes, int]:
+    """Batch and place in it; place 0 for a message of none, or one that was copied or made from such a message."""
+    block = record.header_block
+    if BATCH_ID not in block or lookup(block, b"Nats-Stream-Source") or lookup(block, b"Nats-Scheduler"):
+        return b"", 0
+    text = lookup(block, BATCH_SEQUENCE) or b""
+    return (lookup(block, BATCH_ID) or b""), (int(text) if text.isdigit() and len(text) < 10 else 0)
