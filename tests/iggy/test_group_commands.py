@@ -145,9 +145,25 @@ def test_who_reads_nothing_has_no_offset_to_speak_of(tmp_path: Path) -> None:
         for command in (c.StoreOffset(GROUP, S, T, None, 0), c.DeleteOffset(GROUP, S, T, None)):
             assert await desk.refused(command) == "consumer_group_member_not_found"
         assert await desk.do(c.GetOffset(GROUP, S, T, None)) is None
-        unknown = Consumer.group("nobody")
-        assert await desk.refused(c.GetOffset(unknown, S, T, 0)) == "consumer_group_name_not_found"
         seed = await desk.do(c.GetOffset(Consumer.single(7), S, T, 1), desk.client(Era.S, user=None))
         assert (seed.consumer_id, seed.offset) == (7, 0), "the seed has no word for none"
+
+    at_desk(tmp_path, work)
+
+
+def test_what_is_not_there_is_answered_as_upstream_does(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        none, of_none = Identifier("none"), Consumer.group("none")
+        assert await desk.do(c.GetGroup(S, T, none)) is None
+        assert await desk.refused(c.GetGroup(none, T, G)) == "stream_name_not_found"
+        assert await desk.refused(c.GetGroup(S, none, G)) == "topic_name_not_found"
+        assert await desk.do(c.GetOffset(of_none, S, T, 0)) is None
+        assert await desk.do(c.GetOffset(Consumer.single(), none, T, 0)) is None
+        assert await desk.refused(c.DeleteOffset(of_none, S, T, 0)) == "resource_not_found"
+        assert await desk.refused(c.DeleteOffset(Consumer.single(), none, T, 0)) == "resource_not_found"
+        old = desk.client(Era.C3)
+        assert await desk.do(c.GetGroup(S, none, G), old) is None
+        assert await desk.refused(c.GetOffset(of_none, S, T, 0), old) == "consumer_group_name_not_found"
 
     at_desk(tmp_path, work)

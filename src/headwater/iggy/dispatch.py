@@ -39,6 +39,7 @@ _ALTERING: Final = (
     c.DeleteSegments,
 )
 _MISSING_IS_EMPTY: Final = (c.GetStream, c.GetTopic, c.GetGroup)
+_OF_A_GROUP: Final = "consumer_group_"
 
 
 def execute(service: Service, client: Client, command: Command) -> Any:
@@ -50,9 +51,12 @@ def execute(service: Service, client: Client, command: Command) -> Any:
     try:
         return HANDLERS[type(command)](service, client, command)
     except HeadwaterError as error:
-        if isinstance(command, _MISSING_IS_EMPTY) and "not_found" in getattr(error, "name", "") and client.era > Era.S:
-            return None
-        raise
+        missing = getattr(error, "name", "")
+        if "not_found" not in missing or client.era is Era.S or not isinstance(command, _MISSING_IS_EMPTY):
+            raise
+        if client.era is Era.V and isinstance(command, c.GetGroup) and not missing.startswith(_OF_A_GROUP):
+            raise  # as upstream: no group is nothing, no topic is an error
+        return None
 
 
 def _check_own(service: Service, stream: Identifier) -> None:

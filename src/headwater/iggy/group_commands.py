@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from headwater.errors import IggyError
 from headwater.iggy import catalog as rules
 from headwater.iggy.catalog import GroupEntry, group_of
 from headwater.iggy.partition import Partition
@@ -101,6 +102,18 @@ def partition_for(topic: Topic, client: Client, consumer: Consumer, number: int 
 
 
 def get_offset(service: Service, client: Client, command: c.GetOffset) -> views.OffsetView | views.SeedOffset | None:
+    """None, where a consumer of today asks for what is not there, be it the topic itself: upstream's answer."""
+    try:
+        return _stored_offset(service, client, command)
+    except IggyError as error:
+        if client.era is Era.V and "not_found" in error.name:
+            return None
+        raise
+
+
+def _stored_offset(
+    service: Service, client: Client, command: c.GetOffset
+) -> views.OffsetView | views.SeedOffset | None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = partition_for(topic, client, command.consumer, command.partition)
     if partition is None:
@@ -130,11 +143,17 @@ async def store_offset(service: Service, client: Client, command: c.StoreOffset)
 
 
 async def delete_offset(service: Service, client: Client, command: c.DeleteOffset) -> None:
-    topic = service.topic(command.stream, command.topic)[1]
-    partition = partition_for(topic, client, command.consumer, command.partition)
+    try:
+        topic = service.topic(command.stream, command.topic)[1]
+        partition = partition_for(topic, client, command.consumer, command.partition)
+        key = consumer_key(topic, command.consumer)
+    except IggyError as error:
+        if client.era is Era.V and "not_found" in error.name:  # upstream's one answer, whatever of it is not there
+            raise refusal("resource_not_found", error.message, error.value) from error
+        raise
     if partition is None:
         raise refusal("consumer_group_member_not_found", f"client {client.id} reads no partition")
-    topic.uncommit(partition.index, consumer_key(topic, command.consumer))
+    topic.uncommit(partition.index, key)
     await service.saver.saved(topic)
 
 
