@@ -1,4 +1,4 @@
-"""Who may come in and what they may do: users, permissions, accounts, imports and exports, operators. Plain values.
+"""Who may connect, and what they may do: users, permissions, accounts, imports and exports, operators. Plain values.
 
 Every option is checked here, so that a broker which starts can work. Secrets are never part of a `repr` or an error.
 """
@@ -26,7 +26,8 @@ class SubjectRules(Record):
 
 
 class ResponseRules(Record):
-    """A client may answer on the reply subject of what it was sent: so often, and for so long (0 or less: no limit)."""
+    """A client may answer on the reply subject of a message that it received: `max_messages` times, for `expires` seconds
+    (0 or less: no limit)."""
 
     max_messages: int = 1
     expires: float = 120.0
@@ -105,8 +106,9 @@ class ImportOptions(Record):
 
 
 class MappingOptions(Record):
-    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; what is left of
-    100 stays as it is. `cluster`: a destination for servers of that cluster only; where it has any, others do not count.
+    """Messages that clients publish on `source` go to one of `destinations` instead, by weight in percent; the share that
+    is missing to 100 keeps its subject. `cluster`: a destination for servers of that cluster only; where it has any,
+    others do not count.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Waiting for a subscriber: push consumers whose deliver subject has no subscription yet. Pure.
+"""Push consumers that wait for a subscription to their deliver subject. Pure.
 
 A subscription is an event, here as in nats-server: it wakes the consumers that wait for one of its subjects, at once,
 wherever in the cluster the subscriber is. Once woken, a consumer waits no more; it checks the interest, and may wait anew.
@@ -25,7 +25,7 @@ class Awaited:
 
     def add(self, subject: bytes, wake: Wake) -> None:
         """Call `wake` once, at the first subscription to the literal `subject` or a pattern that matches it. It is
-        called while the subscription is being made: it must not do more than have something done later."""
+        called while the subscription is being made: it must only schedule work."""
         self._waiting.setdefault(subject, []).append(wake)
 
     def remove(self, subject: bytes, wake: Wake) -> None:
@@ -37,7 +37,7 @@ class Awaited:
                 del self._waiting[subject]
 
     def heard(self, pattern: bytes) -> None:
-        """Somebody has subscribed to `pattern`, here or at a peer."""
+        """There is a new subscription to `pattern`, here or at a peer."""
         if is_literal(pattern):
             found = [pattern] if pattern in self._waiting else []
         else:

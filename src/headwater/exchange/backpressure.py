@@ -1,4 +1,4 @@
-"""Receivers that take less than their publishers send: how long the publishers wait, and since when a receiver is stuck.
+"""Receivers that are slower than their publishers: how long the publishers wait, and how long a receiver has been stuck.
 
 A publisher is held back by not reading from its socket, so that TCP slows it down. That happens after a read whose
 messages went to a receiver that is far behind, and it is bounded, so that no client is slowed for long by another:
@@ -23,9 +23,7 @@ from headwater.net.link import Link
 
 STALL_SECONDS = 0.005  # nats-server holds a producer back for 2 to 5 ms
 ROUTE_STALL_SECONDS = 0.01  # and for 10 ms in all for one read
-GRACE_SECONDS = (
-    0.1  # a client that took bytes less than this ago still counts as one that reads: it may be a busy process
-)
+GRACE_SECONDS = 0.1  # a client that took bytes less than this long ago counts as reading: its process may be busy
 LONGEST_HOLD = 0.25  # for a peer that takes bytes, but slowly
 
 
@@ -77,7 +75,7 @@ class Backpressure:
         self._held: dict[Link, int] = {}  # how many publishers wait for a peer
 
     def hold_publisher(self, publisher: Link, congested: list[Outlet]) -> None:
-        """Read nothing from a client for a moment, because receivers of what it has just published are behind."""
+        """Stop reading from a client for a moment, because receivers of its latest messages are behind."""
         for outlet in congested:
             link = cast(Link, outlet.link)
             if outlet.closed or link is publisher:

@@ -15,7 +15,7 @@ Document = dict[str, object]
 
 
 class Client(Protocol):
-    """What is shown of a client; a session has it. `since`: ns since 1970."""
+    """The attributes of a client that are shown; a session has them. `since`: ns since 1970."""
 
     client_id: int
     link: "Link | None"
@@ -63,7 +63,7 @@ def request_info(account: Account, publisher: "Outlet | None", share: bool) -> b
     server, cluster = (account.server_name, account.cluster_name()) if share else ("", "")
     session = publisher.link.owner if publisher is not None else None  # type: ignore[attr-defined]
     if session is None or not hasattr(session, "heartbeat"):  # the broker itself, or a peer
-        known = {"server": server, "cluster": cluster} if cluster else {}  # by which nats-servers place a stream
+        known = {"server": server, "cluster": cluster} if cluster else {}  # nats-server places streams by it
         document: Document = {"acc": account.name, **known}
     elif server:
         document = client_info(session, account=account.name, server=server, cluster=cluster)

@@ -1,4 +1,4 @@
-"""The parts of a session: a small object for each kind of knowledge about a client.
+"""The parts of a session: a small object for each aspect of a client.
 
     Login ──accepted──▶ Membership    CONNECT ──▶ Terms    reads, ops, messages ──▶ Traffic    PING, PONG ──▶ Heartbeat
 

@@ -35,7 +35,7 @@ class Flusher:
         self.stall_at = min(STALL_AT, max_pending // STALL_SHARE)
         self.route_stall_at = min(ROUTE_STALL_AT, max_pending // STALL_SHARE)
         self.slow_consumers = 0
-        self.congested: list[Outlet] = []  # outlets that got something in the last read, and are behind with taking it
+        self.congested: list[Outlet] = []  # outlets that the last read has written to, and whose clients are behind
         self._schedule = schedule
         self._dirty: list[Outlet] = []
         self._scheduled = False
@@ -60,7 +60,7 @@ class Flusher:
         return 0
 
     def end_read(self) -> cython.int:
-        """Write what the input that was just parsed has led to, without a detour through the loop."""
+        """Write the output that the parsed input produced, without a detour through the loop."""
         self._reading = False
         if self._dirty:
             self._flush_dirty()

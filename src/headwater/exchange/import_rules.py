@@ -1,7 +1,7 @@
 """Which imports between accounts are allowed, decided from the options alone. Pure; nats-server's words.
 
 An import holds when the account it names exports that subject (or a wider one), in public or to this account, or, with
-`account_token_position`, when the token there is this account's name. Imports that would send a message in a circle are
+`account_token_position`, when the token there is this account's name. Imports that would make a message circulate are
 refused: a service whose requests come back to its own importer, streams that feed each other.
 """
 

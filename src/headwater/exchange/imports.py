@@ -11,9 +11,9 @@
     JetStream delivers to an inbox under the subject that a message was stored with (`Router.route_under`): what crosses
     follows the inbox and keeps that subject, and the reply by which it is acknowledged.
 
-A shadow lives as long as its subscription and is in its queue group, so that interest (and no responders, and clusters)
-come out as they should; it is not shadowed again: streams do not cross two accounts in a row, as in nats-server. A request
-may; its reply comes by `replies`.
+A shadow lives as long as its subscription and is in its queue group, so that interest, "no responders" and clusters work
+as in one account; it is not shadowed again: streams do not cross two accounts in a row, as in nats-server. A request may;
+its reply comes by `replies`.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class StreamImports:
         self._imports.append((rename, exporter))
 
     def subscribed(self, subscription: Subscription) -> None:
-        """Somebody subscribed here: shadow what of it is imported."""
+        """A client subscribed here: make shadows for the imported part of the subscription."""
         for rename, exporter in self._imports:
             wanted = common_pattern(subscription.subject, rename.local)
             if wanted is not None:
@@ -54,7 +54,7 @@ class StreamImports:
                 self._shadows.setdefault(subscription, []).append((exporter, shadow))
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        """And went again."""
+        """The subscription ended: end its shadows."""
         for exporter, shadow in self._shadows.pop(subscription, ()):
             exporter.unsubscribe(shadow)
 

@@ -1,12 +1,11 @@
-"""What an operator must see: the last MOST_EVENTS of it, how often each kind came, and a line of the log for each.
+"""Events for operators: keeps the last MOST_EVENTS, counts each kind, and logs a line for each.
 
     a session, a listener, a reload ── note(kind, …) ─▶ ring (/eventz), counts (/varz, /metrics), log
 
 An event that says the same as the last one of its kind is counted there (`times`) instead of taking a place in the ring, and
-a kind has LINES_PER_SECOND lines of the log at most: who tries a thousand passwords can neither fill the disk nor push
-out what came before. The next line says how many were left out.
-
-No event holds a secret: of who could not log in it says the name that was shown, never what went with it.
+a kind has LINES_PER_SECOND lines of the log at most: a client that tries a thousand passwords can neither fill the disk
+nor displace earlier events. The next line says how many were left out. No event holds a secret: a failed login is
+recorded with the user name, never with its credentials.
 """
 
 import logging
@@ -54,7 +53,7 @@ class Journal:
         self._lines: dict[str, tuple[float, int, int]] = {}  # of each kind: second, lines in it, lines left out
 
     def note(self, kind: str, *, log: bool = True, **fields: object) -> None:
-        """Something of this kind has happened; `log` False: the caller has logged it already."""
+        """Record an event of this kind; `log` False: the caller has logged it already."""
         self.counts[kind] += 1
         said = {name: _shortened(value) for name, value in fields.items()}
         now = self._wall_clock_ns()

@@ -42,7 +42,7 @@ class RemoteOptions(Record, secret=("urls", "nkey")):
 
     `deny_imports` are subjects that we do not take from there, `deny_exports` those that we do not send. `hub`: the other
     side is the spoke, though we dial. `isolate`: it gets no interest of other leaf nodes; `request_isolation`: we ask it
-    not to tell us.
+    to send us none.
     """
 
     urls: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""PINGs to a peer broker: whether it lives, and whether it has read all that was sent to it.
+"""PINGs to a peer broker: whether it is alive, and whether it has read everything that was sent.
 
 A peer answers PINGs in order, so everything in front of a PING is read once *its* PONG is there, and not with the PONG of an
 older one. That is counted here; who writes the PING is the connection.
@@ -42,6 +42,6 @@ class PeerPulse:
             self.end()
 
     def end(self) -> None:
-        """Nothing more is to be waited for: all is read, or the connection is gone."""
+        """End all waits: everything was read, or the connection is gone."""
         if self._settled is not None and not self._settled.done():
             self._settled.set_result(None)

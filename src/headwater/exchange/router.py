@@ -10,7 +10,7 @@ support gets MSG with the header block stripped.
 The broker's own subscriptions (streams, the JetStream API) are callbacks. They run inside the publisher's read: they
 must not block, may publish, and an exception in one is logged and counts as delivered.
 
-Refused here: any decision about what a client may do (session), about storage (jetstream), about sockets (net).
+Not decided here: what a client may do (session), storage (jetstream), sockets (net).
 """
 
 import logging
@@ -107,7 +107,7 @@ class Router:
         self._observer: RouterObserver | None = None
         self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
         self._unannounced: set[Subscription] = set()  # those of them that other brokers have themselves
-        self._for_leafs: set[Subscription] = set()  # those of these that leaf nodes, without such accounts, hear of
+        self._for_leafs: set[Subscription] = set()  # those of them that leaf nodes, without such accounts, are sent
         self._has_leafs = False
         self.imports: RouterObserver | None = None  # streams imported from other accounts
         self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
@@ -118,8 +118,8 @@ class Router:
     # ── interest ──
 
     def join(self, forwarding: PeerForwarding, observer: RouterObserver, *, leafs: bool = False) -> None:
-        """Have peers from now on, those of a cluster or leaf nodes. The observer is called for all interest, that which
-        is here already included."""
+        """Forward to peers from now on, those of a cluster or leaf nodes. The observer is called for all interest, that
+        which is here already included."""
         self.forwarding = forwarding
         self._observer = observer
         self._has_leafs = leafs
@@ -458,7 +458,7 @@ class Router:
         header_block: bytes,
         payload: bytes,
     ) -> int:
-        """Returns how many of them reached no receiver."""
+        """Call the callbacks; returns how many of them reached no receiver."""
         missed = 0
         for subscription in called:
             if subscription.closed or subscription.callback is None:

@@ -136,7 +136,7 @@ class Session(ClientOpHandler):
         elif not self._enter(unasked):
             return
         self.outlet.output.append(self.sessions.greeting(self))
-        link.flush()  # not soon: the client can do nothing before
+        link.flush()  # immediately: the client can do nothing before it
 
     def secured(self) -> None:
         """The TLS handshake is done: the time to authenticate begins."""
@@ -165,7 +165,7 @@ class Session(ClientOpHandler):
             self.end_reason = SLOW_CONSUMER
             self.sessions.note(self, "slow_consumer", reason="too much waits for it", log=False)
         self.outlet.closed = True
-        self.sessions.forget(self)  # first: what observers record of the client includes its subscriptions
+        self.sessions.forget(self)  # before its subscriptions end, because observers record them
         self._drop_subscriptions()
         self.membership.leave()
 
@@ -408,7 +408,7 @@ class Session(ClientOpHandler):
     @property
     def wants_news(self) -> bool:
         """Whether INFO may be sent to this client at any time. Not before its first PONG, which its INFO follows: nats-py
-        that reads anything else in answer to its PING never considers itself connected."""
+        never considers itself connected if it reads anything else in answer to its PING."""
         return bool(self.terms.protocol >= PROTOCOL_DYNAMIC and self.introduced and not self.outlet.closed)
 
     def send(self, op: bytes) -> None:

@@ -11,7 +11,7 @@ change of interest, and a Match of another generation is stale.
 Two things make it cheap. Subjects that end at the same trie nodes share one Match, made once per generation: a walk over
 a subject that is new makes no list of subscriptions. And a table of `CACHE_SIZE` subjects, each in the
 one slot that its hash names, spares the walk; newer entries displace older ones, so a flood of one-time subjects does
-not grow it, and while it misses more than it hits it is passed over.
+not grow it, and while it misses more than it hits it is bypassed.
 
 Sources: client protocol document ("SUB", wildcards); nats-server for subjects with empty tokens (they match nothing).
 """
@@ -230,8 +230,8 @@ class Sublist:
         self._root = Node()
         self._nobody = Match(0)
         self._made = 0
-        self._missed = 0  # by how much misses of the cache are ahead of hits
-        self._passing = 0  # for how many subjects more the cache is passed over
+        self._missed = 0  # the number of cache misses minus that of hits
+        self._passing = 0  # the number of further subjects for which the cache is bypassed
         self._mask = CACHE_SIZE - 1
         self._cache: list[Known | None] = [None] * CACHE_SIZE
         self._last: Known | None = None
@@ -304,7 +304,7 @@ class Sublist:
         return self.find(bytearray(subject), 0, len(subject))
 
     def find(self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Match:
-        """The same for the subject `buffer[start:end]`."""
+        """As `match`, for the subject `buffer[start:end]`."""
         if not cython.compiled:
             return self._find_interpreted(buffer, start, end)
         known: Known | None = self._last

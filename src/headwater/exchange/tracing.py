@@ -112,7 +112,7 @@ class Tracer:
         self._seen = 0  # bytes of what waits in the output that are logged already
 
     def heard(self, data: bytes) -> None:
-        """Log what the client has sent."""
+        """Log the ops that the client has sent."""
         self._log("<<-", self._heard.feed(data))
 
     def _log(self, arrow: str, ops: list[tuple[str, bytes]]) -> None:

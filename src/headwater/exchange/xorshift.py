@@ -1,6 +1,7 @@
-"""Numbers by chance, for the choice among members of a queue group: some three instructions and no call of a library.
+"""Pseudo-random numbers for the choice among members of a queue group, in about three instructions and without a library
+call.
 
-Marsaglia's xorshift of 32 bits. Good enough to spread load; nothing that has to be unguessable comes from here.
+Marsaglia's xorshift of 32 bits. Good enough to spread load; never use them for anything that must be unguessable.
 """
 
 import cython
@@ -13,7 +14,7 @@ class Xorshift:
         self._state = (seed & 0xFFFFFFFF) | 1  # 0 would stay 0
 
     def below(self, limit: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """A number from 0 up to `limit`, which is at least 1, and not it."""
+        """A number from 0 to `limit` - 1; `limit` is at least 1."""
         x: cython.uint = self._state
         x ^= (x << 13) & 0xFFFFFFFF
         x ^= x >> 17

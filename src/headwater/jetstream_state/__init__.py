@@ -1,2 +1,2 @@
-"""What streams and consumers hold, and what is decided about it: no loop, no clock. Start reading at `contents.py` for
+"""The state of streams and consumers, and the decisions about it: no loop, no clock. Start reading at `contents.py` for
 streams, at `consumer.py` for consumers."""

@@ -10,7 +10,7 @@ Hot and compiled: it runs once for every acknowledgement, and makes no objects.
 import cython
 
 DOT: cython.uchar = 46
-MOST_DIGITS: cython.Py_ssize_t = 19  # of a number that fits 63 bits
+MOST_DIGITS: cython.Py_ssize_t = 19  # the most digits of a number that fits 63 bits
 
 
 class AckSubject:
@@ -22,7 +22,7 @@ class AckSubject:
 
     def read(self, subject: bytes) -> cython.bint:
         """Whether this is an ack subject, in either form."""
-        fifth: cython.Py_ssize_t = 0  # where tokens begin, counted from 0
+        fifth: cython.Py_ssize_t = 0  # where tokens begin; the first has index 0
         sixth: cython.Py_ssize_t = 0
         seventh: cython.Py_ssize_t = 0
         eighth: cython.Py_ssize_t = 0

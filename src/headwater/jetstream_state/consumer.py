@@ -9,8 +9,8 @@ deliveries.
     selected         sequences below `position` to deliver first: what "last per subject" picked when it was made
     unacked          delivered and not settled: stream sequence -> consumer sequence of the *first* delivery, and deadline
     redeliveries     those of `unacked` that are due again, in order; they go before anything new
-    attempts         stream sequence -> redeliveries so far. It outlives `unacked` when max_deliver was reached, which is
-                     why `num_redelivered` counts messages that are never delivered again, as nats-server's does
+    attempts         stream sequence -> redeliveries so far. It outlives `unacked` when max_deliver was reached, so
+                     `num_redelivered` counts messages that are never delivered again, as in nats-server
     floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
                      deliveries, so a message that is redelivered holds it back until it is acknowledged
 
@@ -18,13 +18,13 @@ Deadlines are in a heap, and the order of first deliveries in a queue; both may 
 while `unacked` agrees with them, and are made anew when most of them are stale. Times are ints of
 a clock that never steps back, in nanoseconds.
 
-`events` is what happened since it was emptied last, when it is kept (else None): with the last snapshot it makes the
-present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other: DELIVERED, ACKED,
-REDELIVERED and GIVEN_UP (delivered max_deliver times); in ACKED_ALL `last` is the consumer sequence. What leaves the
-stream (`removed`, `purged`, `forget`) is no event: after a restart the stream shows what it holds (`drop_absent`).
-Neither is `reset`, which a snapshot follows.
+`events` holds what happened since it was last emptied, where it is kept (else None): the last snapshot and these events
+give the present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other: DELIVERED,
+ACKED, REDELIVERED and GIVEN_UP (delivered max_deliver times); in ACKED_ALL `last` is the consumer sequence. Messages that
+leave the stream (`removed`, `purged`, `forget`) are no events: after a restart the stream shows what it holds
+(`drop_absent`). Neither is `reset`, because a snapshot follows it.
 
-Refused here: where a message is delivered (jetstream/pull.py), whether it matches a filter, what is on disk.
+Not decided here: where a message is delivered (jetstream/pull.py), whether it matches a filter, what is on disk.
 """
 
 import sys
@@ -38,11 +38,11 @@ from headwater.jetstream_documents.consumers import ConsumerConfig
 
 DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
 NEVER = 1 << 61  # an ack wait in ns that does not end: of a consumer that has none
-STALE_ENTRIES = 1024  # beyond twice the live ones, at which heap or queue is made anew
+STALE_ENTRIES = 1024  # entries beyond twice the live ones, at which heap or queue is rebuilt
 
 
 class ConsumerSnapshot(msgspec.Struct, frozen=True):
-    """What is kept of a durable consumer; deadlines are not (after a restart every ack wait starts again)."""
+    """The stored state of a durable consumer, without deadlines (after a restart every ack wait starts again)."""
 
     position: int
     selected: list[int]
@@ -116,7 +116,7 @@ class Consumer:
     # ── what was delivered ──
 
     def deliver_new(self, sequence: int, now: int) -> int:
-        """`sequence` goes out for the first time; returns the consumer sequence."""
+        """Note the first delivery of `sequence`; returns the consumer sequence."""
         self.delivered_consumer = consumer_sequence = self.delivered_consumer + 1
         self.delivered_stream = sequence
         if self.selected:
@@ -134,7 +134,7 @@ class Consumer:
         return consumer_sequence
 
     def deliver_run(self, sequences: list[int], now: int) -> None:
-        """These, at least one of them and none of `selected`, went out for the first time, in this order."""
+        """Note the first delivery of these, in this order: at least one, none of them in `selected`."""
         count = len(sequences)
         last = sequences[count - 1]
         consumer_sequence = self.delivered_consumer
@@ -159,7 +159,7 @@ class Consumer:
             self._in_order.append(sequence)
 
     def deliver_again(self, sequence: int, now: int) -> tuple[int, int]:
-        """The redelivery that `next_redelivery` named goes out; returns (consumer sequence, count of deliveries)."""
+        """Note the redelivery that `next_redelivery` returned; returns (consumer sequence, count of deliveries)."""
         self._redeliveries.popleft()
         self._due.discard(sequence)
         self.delivered_consumer += 1
@@ -176,7 +176,7 @@ class Consumer:
         self._move_floor_past_settled()
 
     def removed(self, sequence: int) -> bool:
-        """A message has left the stream, so its ack is awaited no longer. Returns whether it was."""
+        """A message has left the stream, so its ack is no longer awaited. Returns whether it was."""
         entry = self._settle(sequence)
         if entry is None:
             return False
@@ -210,7 +210,8 @@ class Consumer:
         self._in_order.clear()
 
     def was_delivered(self, sequence: int) -> bool:
-        """Whether it went out, as far as is known here; after a crash a client may hold what will go out again."""
+        """Whether the message was delivered, as far as this state knows; after a crash a client may hold one that will be
+        delivered again."""
         return sequence < self.position and sequence not in self.selected
 
     # ── acknowledgements ──
@@ -245,7 +246,7 @@ class Consumer:
     # ── what time does ──
 
     def expire(self, now: int) -> int:
-        """Make due what waited too long for its ack; returns the next deadline, 0 for none."""
+        """Make messages due whose ack wait is over; returns the next deadline, 0 for none."""
         heap = self._deadlines
         while heap:
             deadline, sequence = heap[0]
@@ -262,7 +263,7 @@ class Consumer:
     # ── over a restart ──
 
     def snapshot(self) -> ConsumerSnapshot:
-        """All that a restart must not lose."""
+        """What a restart must not lose."""
         return ConsumerSnapshot(
             position=self.position,
             selected=list(self.selected),
@@ -275,8 +276,8 @@ class Consumer:
         )
 
     def restore(self, snapshot: ConsumerSnapshot, end: int, now: int) -> None:
-        """Take up where the snapshot was made. `end`: first stream sequence that the log does not hold; a snapshot may
-        name messages beyond it after a power loss under sync policies other than `always`."""
+        """Continue from the snapshot. `end`: first stream sequence that the log does not hold; a snapshot may name
+        messages beyond it after a power loss under sync policies other than `always`."""
         self.position = (
             snapshot.position if self.config.deliver_policy == "by_start_sequence" else min(snapshot.position, end)
         )
@@ -292,8 +293,9 @@ class Consumer:
                 self._in_order.append(sequence)
 
     def replay(self, events: Iterable[list[int]], end: int, now: int) -> list[int]:
-        """What happened after the snapshot, in its order; returns the sequences that were settled by it. `end`: as in
-        `restore`. What cannot be, because something before it was lost, is passed over: a message may then come again."""
+        """Apply what happened after the snapshot, in its order; returns the sequences that this settled. `end`: as in
+        `restore`. Events that are impossible, because an earlier one was lost, are skipped: a message may then be
+        delivered again."""
         settled: list[int] = []
         for kind, first, last in events:
             if kind == ACKED_ALL:
@@ -356,7 +358,7 @@ class Consumer:
     def _settle(self, sequence: int) -> tuple[int, int] | None:
         entry = self.unacked.pop(sequence, None)
         self.attempts.pop(sequence, None)
-        # Its place in the queue of redeliveries, if any, is passed over when its turn comes.
+        # A stale entry in the queue of redeliveries is skipped when its turn comes.
         self._due.discard(sequence)
         return entry
 
@@ -383,9 +385,8 @@ class Consumer:
         self._move_floor_past_settled()
 
     def _first_unacked(self) -> int:
-        """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find
-        it too, but a dict keeps the places of what was taken from its front, and each look would pass over all of
-        them."""
+        """The unacked message that was delivered first; 0 when all are settled. Iterating over `unacked` would find it
+        too, but a dict keeps the slots of entries deleted at its front, and each search would scan all of them."""
         order, unacked = self._in_order, self.unacked
         while order and order[0] not in unacked:
             order.popleft()

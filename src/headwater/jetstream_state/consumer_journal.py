@@ -7,8 +7,8 @@ A frame is what happened to any number of consumers of one stream since the fram
     | magic "HWJ1" | crc u32 | identity 8 bytes | number u64 | size u32 | MessagePack: [[consumer, [event, …]], …] |
 
 The CRC32C covers all that follows it. Numbers ascend without end, and a saved state names the last one that it includes
-(`ConsumerRecord.frame`), so replaying a frame twice, or one that the state holds already, is harmless. The identity is that
-of the stream (its name and time of creation): a file of another one is not believed.
+(`ConsumerRecord.frame`), so replaying a frame twice, or one that the state holds already, is harmless. The identity is
+that of the stream (its name and time of creation): the file of another stream is ignored.
 
 A file is named by the number of its first frame. When the states are to be saved anew, frames go to a new file, and the old
 ones are removed when the states are durable. A torn frame ends the journal; when an intact one follows, the disk was
@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """What was found. `damage`: one sentence for each file that holds more than can be believed."""
+    """What `load` found. `damage`: one sentence for each file with bytes that are not intact frames."""
 
     frames: list[Frame]
     paths: list[str]
@@ -55,7 +55,7 @@ class Journal(NamedTuple):
 
 
 def identity_of(name: str, created_ns: int) -> bytes:
-    """What the frames of this stream carry."""
+    """The identity that the frames of this stream carry."""
     return hashlib.sha256(f"{created_ns} {name}".encode()).digest()[:8]
 
 
@@ -128,7 +128,7 @@ def _holds_frame(content: bytes, at: int) -> bool:
 
 
 class JournalFiles:
-    """The files of one stream's journal, as they are written. One call at a time, from whichever thread."""
+    """The files of one stream's journal, for writing. One call at a time, from any thread."""
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -140,7 +140,7 @@ class JournalFiles:
 
     def append(self, frames: bytes, first: int, *, fresh: bool, sync: bool) -> None:
         """Write frames, the first of which has this number; `fresh`: to a new file, the one before it made durable first;
-        `sync`: durably. Raises OSError; then a new file has to be begun."""
+        `sync`: durably. Raises OSError; then the next call must begin a new file."""
         try:
             if fresh and self._file is not None:
                 self.sync()

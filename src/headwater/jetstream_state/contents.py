@@ -35,7 +35,7 @@ from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
 SCAN_RECORDS = 4096  # per look into the log
 SCAN_BYTES = 4 << 20
-FRONT_RECORDS = 256  # oldest records that are kept at hand while limits remove them one by one
+FRONT_RECORDS = 256  # oldest records that are kept in memory while limits remove them one by one
 
 
 class ContentsDocument(msgspec.Struct, array_like=True):
@@ -77,8 +77,8 @@ class Contents:
     # ── over a restart ──
 
     def recover(self, each: Callable[[StoredRecord], None], now: int, offset: int = 0) -> None:
-        """Blocking: read the log once, from `offset` on, where what is before it was restored; and apply again what a crash
-        may have undone. `each` sees every record that was there."""
+        """Blocking: read the log once, from `offset` on, where what is before it was restored; and apply limits again
+        that a crash may have undone. `each` is called with every record."""
         rollups = []
         for record in self.scan(offset):
             each(record)
@@ -91,7 +91,7 @@ class Contents:
         self.enforce(now)
 
     def document(self) -> ContentsDocument:
-        """All that `recover` would find in the log."""
+        """What `recover` would find in the log."""
         return ContentsDocument(
             self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self.expiry.entries
         )
@@ -102,7 +102,7 @@ class Contents:
         self.expiry.entries = sorted(document.expiries)
 
     def reconfigure(self, config: StreamConfig, now: int) -> None:
-        """Take on other limits, and apply them."""
+        """Adopt other limits, and apply them."""
         per_subject = config.max_msgs_per_subject
         self.config = config
         self._limits = limits_of(config)
@@ -172,7 +172,7 @@ class Contents:
     def enforce(self, now: int) -> None:
         """Remove what the limits of the whole stream leave no room for, and what is too old."""
         limits = self._limits
-        if self.config.discard == "new":  # refuses what is too much, and removes nothing for it
+        if self.config.discard == "new":  # refuses messages above the limits, and removes none
             limits = limits._replace(max_records=0, max_bytes=0)
         if self.config.allow_msg_ttl:  # a message may outlive max_age, or leave a marker
             limits = limits._replace(max_age_ns=0)
@@ -183,7 +183,7 @@ class Contents:
         self.expiry.enforce(now)
 
     def next_expiry(self) -> int:
-        """When `enforce` has something to do because of time; 0: never."""
+        """When `enforce` has to run next because of time; 0: never."""
         entries = self.expiry.entries
         times = [entries[0][0]] if entries else []
         if self.config.allow_msg_ttl:
@@ -216,7 +216,7 @@ class Contents:
 
     def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
         """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how
-        many. Raises StorageError. At once: where there may be many, `looking.purge` gives way to other work."""
+        many. Raises StorageError. In one go: where there may be many, use `looking.purge`, which yields to other work."""
         log, subjects = self.log, self.subjects
         if wanted is None and not below and not keep:
             count = subjects.messages
@@ -302,7 +302,7 @@ class Contents:
                 return
 
     def _oldest(self) -> Iterator[StoredRecord]:
-        """The oldest records that are at hand, as far as they are still there."""
+        """The oldest records in memory that are still in the log."""
         front, log = self._front, self.log
         while front and log.is_absent(front[0].offset):
             front.popleft()
@@ -338,7 +338,7 @@ class Contents:
         return sequence_of(self.log.offset_at(time_ns))
 
     def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
-        """Messages from `sequence` on that match; None when it takes a look at each of them."""
+        """Messages from `sequence` on that match; None when that requires reading each of them."""
         if sequence > self.log.end_offset:
             return 0
         if wanted is None:
@@ -348,7 +348,7 @@ class Contents:
         return None
 
     def counted_from(self, sequence: int, wanted: SubjectFilter | None) -> int:
-        """As `count_from`, with a look at each message where it takes one. Raises StorageError."""
+        """As `count_from`, reading each message where that is required. Raises StorageError."""
         known = self.count_from(sequence, wanted)
         if known is not None:
             return known

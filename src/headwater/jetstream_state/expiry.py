@@ -1,9 +1,9 @@
 """Messages that have expired: by the stream's max_age, or by a TTL of their own (`Nats-TTL`).
 
 A message with `Nats-TTL: never` outlives max_age. Where a stream leaves markers (subject_delete_marker_ttl), the last
-message of a subject does not go by itself: a marker is published to the subject, which rolls up what was there, has no
-payload, names the reason in `Nats-Marker-Reason`, and goes after its own TTL without leaving another. A key-value
-watcher sees the key end so.
+message of a subject is not just removed: a marker is published to the subject, which rolls up what was there, has no
+payload, names the reason in `Nats-Marker-Reason`, and expires after its own TTL without leaving another. So a key-value
+watcher sees that the key ended.
 
 No clock: `now` comes with the call. A marker that could not be stored (full disk) is tried again MARKER_RETRY later.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MARKER_RETRY = 2 * SECOND
 SHORTEST_TIMER = 0.01  # seconds
 LONGEST_TIMER = 3600.0
-REPLAY_GRACE = 2 * SECOND  # so much later at most does a message expire because a replay is under way
+REPLAY_GRACE = 2 * SECOND  # seconds by which a replay in progress may delay the expiry of a message
 
 
 class Reader(Protocol):
@@ -37,15 +37,15 @@ class Reader(Protocol):
 
 
 class Patience:
-    """Until when messages have expired. While a new push consumer has yet to send what there was when it was made, that time
-    stands still: a key-value watcher counts down to the last of its keys, and would wait for ever for one that is gone.
+    """The time up to which messages expire. It stands still while a new push consumer has yet to send what was pending
+    when it was made: a key-value watcher counts down to its last key, and would wait for ever for one that expired.
     """
 
     def __init__(self) -> None:
         self._until = 0
 
     def time(self, now: int, contents: "Contents", consumers: "Iterable[Reader]") -> int:
-        """What to take for now when limits are applied to `contents`."""
+        """The time to use as `now` when limits are applied to `contents`."""
         if not 0 < contents.next_expiry() <= now:
             return now
         since = now - REPLAY_GRACE
@@ -71,7 +71,7 @@ class Expiry:
         self._next_age = 0
 
     def note(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
-        """The message may have a TTL of its own."""
+        """Remember the message if it has a TTL of its own."""
         ttl = _ttl(block)
         if ttl:
             heappush(self.entries, (timestamp_ns + ttl, sequence))
@@ -81,7 +81,7 @@ class Expiry:
         return self._next_age if self._contents.subjects.messages else 0
 
     def enforce(self, now: int) -> None:
-        """Remove, or have replaced, what is over."""
+        """Remove expired messages, or have markers replace them."""
         contents, entries = self._contents, self.entries
         max_age = contents.config.max_age
         if max_age > 0 and contents.config.allow_msg_ttl and now >= self._next_age:
@@ -94,7 +94,7 @@ class Expiry:
 
     def _enforce_age(self, max_age: int, now: int) -> None:
         """From the oldest message on, past those that last: a look at each of these per turn."""
-        self._next_age = now + max_age  # of what is yet to come
+        self._next_age = now + max_age  # of messages that are still to come
         retry = 0
         for record in self._contents.scan(self._contents.log.start_offset):
             if record.timestamp_ns + max_age > now:
@@ -124,8 +124,7 @@ def marker_block(ttl_ns: int) -> bytes:
 
 
 def with_ttl_of_at_least(block: bytes, least_ns: int) -> bytes:
-    """`block`, its TTL raised to whole seconds of `least_ns`: a shorter one could end before the marker that it is to leave
-    behind is wanted."""
+    """`block`, its TTL raised to whole seconds of `least_ns`: a shorter TTL could end before its marker is wanted."""
     ttl = _ttl(block)
     if not ttl or ttl // SECOND >= least_ns // SECOND:
         return block
@@ -137,7 +136,7 @@ def _ttl(block: bytes) -> int | None:
     try:
         return ttl_of(block)
     except JetStreamError:
-        return None  # stored while the setting was off, and never looked at
+        return None  # stored unchecked, while the setting was off
 
 
 def _is_marker(block: bytes) -> bool:

@@ -37,7 +37,7 @@ def _streams(files: Files, directory: str) -> list[str]:
 
 
 def _names(files: Files, directory: str) -> list[str]:
-    """Nothing where there is no directory, or none that may be read: its user reports that."""
+    """Empty where the directory is missing or unreadable; the code that uses it reports that."""
     try:
         return files.listdir(directory)
     except OSError:

@@ -16,7 +16,7 @@ Answer = Callable[[JetStreamError | None], None]
 
 
 class Particulars(NamedTuple):
-    """What has to be done about a message once it is durable, beyond acknowledging it. `rollup`: b"sub", b"all" or b""."""
+    """What else to do with a message once it is durable, beside acknowledging it. `rollup`: b"sub", b"all" or b""."""
 
     rollup: bytes
     header_block: bytes

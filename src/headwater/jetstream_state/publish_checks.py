@@ -34,7 +34,7 @@ def lone_message_id(block: bytes) -> bytes | None:
         return b""
     if not block.startswith(_ID_LINE, first) or block.find(_LINE, first + len(_LINE)) >= 0:
         return None
-    if block.find(_ID) < first:  # a mention that is no header: `lookup` tells them apart
+    if block.find(_ID) < first:  # the name may stand in a value: `lookup` distinguishes the two
         return lookup(block, _ID) or b""
     start = first + len(_ID_LINE)
     end = block.find(b"\r\n", start)
@@ -51,7 +51,7 @@ class Allowed(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """What is left to do once the first two groups are settled: the id (b"" for none), and the fourth group. `rollup`:
+    """What remains to be checked after the first two groups: the id (b"" for none), and the fourth group. `rollup`:
     b"sub", b"all", or b"". `ttl`: as it was written."""
 
     message_id: bytes
@@ -155,5 +155,5 @@ def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = 
 
 
 def _number(text: bytes) -> int:
-    """-1 for what is no number: it equals no sequence."""
+    """-1 for text that is no number: no sequence equals it."""
     return int(text) if text.isdigit() and len(text) < 20 else -1

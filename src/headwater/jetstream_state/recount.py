@@ -1,4 +1,4 @@
-"""Counting anew what a stream holds by subject, after damage in which their subjects were lost.
+"""Recounts the messages of a stream by subject, after damage that destroyed subjects.
 
 A table without a history knows how many messages a subject has, not which. So the readable records are counted, in turns
 with the broker's other work, and what the table has more of a subject is what was lost. That difference does not change

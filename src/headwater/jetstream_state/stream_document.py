@@ -1,4 +1,4 @@
-"""What is kept of a stream beside its log's index, so that a start need not read the messages.
+"""A stream's state that is stored with its log's index, so that a start need not read the messages.
 
 It is written at a clean stop, and with each checkpoint of the log.
 """

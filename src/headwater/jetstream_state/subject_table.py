@@ -2,14 +2,14 @@
 """Which subjects a stream holds: how many messages, which was the last. In memory, about 200 bytes a subject.
 
 It answers requests by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending
-count of a filtered consumer) without a look at the log. It is derived: filled from the log when a stream is opened (or
-from what a clean stop left), and kept up with every batch that became durable. Only durable messages are in it.
+count of a filtered consumer) without reading the log. It is derived: filled from the log when a stream is opened (or from
+what a clean stop left), and kept up with every batch that became durable. Only durable messages are in it.
 
 With a limit per subject the sequences of what is kept are remembered too (`history`), so that the oldest is known when
 one more comes. Without, the last of a subject may become unknown when it is deleted: it is then looked for, once, at
 the next request for it.
 
-`SubjectFilter` is the filter of a consumer, with a cache, for a stream repeats its subjects.
+`SubjectFilter` is the filter of a consumer, with a cache, because the subjects of a stream repeat.
 """
 
 from collections import deque
@@ -173,7 +173,7 @@ class SubjectTable:
                 entry.last = -entry.last
 
     def correct(self, excess: dict[bytes, int], excess_bytes: int) -> None:
-        """Take off what was counted too many of each subject, when no history is kept; the sum of messages stays."""
+        """Subtract what was counted in excess for each subject, when no history is kept; the total stays."""
         self.size_bytes -= excess_bytes
         for subject, count in excess.items():
             entry = self._subjects.get(subject)
@@ -183,7 +183,7 @@ class SubjectTable:
                     del self._subjects[subject]
 
     def clear(self) -> None:
-        """Everything is gone."""
+        """Forget everything: all messages were removed."""
         self.messages = self.size_bytes = 0
         self._subjects.clear()
 

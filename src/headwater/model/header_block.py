@@ -1,9 +1,9 @@
-"""The doors between header blocks and values: decode, encode, the status alone, and the server's own look-up.
+"""The functions between header blocks and values: decode, encode, the status alone, and the server's own look-up.
 
 `lookup` works on the raw bytes and agrees with nats-server to the letter, also on blocks that are no valid headers; the
-broker decides by it alone. Programs decode. The two differ on purpose (the server neither trims the end of a value nor
-skips tabs), so a header meant for the server must be written as `encode_header_block` writes it: the exact name, one
-space, the value trimmed.
+broker uses only it. Programs use `decode_header_block`. The two differ on purpose (the server neither trims the end of a
+value nor skips tabs), so a header meant for the server must be written as `encode_header_block` writes it: the exact
+name, one space, the value trimmed.
 """
 
 from headwater.errors import ConfigError
@@ -71,7 +71,7 @@ def lookup(block: bytes, name: bytes) -> bytes | None:
 
     It wants CRLF before the name and a colon after it, skips SP (not HTAB), and takes all up to the next CRLF, or the
     end, untrimmed. It also gives up when two mentions of the name that are no headers lie less than two bytes apart,
-    which hides a true one behind them: so do we, for what counts here is to agree.
+    which hides a real header behind them; this function does the same, because it must agree with nats-server.
     """
     length, offset = len(name), 0
     while True:

@@ -1,9 +1,8 @@
 """`HeaderLines`: the lines behind a `Headers` and its views, and the block they came in as long as nothing has changed.
 
-A block that is plain (`header_scan`) is kept as bytes: who only passes it on pays for one look over its bytes and no
-object per line. The first two names that are looked up are searched in the bytes, which costs a third of splitting;
-from then on, and for whatever else is asked, there is a list of lines. A block that is not plain has been read already,
-or refused.
+A block that is plain (`header_scan`) is kept as bytes: passing it on costs one scan of its bytes and no object per line.
+The first two names that are looked up are searched in the bytes, which costs a third of splitting; from then on, and for
+all other operations, there is a list of lines. A block that is not plain was parsed at once, or refused.
 
 Up to FEW lines a name is searched from the first line on. Above, an index by name is made when a name is first looked up: a
 peer may send 130,000 names in a megabyte, and to go through all of them by name would take minutes. With an index, a
@@ -114,7 +113,7 @@ class HeaderLines:
     # ── inside ──
 
     def _lines(self) -> list[Any]:
-        """The list, holes and all."""
+        """The list, including holes."""
         return self.pairs() if self._pairs is None else self._pairs
 
     def _few(self) -> Pairs | None:

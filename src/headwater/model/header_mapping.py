@@ -12,9 +12,8 @@ readable text, and where text alone does not tell what it was, a line of the mar
     blob: AP8B                    Iggy-Typed: blob raw base64
 
 so a string under a plain key, the usual case, costs nothing, and the way back restores kind, key and bytes. A marker line
-that does not fit its header is not believed; both are then ordinary text.
-
-Never is a value cut: what does not fit into 1..255 bytes is left out, and reported.
+that does not fit its header is ignored; both are then ordinary text. No value is truncated: one that does not fit into
+1..255 bytes is left out, and reported.
 """
 
 import base64

@@ -1,4 +1,5 @@
-"""One pass over a header block that has no oddity: is it one (`is_plain`), and what is in it (`split_plain`, `find_plain`).
+"""One pass over a plain header block: whether it is plain (`is_plain`), and what it contains (`split_plain`,
+`find_plain`).
 
     NATS/1.0[ SP or HTAB, then anything]␍␊     nothing here looks at the status
     Name:value␍␊                               zero or more; a name is printable ASCII without the colon, not empty
@@ -18,9 +19,7 @@ from typing import Final
 import cython
 
 _SLOTS: cython.Py_ssize_t = 256  # a power of two
-_names: list[str] = [
-    ""
-] * 256  # names seen before, by a hash of their bytes; a stranger takes the place of an acquaintance
+_names: list[str] = [""] * 256  # names seen before, by a hash of their bytes; a new name replaces the one in its slot
 
 _PLAIN: Final = re.compile(rb"NATS/1\.0(?:[ \t][^\r\n]*+)?\r\n(?:[!-9;-~]++:[^\r\n]*+\r\n)*+\r\n")
 

@@ -9,17 +9,16 @@ The ADR has five operations on a map of lists; here they are
     DELETE  h.discard(k)    no complaint when missing; `del h[k]` raises KeyError
 
 `Headers` keeps the lines in wire order with names as written, and is a MutableMapping over its *distinct* names with
-the first value of each. That is as far as a mapping is honest: `dict(h)` drops further values, `multi_items()` keeps
-them.
+the first value of each. A mapping can show no more: `dict(h)` drops further values, `multi_items()` keeps them.
 
 Names match exactly. `h.ignore_case` and `h.canonical` are the ADR's two options as live views: `Headers` over the same
 lines that match otherwise. The case-insensitive view finds every spelling, appends to the first one, and sets the
 spelling that it is given; the canonical one puts the name it is *given* into MIME form and then matches exactly.
 
-Invariants: what is in here can be written. Names and values are checked when they come in, so a CR or LF never gets as
-far as the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back
-byte for byte until the first change. A message status is never in here. A block is checked when it is parsed and split
-at the first look at a line, so an error never waits for later.
+Invariant: everything in it can be written. Names and values are checked when they are added, so a CR or LF never reaches
+the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back byte for
+byte until the first change. A message status is never in here. A block is checked when it is parsed and split at the
+first look at a line, so an error never waits for later.
 """
 
 import re
@@ -111,7 +110,8 @@ class Headers(MutableMapping[str, str]):
 
     @classmethod
     def of_checked(cls, pairs: Pairs) -> Self:
-        """Headers over pairs that are known to be writable; the list is given away. For encoders of this package."""
+        """Headers over pairs that are known to be writable; the caller gives the list away. For encoders of this
+        package."""
         return cls._over(HeaderLines(None, pairs), _Rule.EXACT)
 
     @classmethod

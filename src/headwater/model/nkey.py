@@ -29,7 +29,7 @@ def encode_nkey(kind: NkeyKind, key: bytes) -> str:
 
 
 def decode_nkey(text: str, kind: NkeyKind) -> bytes | None:
-    """The 32 bytes of a public key of this kind; None for anything else, whatever a peer has sent."""
+    """The 32 bytes of a public key of this kind; None for anything else."""
     if len(text) != _TEXT_LENGTH or not text.isascii():
         return None
     try:

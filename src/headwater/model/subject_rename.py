@@ -1,4 +1,4 @@
-"""A subject space seen under other names: what an import between accounts does to subjects, in both directions. Pure.
+"""Renames the subjects of a subject space, as an import between accounts does, in both directions. Pure.
 
     remote   "orders.*.*"     as the exporting account has it
     local    "eu.$2.$1"       as the importing account sees it; without `$`, its `*` stand for those of `remote` in order

@@ -59,7 +59,7 @@ def format_duration(ns: int) -> str:
 
 
 def parse_duration(text: bytes) -> int | None:
-    """Nanoseconds of a Go duration such as `1m30s`; None for what is none."""
+    """Nanoseconds of a Go duration such as `1m30s`; None for text that is no duration."""
     parts = _DURATION_PART.findall(text)
     if not parts or b"".join(number + unit for number, unit in parts) != text:
         return None

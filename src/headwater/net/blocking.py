@@ -1,10 +1,10 @@
 """A TCP connection for programs without an event loop: every call has a deadline.
 
 Deadlines are points on the `time.monotonic` clock, not durations, so that one deadline covers a whole exchange however
-many reads it takes. A deadline that passes while reading is an answer (`False`), for a caller may want to wait on; one
-that passes while connecting or writing is a `TransportError`, for a connection with half an op sent is of no more use.
+many reads it takes. When a deadline passes while reading, the result is `False`, because the caller may want to wait
+longer; while connecting or writing it is a `TransportError`, because a connection with half an op sent is useless.
 
-Used where asyncio has no place: Spark's executors and its planner. No threads. TLS is the standard library's, around the
+Used where asyncio does not fit: Spark's executors and its planner. No threads. TLS is the standard library's, around the
 socket; bytes that it has decrypted and not handed out yet are taken before the socket is waited on.
 """
 

@@ -84,7 +84,7 @@ class Poller(selectors.EpollSelector):
                 left = max(0.0, end - time.monotonic())
 
     def _read_broken(self, found: list[tuple[int, int]]) -> None:
-        """Links whose peers have reset them come first: messages of others are no longer for those.
+        """Handle links first whose peers have reset them, so that no more messages are routed to them.
 
         A broker that is killed resets its routes: with messages unread, the kernel sends RST and no FIN.
         """

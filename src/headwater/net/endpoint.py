@@ -25,7 +25,7 @@ else:
     from headwater.wire.memory import OutputBuffer
     from headwater.wire.receive import ReceiveBuffer
 
-    errno: int = 0  # where the C library's is not read
+    errno: int = 0  # where the errno of the C library is not available
 
 from typing import TYPE_CHECKING
 

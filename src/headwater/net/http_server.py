@@ -1,4 +1,4 @@
-"""uvicorn behind a listener of ours, so that the limits of `net.limits` hold for it as for every other.
+"""uvicorn behind our own listener, so that the limits of `net.limits` apply to it as to every other.
 
     Listener ─ connections, per address ─▶ BoundedHttp ─ login_seconds, login_bytes for a request's head ─▶ the application
 

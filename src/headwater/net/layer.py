@@ -3,7 +3,7 @@
     wire ──feed──▶ layer ──read_into──▶ owner              a layer does no I/O and keeps no clock:
     wire ◀──take── layer ◀────write──── owner              the link moves the bytes
 
-A layer that meets bytes which break its rules raises TransportError; what `take` then gives is its last word.
+A layer that meets bytes which break its rules raises TransportError; `take` then returns its final bytes.
 """
 
 from typing import Protocol
@@ -35,7 +35,7 @@ class Layer(Protocol):
         """Bytes that are to go onto the wire now; empty when there are none."""
 
     def finish(self) -> None:
-        """Say that nothing follows from us. Nothing may be written afterwards."""
+        """End our side of the conversation. Nothing may be written afterwards."""
 
 
 class Stack:

@@ -1,7 +1,7 @@
 """One connection as seen by us: bytes in to an owner that parses them, bytes out once per loop iteration.
 
-The owner (a broker session, a client connection) is sans-I/O: it is handed the receive buffer and says how much it
-used; it appends to `output` and asks for a flush. This class knows no protocol.
+The owner (a broker session, a client connection) is sans-I/O: it gets the receive buffer and returns how much it used; it
+appends to `output` and asks for a flush. This class knows no protocol.
 
     socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
     … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ socket
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
 LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
-LARGE_BYTES = 1 << 16  # from here on a copy costs more than a write of its own
+LARGE_BYTES = 1 << 16  # for larger pieces a copy costs more than a separate write
 LINGER_SECONDS = 0.25  # how long a link that we close waits for the peer to read its last bytes
 LINGER_BYTES = 1 << 22  # the input that it discards meanwhile, before it aborts
 WIRE_BYTES = 1 << 16  # one read when there is a layer
@@ -324,7 +324,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         transport = self._transport
         if transport is not None and self._descriptor >= 0 and not (self.output.size or self._paused or self.closing):
             if sum(map(len, pieces)) >= LARGE_BYTES and transport.get_write_buffer_size() == 0:
-                with suppress(OSError):  # not now, or never again: the transport will report that
+                with suppress(OSError):  # not writable now, or broken: the transport will report that
                     written = os.writev(self._descriptor, pieces[:MAX_PIECES])
                 self._handed += written
         for piece in pieces:
@@ -352,7 +352,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         return waiter
 
     def pause_reading(self) -> None:
-        """Take no more input until `resume_reading`; safe to call twice and after the end."""
+        """Read no more input until `resume_reading`; safe to call twice and after the end."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -372,8 +372,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def close(self) -> None:
         """Write what is left, then end.
 
-        Closing a socket that has unread input makes the kernel send RST, and the peer then loses our last words (an
-        -ERR, say). So half-close first, and discard input for a moment.
+        Closing a socket that has unread input makes the kernel send RST, and the peer then loses the last bytes that we
+        sent (an -ERR, say). So half-close first, and discard input for a moment.
         """
         if self.closing or self._transport is None:
             return

@@ -4,9 +4,9 @@ open in one turn of the loop.
     bind(host, port) ─▶ Listener, still closed ── open() ─▶ accept ─▶ make_link ── close() ─▶ no new ones
 
 asyncio's own server opens when it is bound, and when the process is out of descriptors it logs a traceback for every place
-in its backlog and tries again as often: 20 MB of log in five seconds. This one says so once in ten seconds, with
-a count, and looks again after a pause that grows. What it accepts in one turn of the loop is bounded, so that a storm of
-newcomers leaves time for those who are in.
+in its backlog and tries again as often: 20 MB of log in five seconds. This one logs it once in ten seconds, with a count,
+and tries again after a growing pause. What it accepts in one turn of the loop is bounded, so that a storm of new
+connections leaves time for existing ones.
 
 A connection above the listener's limits (`net.limits`) is sent `farewell` and closed; that is counted, and logged at most
 once in the same time.
@@ -38,7 +38,7 @@ ACCEPTED_PER_TURN = 64  # a connection takes some 100 us until its greeting is o
 FIRST_PAUSE = 0.05  # seconds without accepting when there is no descriptor left; doubled each time
 LONGEST_PAUSE = 1.0
 ANY_ADDRESS = ("", "0.0.0.0", "::")
-FAREWELL_SECONDS = 0.1  # that a connection which is turned away stays, so that its peer reads why
+FAREWELL_SECONDS = 0.1  # seconds that a refused connection stays open, so that its peer reads the reason
 MOST_FAREWELLS = 64  # connections at a time; others are closed at once
 NO_LIMITS = Limits()
 HTTP_FAREWELL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -71,7 +71,7 @@ class Listener:
         self.sockets = sockets
         self.places = Places(limits, asyncio.get_running_loop().time)
         self._farewell = farewell
-        self._leaving: dict[socket.socket, asyncio.TimerHandle] = {}  # those that were told so
+        self._leaving: dict[socket.socket, asyncio.TimerHandle] = {}  # refused connections that are still open
         self.port = int(sockets[0].getsockname()[1])
         self.refused = 0  # connections that could not be accepted for want of descriptors or memory, as far as counted
         self._make_link = make_link

@@ -1,4 +1,4 @@
-"""What waits for a peer besides a link's output: bytes, and ranges of files that the kernel moves by itself.
+"""Queued output of a link besides its buffer: bytes, and ranges of files that the kernel sends by itself.
 
 A range is not read while it waits, so a slow peer costs a place in a queue and an open file, and no memory. The order is
 the one in which pieces were added. Nothing here waits: `offer` gives the socket what it takes now.

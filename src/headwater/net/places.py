@@ -32,7 +32,7 @@ class RateLimitedLog:
 
 
 class Place:
-    """One connection among those of a listener, until it `leave`s; to do so again does no harm."""
+    """One connection among those of a listener, until it `leave`s; calling it again has no effect."""
 
     def __init__(self, places: "Places", host: str) -> None:
         self._places: Places | None = places
@@ -66,13 +66,13 @@ class Places:
         return ""
 
     def take(self, host: str) -> Place:
-        """One more."""
+        """Count one more connection."""
         self.connections += 1
         self.by_host[host] = self.by_host.get(host, 0) + 1
         return Place(self, host)
 
     def left(self, host: str) -> None:
-        """One fewer."""
+        """Count one connection less."""
         self.connections -= 1
         self.by_host[host] -= 1
         if not self.by_host[host]:

@@ -32,9 +32,9 @@ from headwater.net.places import Place, Places
 logger = logging.getLogger(__name__)
 
 VALID_DAYS = 30
-WINDOW_BYTES = 16 << 20  # what a peer may send ahead on one stream, and on all; a batch is a megabyte
+WINDOW_BYTES = 16 << 20  # how much a peer may send ahead on one stream, and on all; a batch has up to a megabyte
 BUFFERED_BYTES = 80 << 20  # of a connection's requests that are not whole yet: one of the largest, and some more
-EXCESSIVE_LOAD = 0x107  # HTTP/3's name for it; QUIC itself has no code for an application that has enough
+EXCESSIVE_LOAD = 0x107  # HTTP/3's code; QUIC itself defines none for an application that sheds load
 
 
 class StreamOwner(Protocol):

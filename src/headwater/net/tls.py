@@ -1,7 +1,7 @@
 """TLS on a link: contexts made from files, and the layer that encrypts.
 
 A NATS connection begins in the clear: the server's INFO is the first line, and says whether TLS follows on the same
-socket. So the layer knows three beginnings besides plain TLS:
+socket. So the layer can begin in three ways besides plain TLS:
 
     UPGRADE    the greeting goes out in the clear, then only TLS is taken
     WAIT       nothing goes out until a TLS hello comes, or until `greet()` (then UPGRADE)
@@ -121,7 +121,7 @@ class TlsLayer:
     """One TLS conversation (`net.layer.Layer`).
 
     `on_open` is called once, when the handshake is done; a TransportError from it refuses the peer. `clear_allowed`: a
-    peer that does not begin with a TLS hello is talked to in the clear.
+    peer that does not begin with a TLS hello is served in the clear.
     """
 
     def __init__(

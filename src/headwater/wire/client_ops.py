@@ -1,4 +1,4 @@
-"""Push parser of what clients send; the broker's front door.
+"""Push parser of what clients send to the broker.
 
 The parser walks the receive buffer and fills one `MessageView` with positions in it, so that a PUB makes no Python object.
 Any chunking of the input gives the same calls. It never raises on input: bytes that break the rules become one
@@ -13,10 +13,10 @@ Everything after the subject is what a subscriber gets after its sid, so a `Mess
 then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced its arguments in another way, or ended the
 line with LF alone, the op is rewritten into a buffer of its own first, and the handler sees that.
 
-Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So that form has
-a way of its own, `_publish_exact`, and ops that follow each other with the same control line are handed over together,
-as a run: what a handler decides by subject, reply and sizes it decides once. Everything else goes the general way, and
-both ways must agree about the common form.
+Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So
+`_publish_exact` parses that form, and ops that follow each other with the same control line are handed over together, as
+a run: the handler decides once by subject, reply and sizes. The general parser takes everything else, and both must agree
+about the common form.
 
 Which verbs exist is `verbs.LAW`. Leniencies are nats-server's: verbs in any case, blanks and tabs, LF for CRLF at the end
 of a control line (never at the end of a payload), anything behind PING and PONG. One is not: a PING line is held to
@@ -48,7 +48,7 @@ SUSPEND: int = 2  # a handler's result: parse no further for now; what follows t
 
 _AUTHENTICATING: Spellings = spellings(Sender.CLIENT, Phase.AUTHENTICATING)
 _OPEN: Spellings = spellings(Sender.CLIENT, Phase.OPEN)
-_PUB: bool = Verb.PUB.value in _OPEN.verbs  # looked up once, for the ops that come by the million
+_PUB: bool = Verb.PUB.value in _OPEN.verbs  # looked up once, for the most frequent ops
 _HPUB: bool = Verb.HPUB.value in _OPEN.verbs
 # Behind these a blank must follow; CONNECT may be glued to its JSON, and PING, PONG and +OK run to the end of the line.
 _NEEDS_BLANK: frozenset[Verb] = frozenset({Verb.PUB, Verb.HPUB, Verb.SUB, Verb.UNSUB, Verb.ERR, Verb.INFO})
@@ -151,10 +151,9 @@ class ClientOpParser:
         return filled if self.stopped and not self.suspended else position
 
     def _parse_plain(self, buffer: bytearray, position: int, filled: int) -> int:
-        """Interpreted only: as many PUB in the common form as follow each other, each unlike the one before.
-
-        It does what `_publish_exact` would, without the calls that only a compiler makes cheap, and leaves everything that
-        is otherwise to it: twice the speed where no two control lines are alike.
+        """Interpreted only: parses consecutive PUBs in the common form, each with another control line. It does what
+        `_publish_exact` would, without the calls that are cheap only when compiled, and leaves all other ops to it: twice
+        as fast where no two control lines are alike.
         """
         on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
         message = self._message

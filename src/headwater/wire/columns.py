@@ -14,11 +14,11 @@ a Python object per row; which library wraps them is not this module's business.
 Headers become map<string, list<string>>: names in order of first appearance, the values of a repeated name in one
 list (Arrow maps with equal keys break readers). Blocks in the plain form that every client writes are taken apart in
 place; anything else (fold, status line, repeated name, non-ASCII value, garbage) goes through the reference decoder of
-`headwater.model.header_block`, so there is one opinion on what a block means. A malformed block gives a null map and
-an entry in `header_errors`; the row is kept.
+`headwater.model.header_block`, so a block has one meaning. A malformed block gives a null map and an entry in
+`header_errors`; the row is kept.
 
-Text columns are valid UTF-8, as Arrow demands: other bytes become U+FFFD, in a header value with an entry in
-`header_errors`; the raw block keeps them.
+Text columns are valid UTF-8, as Arrow demands: other bytes become U+FFFD, which adds an entry to `header_errors` if it is
+in a header value; the raw block keeps them.
 
 Not done here: sending anything. PINGs are counted, statuses collected; the owner of the socket acts on both.
 Offsets are int32, so the owner takes the columns before `size` reaches `MAX_SIZE`.
@@ -253,13 +253,12 @@ class ColumnDecoder(ServerOpHandler):
 
     `position` is the last stream sequence seen (`start - 1` at first), in range or beyond; a delivery at or before it
     is dropped, so that a row can never be decoded twice. `received` counts every delivery on the subscription, kept or
-    not: it is what a pull request is used up by. It must agree with the consumer's own count; from the first delivery
-    where it does not, `skipped` is true and nothing is taken any more, so a row can never be missed unnoticed.
-    `pending` is how many more messages the consumer had after the last one; `drained` is true while that is 0.
-    `first_gap` is the first sequence that was jumped over within the range, or -1. `complete` turns true with the last
-    sequence of the range, or when the owner says so (`finish`).
-    `statuses` are header blocks of frames without acknowledgement subject; `errors` are texts of -ERR; `violation` is
-    what broke the parser, if anything did.
+    not: a pull request is used up by these. It must agree with the consumer's own count; from the first delivery where it
+    does not, `skipped` is true and nothing is taken any more, so no row is missed unnoticed. `pending` is how many more
+    messages the consumer had after the last one; `drained` is true while that is 0. `first_gap` is the first sequence
+    that was jumped over within the range, or -1. `complete` turns true with the last sequence of the range, or when the
+    owner says so (`finish`). `statuses` are header blocks of frames without acknowledgement subject; `errors` are texts
+    of -ERR; `violation` is what broke the parser, if anything did.
     """
 
     statuses: list[bytes]
@@ -376,7 +375,7 @@ class ColumnDecoder(ServerOpHandler):
         return count
 
     def finish(self) -> None:
-        """Declare the range read: by the server's answer nothing (more) of it is there."""
+        """Declare the range complete: the server answered that it holds nothing more of it."""
         if self.first_gap < 0 and self.position + 1 < self.end:
             self.first_gap = self.position + 1
         self.complete = True

@@ -72,7 +72,7 @@ def has_empty_token(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_
 def hash_slice(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """A number that is not negative and spreads `buffer[start:end]`. Needs 0 <= start <= end <= len(buffer).
 
-    For a table of fixed size whose entries displace each other: two texts with one hash only displace each other.
+    For a table of fixed size whose entries displace each other: two texts with the same hash merely displace each other.
     """
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
@@ -103,7 +103,8 @@ def count_run(
 ) -> cython.Py_ssize_t:
     """How many whole ops of `stride` bytes begin at `start`, each with the same `line` bytes and with CR LF at its end.
 
-    The first is taken for granted. Needs 0 <= start, 0 < line <= stride - 2 and start + stride <= filled <= len(buffer).
+    The first op was checked by the caller. Needs 0 <= start, 0 < line <= stride - 2 and start + stride <= filled <=
+    len(buffer).
     """
     count: cython.Py_ssize_t = 1
     at: cython.Py_ssize_t = start + stride

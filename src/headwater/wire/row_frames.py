@@ -1,11 +1,11 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The way back: rows of column buffers as PUB and HPUB ops, and the acknowledgements that come for them.
+"""The opposite direction: writes rows of column buffers as PUB and HPUB ops, and reads their acknowledgements.
 
     HPUB <subject> <inbox>.<row> <#header bytes> <#total bytes>␍␊NATS/1.0␍␊<name>: <value>␍␊…Nats-Msg-Id: <id>␍␊␍␊<payload>␍␊
 
-`RowFrames` writes the op of a row from buffers in Arrow's layout (`headwater.wire.columns.Text`), `AckCounter` keeps
-which rows a stream has acknowledged; between them there is no Python object per row. The row's number is the last
-token of the reply subject, so an acknowledgement says by its subject what it is for.
+`RowFrames` writes the op of a row from buffers in Arrow's layout (`headwater.wire.columns.Text`), `AckCounter` records
+which rows a stream has acknowledged; neither makes a Python object per row. The row's number is the last token of the
+reply subject, so the subject of an acknowledgement identifies its row.
 
 Everything is checked before the first byte of an op is written: a subject that is none, a header that could begin
 another one, a message above the server's limit.

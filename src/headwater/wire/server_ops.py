@@ -32,7 +32,7 @@ from headwater.wire.verbs import Phase, Sender, Verb, spellings
 
 _GREETING: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.GREETING).verbs
 _OPEN: dict[bytes, Verb] = spellings(Sender.SERVER, Phase.OPEN).verbs
-# First letters of the ops that come by the million, looked up once; 0, which no letter is, for a verb without a row.
+# First letters of the most frequent ops, looked up once; 0, which is no letter, for a verb without a row.
 _MSG: int = ord("m") if Verb.MSG.value in _OPEN else 0
 _HMSG: int = ord("h") if Verb.HMSG.value in _OPEN else 0
 
@@ -178,7 +178,7 @@ class ServerOpParser:
         return at
 
     def take_known(self, buffer: bytearray, at: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """A message whose control line is, byte for byte, the one before: a stream of like messages is read so.
+        """A message whose control line equals the one before byte for byte, as in a stream of similar messages.
 
         As `take_message`; -1 when it is another line.
         """
@@ -190,7 +190,7 @@ class ServerOpParser:
             self.wanted = end + 2 - at
             return at
         if buffer[end] != 13 or buffer[end + 1] != 10:
-            return -1  # which says what is wrong
+            return -1  # it reports what is wrong
         self.wanted = 0
         return self.hand_over(at, body)
 

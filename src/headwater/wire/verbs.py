@@ -1,4 +1,4 @@
-"""The law of the NATS protocol as a table: which sender may use which verb in which phase, and what the verb means.
+"""The rules of the NATS protocol as a table: which sender may use which verb in which phase, and what the verb means.
 
 A missing key is the error: what the table does not name is an unknown operation (or, while the server still waits for
 CONNECT, an authorization violation). The three parsers (`client_ops`, `server_ops`, `route_ops`) look every verb up in it by

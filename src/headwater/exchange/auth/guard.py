@@ -27,8 +27,8 @@ class Guard:
 
     def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
         self.rules = rules
-        self.filters = bool(rules.subscribe_deny)  # some deliveries may be denied
-        self.tracks = rules.responses is not None  # deliveries may be answered
+        self.filters = bool(rules.subscribe_deny)  # whether some deliveries may be denied
+        self.tracks = rules.responses is not None  # whether deliveries may be answered
         self._clock = clock
         self._last_published = b""  # a subject that the rules allow
         self._published: dict[bytes, bool] = {}

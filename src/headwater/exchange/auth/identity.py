@@ -1,4 +1,4 @@
-"""What a client shows, and who it is found to be."""
+"""The credentials that a client presents, and the identity that it gets."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -103,7 +103,7 @@ class Trust:
     def _admit(
         self, shown: Credentials, user: Token, body: UserBody, account: Account, limits: UserLimits, now: float
     ) -> Identity | Refusal:
-        """The rest of `decide`: the account may have this user; may the user come in here and now?"""
+        """The rest of `decide`: the account vouches for this user; whether it may connect here and now."""
         bearer = limits.bearer_token
         if bearer and account.body.limits.disallow_bearer:
             return Refusal("the account takes no bearer tokens")

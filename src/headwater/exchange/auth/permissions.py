@@ -28,15 +28,15 @@ class SubjectSet:
         return bool(self.patterns)
 
     def has(self, subject: bytes) -> bool:
-        """Whether a message on the literal `subject` is meant."""
+        """Whether a pattern of the set matches the literal `subject`."""
         return subject in self._exact or any(matches(pattern, subject) for pattern in self.patterns)
 
     def covers(self, pattern: bytes) -> bool:
-        """Whether one of ours means everything that `pattern` does."""
+        """Whether one pattern of the set matches all that `pattern` matches."""
         return pattern in self._exact or any(_is_within(pattern, ours) for ours in self.patterns)
 
     def touches(self, pattern: bytes) -> bool:
-        """Whether some subject is meant both by one of ours and by `pattern`."""
+        """Whether some subject matches both a pattern of the set and `pattern`."""
         return any(patterns_overlap(ours, pattern) for ours in self.patterns)
 
 
