@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class JetStream(JetStreamApi):
-    """The JetStream of one connection. Made by `Client.jetstream`."""
+    """The JetStream of one connection. Made by `Client.jetstream`.
+
+    `stream` and `name` are the names of a stream and of a consumer, `bucket` that of a bucket or an object store. Requests
+    raise what `JetStreamApi` says.
+    """
 
     def publisher(self, window: int = 1024) -> Publisher:
         """Publish with up to `window` messages unacknowledged; use it in `async with`."""
@@ -47,13 +51,13 @@ class JetStream(JetStreamApi):
     # ── buckets ──
 
     async def create_key_value(self, config: "BucketConfig") -> "KeyValue":
-        """Create a bucket; one that exists with the same configuration is no error."""
+        """Create the bucket of `config`; one that exists with the same configuration is no error."""
         from headwater.client.key_value import KeyValue
 
         return await KeyValue.create_bucket(self, config)
 
     async def create_object_store(self, config: "StoreConfig") -> "ObjectStore":
-        """Create an object store; one that exists with the same configuration is no error."""
+        """Create the object store of `config`; one that exists with the same configuration is no error."""
         from headwater.client.object_store import ObjectStore
 
         return await ObjectStore.create_store(self, config)

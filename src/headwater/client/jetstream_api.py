@@ -65,7 +65,12 @@ class _Stored(msgspec.Struct, kw_only=True):
 
 
 class JetStreamApi:
-    """The API of one connection's JetStream; `timeout` seconds for each request, `prefix` of the API's subjects."""
+    """The JetStream API of one connection, as nats-server's JetStream API reference has it ($JS.API.>).
+
+    `timeout`: seconds that each request may take; then it raises RequestTimeout. `prefix`: what the subjects of the API
+    begin with. Every request raises EnvironmentProblem when the server has no JetStream for the account, and
+    JetStreamError with the server's codes when it refuses; a name that no subject can hold raises SubjectError.
+    """
 
     def __init__(self, client: Requester, timeout: float, prefix: str = "$JS.API") -> None:
         self._client = client
@@ -79,7 +84,7 @@ class JetStreamApi:
     # ── streams ──
 
     async def create_stream(self, config: StreamConfig) -> StreamInfo:
-        """Create a stream; one that exists with the same configuration is no error."""
+        """Create the stream of `config`; one that exists with the same configuration is no error."""
         return await self.ask(f"STREAM.CREATE.{checked_name(config.name)}", config, StreamInfo)
 
     async def update_stream(self, config: StreamConfig) -> StreamInfo:
@@ -87,12 +92,13 @@ class JetStreamApi:
         return await self.ask(f"STREAM.UPDATE.{checked_name(config.name)}", config, StreamInfo)
 
     async def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
-        """Configuration and state; with a filter `subjects` how many messages each has, with `deleted` the gaps."""
+        """Configuration and state of the stream `name`. With `subjects`, a filter, the state also has the number of messages
+        of each matching subject; with `deleted` the sequences of deleted messages."""
         body = {**({"subjects_filter": subjects} if subjects else {}), **({"deleted_details": True} if deleted else {})}
         return await self.ask(f"STREAM.INFO.{checked_name(name)}", body or None, StreamInfo)
 
     async def delete_stream(self, name: str) -> bool:
-        """Delete a stream with its messages; False when there was none."""
+        """Delete the stream `name` with its messages; False when there was none."""
         try:
             return (await self.ask(f"STREAM.DELETE.{checked_name(name)}", None, _Done)).success
         except JetStreamError as error:
@@ -101,7 +107,8 @@ class JetStreamApi:
             raise
 
     async def purge_stream(self, name: str, *, subject: str = "", sequence: int = 0, keep: int = 0) -> int:
-        """Delete messages: all, those of `subject`, those before `sequence`, all but the last `keep`; returns how many."""
+        """Delete messages of the stream `name`: all, those of `subject`, those before `sequence`, or all but the last
+        `keep`; returns how many."""
         members = {"filter": subject, "seq": sequence, "keep": keep}
         body = {key: value for key, value in members.items() if value}
         return (await self.ask(f"STREAM.PURGE.{checked_name(name)}", body or None, _Done)).purged
@@ -136,7 +143,8 @@ class JetStreamApi:
     async def get_message(
         self, stream: str, sequence: int = 0, *, last_on: str = "", next_on: str = "", direct: bool = False
     ) -> StoredMessage:
-        """The message `sequence`, the last one on a subject, or the next one on `next_on` from `sequence` on.
+        """The message `sequence` of a stream, the last one on the subject `last_on`, or the next one on `next_on` from
+        `sequence` on.
 
         `direct` reads from any replica instead of the leader; the stream must allow it. Raises JetStreamError (404)
         when there is none.
@@ -148,7 +156,8 @@ class JetStreamApi:
         return (await self.ask(f"STREAM.MSG.GET.{checked_name(stream)}", body, _Stored)).message
 
     async def delete_message(self, stream: str, sequence: int, *, erase: bool = True) -> bool:
-        """Delete one message; `erase` overwrites its bytes. Raises JetStreamError when there is none."""
+        """Delete the message `sequence` of a stream; `erase` overwrites its bytes. Raises JetStreamError when there is
+        none."""
         body = {"seq": sequence, **({} if erase else {"no_erase": True})}
         return (await self.ask(f"STREAM.MSG.DELETE.{checked_name(stream)}", body, _Done)).success
 
@@ -167,7 +176,12 @@ class JetStreamApi:
         expect_last_msg_id: str | None = None,
         ttl: str | None = None,
     ) -> PubAck:
-        """Publish and wait until the stream has the message on disk. `ttl` such as "5s", or "never".
+        """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
+
+        `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
+        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
+        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
+        "5s", or "never".
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
@@ -198,19 +212,20 @@ class JetStreamApi:
     # ── consumers ──
 
     async def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Create a consumer, or find it as it is: durable with `durable_name`, else it ends when it is not used."""
+        """Create the consumer of `config` on a stream; one that exists with the same configuration is no error. It is
+        durable with `durable_name`, else the server deletes it when it is not used."""
         return await self._put_consumer(stream, config, "")
 
     async def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Change a consumer's configuration to `config`; the server refuses what cannot be changed."""
+        """Change the configuration of a consumer of `stream` to `config`; the server refuses what cannot be changed."""
         return await self._put_consumer(stream, config, "update")
 
     async def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
-        """Configuration and position of a consumer."""
+        """Configuration and position of the consumer `name` of `stream`."""
         return await self.ask(f"CONSUMER.INFO.{checked_name(stream)}.{checked_name(name)}", None, ConsumerInfo)
 
     async def delete_consumer(self, stream: str, name: str) -> bool:
-        """Delete a consumer; False when there was none."""
+        """Delete the consumer `name` of `stream`; False when there was none."""
         try:
             return (await self.ask(f"CONSUMER.DELETE.{checked_name(stream)}.{checked_name(name)}", None, _Done)).success
         except JetStreamError as error:
@@ -237,7 +252,8 @@ class JetStreamApi:
                 return found
 
     async def pause_consumer(self, stream: str, name: str, until: str) -> bool:
-        """Deliver nothing before `until`, an RFC 3339 text; one in the past (or "") resumes. Returns whether it waits."""
+        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339; one in the past (or "")
+        resumes. Returns whether it is paused."""
         body = {"pause_until": until} if until else None
         answer = await self.ask(f"CONSUMER.PAUSE.{checked_name(stream)}.{checked_name(name)}", body, dict[str, object])
         return bool(answer.get("paused"))
@@ -245,7 +261,8 @@ class JetStreamApi:
     # ── for the modules beside this one ──
 
     def forget_consumer(self, stream: str, name: str) -> None:
-        """Delete a consumer without waiting for the answer; the server forgets an idle one by itself anyway."""
+        """Delete the consumer `name` of `stream` without waiting for the answer; the server deletes an idle one by itself
+        anyway."""
         subject = f"{self._prefix}.CONSUMER.DELETE.{stream}.{name}"
         self._client.publish(subject, reply=f"{self._client.new_inbox()}.0")
 
@@ -265,7 +282,9 @@ class JetStreamApi:
         return self._prefix
 
     async def ask(self, call: str, body: object, kind: type[T]) -> T:
-        """One API request, such as STREAM.INFO.<name>, and its answer as `kind`."""
+        """Send the API request `call`, such as STREAM.INFO.<name>, with `body` as JSON (None: empty), and return the
+        answer as `kind`. Raises EnvironmentProblem when the server has no JetStream for the account, JetStreamError when it
+        refuses."""
         payload = encode_request(body)
         try:
             message = await self._client.request(

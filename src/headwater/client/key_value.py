@@ -89,7 +89,12 @@ class Entry:
 
 
 class KeyValue:
-    """One bucket. Made by `JetStream.key_value` and `JetStream.create_key_value`."""
+    """One bucket. Made by `JetStream.key_value` and `JetStream.create_key_value`.
+
+    A `key` is tokens of letters, digits, `-/_=` with dots between them; SubjectError refuses others. A `value` is bytes, or
+    text that is stored as UTF-8. `ttl`: how long the entry lives, such as "5s"; the bucket must allow it
+    (`limit_marker_ttl`). Requests raise what `JetStreamApi` says. Source: ADR-8 of the NATS architecture.
+    """
 
     def __init__(self, jetstream: JetStreamApi, bucket: str, direct: bool) -> None:
         self.bucket = bucket
@@ -164,7 +169,7 @@ class KeyValue:
     def watch(
         self, *patterns: str, history: bool = False, updates_only: bool = False, headers_only: bool = False
     ) -> "Watch":
-        """What is there and what comes, of all keys or those that match: iterate over it.
+        """The present entries and then every change, of all keys or those that match `patterns`: iterate over it.
 
         Newest revisions first, unless `history`; only what comes with `updates_only`; without values with
         `headers_only`. Survives reconnects without a gap.
@@ -176,7 +181,7 @@ class KeyValue:
     # ── writing ──
 
     async def put(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
-        """Write a value, whatever is there; returns its revision."""
+        """Write a value, whatever is stored; returns its revision."""
         return await self._write(key, value, None, ttl)
 
     async def create(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
@@ -194,11 +199,13 @@ class KeyValue:
         return await self._write(key, value, last, ttl)
 
     async def delete(self, key: str, last: int | None = None) -> None:
-        """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision."""
+        """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision. Raises KeyExists
+        otherwise."""
         await self._mark(key, {NatsHeader.KV_OPERATION: "DEL"}, last)
 
     async def purge(self, key: str, last: int | None = None, *, ttl: str | None = None) -> None:
-        """Delete a key and its history; only a marker stays, for `ttl` if given."""
+        """Delete a key and its history; only a marker stays, for `ttl` if given. With `last`, only if that is the newest
+        revision. Raises KeyExists otherwise."""
         await self._mark(key, {NatsHeader.KV_OPERATION: "PURGE", NatsHeader.ROLLUP: "sub"}, last, ttl)
 
     async def purge_deleted(self) -> int:
@@ -284,7 +291,7 @@ class KeyValue:
 
 
 class Watch:
-    """Iterate over it. `caught_up` turns true with the last entry of what was there at the beginning."""
+    """Iterate over it. `caught_up` turns true with the last entry that the bucket held when the watch began."""
 
     def __init__(self, bucket: KeyValue, consumer: OrderedConsumer) -> None:
         self._bucket = bucket

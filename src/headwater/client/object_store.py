@@ -84,7 +84,11 @@ class ObjectNotFound(JetStreamError):
 
 
 class ObjectStore:
-    """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`."""
+    """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`.
+
+    `name` is that of an object, any text but the empty one (SubjectError). `description` is a text for people, `metadata`
+    any pairs of text. Requests raise what `JetStreamApi` says. Source: ADR-20 of the NATS architecture.
+    """
 
     def __init__(self, jetstream: JetStreamApi, bucket: str) -> None:
         self.bucket = bucket
@@ -138,7 +142,10 @@ class ObjectStore:
         headers: dict[str, list[str]] | None = None,
         chunk_size: int = CHUNK_SIZE,
     ) -> ObjectInfo:
-        """Store an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+        """Store `data` as an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+
+        `headers`: by name, the values; readers get them in `ObjectInfo`. `chunk_size`: bytes of one message; below 1 it
+        raises LocalProtocolError.
 
         Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
         """
@@ -183,7 +190,8 @@ class ObjectStore:
         return b"".join([chunk async for chunk in self.chunks(name)])
 
     async def chunks(self, name: str) -> AsyncIterator[bytes]:
-        """An object chunk by chunk. Raises as `get`; a wrong digest is known with the last chunk only."""
+        """An object chunk by chunk. Raises ObjectNotFound, and, behind the last chunk, DataLossError when size or digest is
+        not that of what was stored."""
         info = await self.info(name)
         if info.options is not None and (link := info.options.link) is not None:
             store = self if link.bucket == self.bucket else await ObjectStore.bind(self._jetstream, link.bucket)
@@ -216,7 +224,7 @@ class ObjectStore:
         return [info for info in found if deleted or not info.deleted]
 
     async def watch(self, *, updates_only: bool = False) -> AsyncIterator[ObjectInfo]:
-        """What is there and what is stored or deleted from now on."""
+        """The objects that the store holds, unless `updates_only`, and then every change."""
         config = ConsumerConfig(
             filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="new" if updates_only else "last_per_subject"
         )
@@ -224,12 +232,12 @@ class ObjectStore:
             yield _read(message.data)
 
     async def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
-        """Say something else about an object. Raises ObjectNotFound."""
+        """Change the description and metadata of an object. Raises ObjectNotFound."""
         info = await self.info(name)
         return await self._write(msgspec.structs.replace(info, description=description, metadata=metadata))
 
     async def link(self, name: str, target: ObjectInfo) -> ObjectInfo:
-        """Have `name` stand for the object `target`, of this store or another."""
+        """Make `name` a link to the object `target`, of this store or another."""
         to = ObjectLink(bucket=target.bucket, name=target.name)
         return await self._write(ObjectInfo(name=name, bucket=self.bucket, options=ObjectOptions(link=to)))
 
@@ -243,7 +251,7 @@ class ObjectStore:
         return marker
 
     async def seal(self) -> None:
-        """Nothing can be written or deleted any more."""
+        """Seal the store: from now on nothing can be written or deleted."""
         config = (await self.status()).config
         await self._jetstream.update_stream(msgspec.structs.replace(config, sealed=True))
 

@@ -80,7 +80,10 @@ class Publisher:
         headers: HeaderSource | Headers | None = None,
         msg_id: str | None = None,
     ) -> None:
-        """Send one message; waits while the window is full. Raises the first failure of any message before it."""
+        """Send `data` with `headers` on `subject`; waits while the window is full. `msg_id`: a stream takes a message with
+        this id once.
+
+        Raises the first failure of any message before it, and LocalProtocolError outside `async with`."""
         if self._subscription is None:
             raise LocalProtocolError("use the publisher in `async with`")
         if self._failure is None and len(self._outstanding) >= self._window:

@@ -46,16 +46,20 @@ class PullConsumer:
     def consume(
         self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
     ) -> "Consumption":
-        """Read without end: `async with` it, and iterate. Asks for `batch` messages, or `max_bytes`, at a time."""
+        """Read without end: `async with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
+
+        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
+        idle server; after two that did not come the request is repeated."""
         from headwater.client.consume import Consumption
 
         return Consumption(self._client, self._subject, batch, expires, heartbeat, max_bytes)
 
     async def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[StreamMessage]:
-        """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
+        """Up to `batch` messages, as many as arrive within `timeout` seconds; with `no_wait` those that are available.
 
-        Raises JetStreamError when the consumer is gone, NoResponders when there is none of that name, RequestTimeout
-        when the server is silent. After a reconnect the rest is requested again, for the time that is left.
+        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
+        is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
+        the time that is left.
         """
         if batch < 1:
             raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)

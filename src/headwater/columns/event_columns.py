@@ -19,9 +19,8 @@ buffers serve for both columns. Interpreted, the reference alone is faster than 
 """
 
 from array import array
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import cython
 
@@ -81,8 +80,7 @@ NEITHER = 3
 UNCLEAR = 0
 
 
-@dataclass(frozen=True, slots=True)
-class EventText:
+class EventText(NamedTuple):
     """Taken columns of `rows` rows. `texts` has a column per core attribute, by its name; an empty value is null.
 
     `times` are microseconds since 1970 where `has_time` has a bit. `entries`, `keys` and `values` are the map of

@@ -14,7 +14,7 @@ is kept.
 What the frames say of sizes is checked against the bytes that are there; checksums are not computed, TCP has done that.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cython
 
@@ -46,8 +46,7 @@ CRLF = b"\r\n"
 MARKER = "Iggy-Typed"
 
 
-@dataclass(frozen=True, slots=True)
-class IggyColumns:
+class IggyColumns(NamedTuple):
     """`columns.sequences` are offsets, `columns.timestamps` microseconds since 1970 at which the server stored a message;
     `origins` those at which it was made. `ids` are 32 hexadecimal digits each. `typed` are header blocks as Iggy has them,
     where they were asked for."""

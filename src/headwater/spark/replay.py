@@ -8,7 +8,6 @@ after the first.
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -68,7 +67,7 @@ class Replay:
         if rows.ids is not None:
             return rows_of(kept, self._options, self._prefix, 0)
         ids = [b"%b%d" % (self._prefix, start + row) for row, is_left in enumerate(wanted) if is_left]
-        return replace(rows_of(kept, self._options, b"", 0), ids=text_from(ids))
+        return rows_of(kept, self._options, b"", 0)._replace(ids=text_from(ids))
 
     def check_end(self, rows: int) -> None:
         """After the last of `rows` rows. Raises ConfigError when an earlier attempt had more."""

@@ -1,8 +1,8 @@
 """What is left of damaged batches: every record whose own checksum holds, wherever it lies.
 
-    NATS a record is found by its tag and verified by its CRC, which starts from the log's identity and covers
+    NATS        a record is found by its tag and verified by its CRC, which starts from the log's identity and covers
                 its offset. Batch headers are not needed; what is left of one that a crash cut short is found alike
-    Iggy a frame is verified by the checksum that its producer computed (XXH3-64). Needs the header of the log's
+    Iggy        a frame is verified by the checksum that its producer computed (XXH3-64). Needs the header of the log's
                 batch, and the `xxhash` package, without which no Iggy batch was ever stored; else all of it is spoiled
     tombstones  small: with one flipped bit they are corrected
     version 1   has no record checksums: such a batch is spoiled as a whole

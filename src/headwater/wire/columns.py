@@ -26,7 +26,7 @@ Offsets are int32, so the owner takes the columns before `size` reaches `MAX_SIZ
 
 import re
 from array import array
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import cython
 
@@ -176,8 +176,7 @@ class Offsets:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A taken column of strings or byte strings: value i is `data[offsets[i]:offsets[i + 1]]`."""
 
     data: memoryview
@@ -219,8 +218,7 @@ class TextColumn:
 KEPT_SIZE: int = 1 << 22  # bytes; one batch of large payloads must not make every later batch allocate as much
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderMap:
+class HeaderMap(NamedTuple):
     """Taken map<string, list<string>> columns: row -> entries (`entries`), entry -> name (`names`) and -> values
     (`lists` are the ends of each entry's values in `values`)."""
 
@@ -230,8 +228,7 @@ class HeaderMap:
     values: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """`rows` rows. `blocks` and `header_map` are None when not wanted; `header_errors` are (row, reason) in order
     of rows. `blockless` counts the rows without a header block, which have an empty value in `blocks`. `unmapped` are
     the rows whose map is null (it is empty in `header_map`)."""
@@ -243,9 +240,9 @@ class Columns:
     payloads: Text
     blocks: Text | None
     header_map: HeaderMap | None
-    header_errors: list[tuple[int, str]] = field(default_factory=list)
-    unmapped: list[int] = field(default_factory=list)
-    blockless: int = 0
+    header_errors: list[tuple[int, str]]
+    unmapped: list[int]
+    blockless: int
 
 
 class ColumnDecoder(ServerOpHandler):

@@ -9,7 +9,7 @@ UTF-8, as Arrow demands: other bytes become U+FFFD.
 before `size` reaches `columns.MAX_SIZE`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cython
 
@@ -25,8 +25,7 @@ else:
 from headwater.wire.columns import Text
 
 
-@dataclass(frozen=True, slots=True)
-class TakenMessages:
+class TakenMessages(NamedTuple):
     """`rows` messages as columns."""
 
     rows: int

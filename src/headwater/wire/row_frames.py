@@ -18,7 +18,7 @@ Not done here: sending, waiting, trying again.
 """
 
 from array import array
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import cython
 
@@ -85,8 +85,7 @@ class TextReader:
 NO_TEXT: Text = Text(memoryview(b""), memoryview(array("i", [0])))
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """What to publish: `rows` messages.
 
     `subjects` or, where it is None, `subject` for all. `headers` or `blocks` (whole header blocks) or neither.
