@@ -35,7 +35,7 @@ TESTS = {
     "streams": ["tests/streams"],
     "consumer": ["tests/jetstream/test_consumer.py", "tests/jetstream/test_delivering.py"],
 }
-KEPT = ("tests/conftest.py", "tests/support", "tests/vectors", "benchmarks")
+KEPT = ("tests/conftest.py", "tests/support", "tests/vectors", "benchmarks", "docs/log-format.md")
 FAST = "not (slow or spark or interop or kill)"
 WORDING = (r"^\s*raise ", r"logger\.", r"\bhint=", r'^\s*f?"')
 SURVIVED = (0, 33)  # exit codes: all tests passed; no test reaches the function
@@ -73,7 +73,7 @@ def prepare(package: str) -> Path:
         "source_paths": ["src/headwater"],
         "only_mutate": [f"src/headwater/{pattern}" for pattern in MODULES[package]],
         "do_not_mutate_patterns": list(WORDING),
-        "also_copy": ["benchmarks"],
+        "also_copy": ["benchmarks", "docs"],
         "pytest_add_cli_args_test_selection": TESTS[package],
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile", "brief", "-m", FAST],
         "use_git_change_detection": False,

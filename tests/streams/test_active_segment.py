@@ -23,6 +23,7 @@ def test_a_new_segment_is_durable_under_its_name_before_it_is_used() -> None:
     files, segment = make()
     assert [call[0] for call in files.calls[-5:]] == ["create", "write", "sync", "rename", "sync_directory"]
     assert (segment.base_offset, segment.end_offset, segment.end_position) == (7, 7, HEAD_PAGE_SIZE)
+    assert segment.path == f"log/{segment.facts.name}"
     assert files.open_files == 0
 
 

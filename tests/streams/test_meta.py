@@ -113,3 +113,12 @@ def test_removing_takes_both_copies_and_leftovers() -> None:
 
 def test_the_directory_of_a_path() -> None:
     assert [meta.directory_of(path) for path in ("a/b/c", "/a", "a")] == ["a/b", "/", "."]
+
+
+def test_the_only_file_of_a_directory_can_be_put_aside_and_the_next_one_gets_another_name() -> None:
+    files = RecordingFiles()
+    files.mkdir("d")
+    for count in range(2):
+        files.create("d/c.a").close()
+        assert meta.put_aside(files, "d/c.a") == f"c.a.stranger-{count}"
+    assert sorted(files.listdir("d")) == ["c.a.stranger-0", "c.a.stranger-1"]
