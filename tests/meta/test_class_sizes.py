@@ -38,7 +38,7 @@ KNOWN = {
     "leaf/service.py:LeafNodes": (32, 28, "pending"),
     "streams/log.py:Log": (
         13,
-        43,
+        41,
         "the surface of its writer, its reader and its live offsets; each is a class of its own",
     ),
 }

@@ -88,13 +88,17 @@ class SyncPullConsumer(Protocol):
     def consume(
         self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
     ) -> SyncConsumption:
-        """Read without end: `with` it, and iterate. Asks for `batch` messages, or `max_bytes`, at a time."""
+        """Read without end: `with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
+
+        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
+        idle server; after two that did not come the request is repeated."""
 
     def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[SyncStreamMessage]:
-        """Up to `batch` messages, as many as come within `timeout` seconds; with `no_wait` those that are there.
+        """Up to `batch` messages, as many as arrive within `timeout` seconds; with `no_wait` those that are available.
 
-        Raises JetStreamError when the consumer is gone, NoResponders when there is none of that name, RequestTimeout
-        when the server is silent. After a reconnect the rest is requested again, for the time that is left.
+        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
+        is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
+        the time that is left.
         """
 
 
@@ -149,14 +153,17 @@ class SyncPublisher(Protocol):
         headers: HeaderSource | Headers | None = None,
         msg_id: str | None = None,
     ) -> None:
-        """Send one message; waits while the window is full. Raises the first failure of any message before it."""
+        """Send `data` with `headers` on `subject`; waits while the window is full. `msg_id`: a stream takes a message with
+        this id once.
+
+        Raises the first failure of any message before it, and LocalProtocolError outside `with`."""
 
     def wait_acknowledged(self) -> None:
         """Wait until every message so far is acknowledged. Raises the first failure."""
 
 
 class SyncWatch(Protocol):
-    """Iterate over it. `caught_up` turns true with the last entry of what was there at the beginning."""
+    """Iterate over it. `caught_up` turns true with the last entry that the bucket held when the watch began."""
 
     caught_up: bool
 
@@ -185,14 +192,14 @@ class SyncKeyValue(Protocol):
     def watch(
         self, *patterns: str, history: bool = False, updates_only: bool = False, headers_only: bool = False
     ) -> SyncWatch:
-        """What is there and what comes, of all keys or those that match: iterate over it.
+        """The present entries and then every change, of all keys or those that match `patterns`: iterate over it.
 
         Newest revisions first, unless `history`; only what comes with `updates_only`; without values with
         `headers_only`. Survives reconnects without a gap.
         """
 
     def put(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
-        """Write a value, whatever is there; returns its revision."""
+        """Write a value, whatever is stored; returns its revision."""
 
     def create(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
         """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
@@ -201,10 +208,12 @@ class SyncKeyValue(Protocol):
         """Write a value if the newest revision is `last`; returns the new one. Raises KeyExists otherwise."""
 
     def delete(self, key: str, last: int | None = None) -> None:
-        """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision."""
+        """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision. Raises KeyExists
+        otherwise."""
 
     def purge(self, key: str, last: int | None = None, *, ttl: str | None = None) -> None:
-        """Delete a key and its history; only a marker stays, for `ttl` if given."""
+        """Delete a key and its history; only a marker stays, for `ttl` if given. With `last`, only if that is the newest
+        revision. Raises KeyExists otherwise."""
 
     def purge_deleted(self) -> int:
         """Remove the markers of deleted keys, and what is behind them; returns how many messages went."""
@@ -230,7 +239,10 @@ class SyncObjectStore(Protocol):
         headers: dict[str, list[str]] | None = None,
         chunk_size: int = CHUNK_SIZE,
     ) -> ObjectInfo:
-        """Store an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+        """Store `data` as an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+
+        `headers`: by name, the values; readers get them in `ObjectInfo`. `chunk_size`: bytes of one message; below 1 it
+        raises LocalProtocolError.
 
         Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
         """
@@ -239,7 +251,8 @@ class SyncObjectStore(Protocol):
         """An object as a whole. Raises ObjectNotFound, and DataLossError for one that is not what was stored."""
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """An object chunk by chunk. Raises as `get`; a wrong digest is known with the last chunk only."""
+        """An object chunk by chunk. Raises ObjectNotFound, and, behind the last chunk, DataLossError when size or digest is
+        not that of what was stored."""
 
     def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
         """What is known of an object; with `deleted` of a deleted one too. Raises ObjectNotFound."""
@@ -248,19 +261,19 @@ class SyncObjectStore(Protocol):
         """All objects, with `deleted` the deleted ones too."""
 
     def watch(self, *, updates_only: bool = False) -> Iterator[ObjectInfo]:
-        """What is there and what is stored or deleted from now on."""
+        """The objects that the store holds, unless `updates_only`, and then every change."""
 
     def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
-        """Say something else about an object. Raises ObjectNotFound."""
+        """Change the description and metadata of an object. Raises ObjectNotFound."""
 
     def link(self, name: str, target: ObjectInfo) -> ObjectInfo:
-        """Have `name` stand for the object `target`, of this store or another."""
+        """Make `name` a link to the object `target`, of this store or another."""
 
     def delete(self, name: str) -> ObjectInfo:
         """Delete an object; its document stays as a marker. Raises ObjectNotFound."""
 
     def seal(self) -> None:
-        """Nothing can be written or deleted any more."""
+        """Seal the store: from now on nothing can be written or deleted."""
 
 
 class SyncJetStream(Protocol):
@@ -270,19 +283,21 @@ class SyncJetStream(Protocol):
         """What this account uses and may use. Raises EnvironmentProblem when the server has no JetStream for it."""
 
     def create_stream(self, config: StreamConfig) -> StreamInfo:
-        """Create a stream; one that exists with the same configuration is no error."""
+        """Create the stream of `config`; one that exists with the same configuration is no error."""
 
     def update_stream(self, config: StreamConfig) -> StreamInfo:
         """Change a stream's configuration to `config`; the server refuses what cannot be changed."""
 
     def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
-        """Configuration and state; with a filter `subjects` how many messages each has, with `deleted` the gaps."""
+        """Configuration and state of the stream `name`. With `subjects`, a filter, the state also has the number of messages
+        of each matching subject; with `deleted` the sequences of deleted messages."""
 
     def delete_stream(self, name: str) -> bool:
-        """Delete a stream with its messages; False when there was none."""
+        """Delete the stream `name` with its messages; False when there was none."""
 
     def purge_stream(self, name: str, *, subject: str = "", sequence: int = 0, keep: int = 0) -> int:
-        """Delete messages: all, those of `subject`, those before `sequence`, all but the last `keep`; returns how many."""
+        """Delete messages of the stream `name`: all, those of `subject`, those before `sequence`, or all but the last
+        `keep`; returns how many."""
 
     def stream_names(self, subject: str = "") -> list[str]:
         """The names of all streams, or of those that capture `subject`."""
@@ -296,14 +311,16 @@ class SyncJetStream(Protocol):
     def get_message(
         self, stream: str, sequence: int = 0, *, last_on: str = "", next_on: str = "", direct: bool = False
     ) -> StoredMessage:
-        """The message `sequence`, the last one on a subject, or the next one on `next_on` from `sequence` on.
+        """The message `sequence` of a stream, the last one on the subject `last_on`, or the next one on `next_on` from
+        `sequence` on.
 
         `direct` reads from any replica instead of the leader; the stream must allow it. Raises JetStreamError (404)
         when there is none.
         """
 
     def delete_message(self, stream: str, sequence: int, *, erase: bool = True) -> bool:
-        """Delete one message; `erase` overwrites its bytes. Raises JetStreamError when there is none."""
+        """Delete the message `sequence` of a stream; `erase` overwrites its bytes. Raises JetStreamError when there is
+        none."""
 
     def publish(
         self,
@@ -318,23 +335,29 @@ class SyncJetStream(Protocol):
         expect_last_msg_id: str | None = None,
         ttl: str | None = None,
     ) -> PubAck:
-        """Publish and wait until the stream has the message on disk. `ttl` such as "5s", or "never".
+        """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
+
+        `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
+        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
+        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
+        "5s", or "never".
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
         """
 
     def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Create a consumer, or find it as it is: durable with `durable_name`, else it ends when it is not used."""
+        """Create the consumer of `config` on a stream; one that exists with the same configuration is no error. It is
+        durable with `durable_name`, else the server deletes it when it is not used."""
 
     def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Change a consumer's configuration to `config`; the server refuses what cannot be changed."""
+        """Change the configuration of a consumer of `stream` to `config`; the server refuses what cannot be changed."""
 
     def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
-        """Configuration and position of a consumer."""
+        """Configuration and position of the consumer `name` of `stream`."""
 
     def delete_consumer(self, stream: str, name: str) -> bool:
-        """Delete a consumer; False when there was none."""
+        """Delete the consumer `name` of `stream`; False when there was none."""
 
     def consumer_names(self, stream: str) -> list[str]:
         """The names of a stream's consumers."""
@@ -343,7 +366,8 @@ class SyncJetStream(Protocol):
         """All consumers of a stream."""
 
     def pause_consumer(self, stream: str, name: str, until: str) -> bool:
-        """Deliver nothing before `until`, an RFC 3339 text; one in the past (or "") resumes. Returns whether it waits."""
+        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339; one in the past (or "")
+        resumes. Returns whether it is paused."""
 
     def publisher(self, window: int = 1024) -> SyncPublisher:
         """Publish with up to `window` messages unacknowledged; use it in `with`."""
@@ -363,10 +387,10 @@ class SyncJetStream(Protocol):
         """
 
     def create_key_value(self, config: BucketConfig) -> SyncKeyValue:
-        """Create a bucket; one that exists with the same configuration is no error."""
+        """Create the bucket of `config`; one that exists with the same configuration is no error."""
 
     def create_object_store(self, config: StoreConfig) -> SyncObjectStore:
-        """Create an object store; one that exists with the same configuration is no error."""
+        """Create the object store of `config`; one that exists with the same configuration is no error."""
 
     def delete_key_value(self, bucket: str) -> bool:
         """Delete a bucket with all it holds; False when there was none."""

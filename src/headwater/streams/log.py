@@ -195,11 +195,6 @@ class Log:
         """Readable records; less than `end_offset - start_offset` where there are gaps."""
         return self._live.count
 
-    @property
-    def absent_count(self) -> int:
-        """Offsets from `start_offset` to `end_offset` that hold no record: deleted, refused, or lost."""
-        return self._live.end - self._live.start - self._live.count
-
     def is_absent(self, offset: int) -> bool:
         """Whether no readable record has this offset: it is below `start_offset`, deleted, refused, or lost."""
         return offset < self._live.start or offset in self._live.absent
@@ -285,11 +280,6 @@ class Log:
     def has_deletions(self) -> bool:
         """Whether there are deletions that `seal` has not taken yet."""
         return bool(self._deletions)
-
-    @property
-    def staged_bytes(self) -> int:
-        """Bytes that wait for `seal`; callers bound them when the disk is slower than the publishers."""
-        return self.staging.size
 
     def seal(self) -> StagedBatch | None:
         """Everything staged and deleted since the last seal, as one unit of writing and acknowledging; None when nothing
