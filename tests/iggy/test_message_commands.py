@@ -6,10 +6,12 @@ import pytest
 from support.iggy_service import Desk, G, S, T, at_desk
 
 from headwater.errors import IggyError
+from headwater.iggy import message_commands
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import EVERY, Permissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from headwater.server.monitoring.steps import at_once
 
 ME, GROUP, NEXT = Consumer.single("me"), Consumer.group("g"), PollingStrategy.next()
 
@@ -120,5 +122,35 @@ def test_what_is_not_there_or_not_allowed_is_refused_before_anything_is_stored(t
         with pytest.raises(IggyError, match="stream_id_not_found"):
             desk.poll(0, stream=Identifier(9))
         assert desk.poll() == (0, [])
+
+    at_desk(tmp_path, work)
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+def test_a_large_poll_takes_many_turns_and_finds_what_one_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranges: bool
+) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        for number in range(30):
+            await desk.send(b"%d" % number, b"x" * 500)
+        command = c.PollMessages(ME, S, T, 0, PollingStrategy.first(), 45, True)
+        whole = at_once(message_commands.poll(desk.service, desk.root, command, ranges)).polled
+        monkeypatch.setattr(message_commands, "TURN_BYTES", 2000)
+        polling = message_commands.poll(desk.service, desk.root, command, ranges)
+        turns = 0
+        with pytest.raises(StopIteration) as ended:
+            while True:
+                next(polling)
+                turns += 1
+        found = ended.value.value.polled
+        assert (found.read(), found[1:]) == (whole.read(), whole[1:])
+        assert found.messages == 45
+        assert turns >= 5
+        assert (await desk.do(c.GetOffset(ME, S, T, 0))).stored_offset == 44
+        monkeypatch.setattr(message_commands, "MAX_POLL_BYTES", 5000)
+        bounded = at_once(message_commands.poll(desk.service, desk.root, command, ranges)).polled
+        assert 3000 < bounded.size <= 5000
+        assert bounded.last_offset == bounded.messages - 1
 
     at_desk(tmp_path, work)

@@ -19,6 +19,7 @@ from headwater.iggy_wire.commands import Command, Message
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy_wire.reply_codec import SentView
+from headwater.server.monitoring.steps import at_once
 
 S, T, G = Identifier("s"), Identifier("t"), Identifier("g")
 SECOND = 1_000_000  # microseconds
@@ -95,7 +96,7 @@ class Desk:
         where = strategy or PollingStrategy.first()
         who = consumer or Consumer.single()
         command = c.PollMessages(who, stream, topic, partition, where, count, commit)
-        found = message_commands.poll(self.service, client or self.root, command)
+        found = at_once(message_commands.poll(self.service, client or self.root, command))
         return found.partition, [message.payload for message in messages(b"".join(found.polled.read()))]
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.wire.receive import FREE_MINIMUM, START_SIZE, ReceiveBuffer
+from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, START_SIZE, ReceiveBuffer
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9000), st.integers(0, 9000)), max_size=20))
@@ -41,7 +41,8 @@ def test_an_announced_op_gets_its_room_at_once_and_keeps_it() -> None:
     buffer = ReceiveBuffer()
     buffer.expect(40 * START_SIZE)
     for _ in range(3):
-        assert len(buffer.writable()) == 40 * START_SIZE
+        assert len(buffer.writable()) == LARGEST_READ
+        assert len(buffer.data) == 40 * START_SIZE
         array = buffer.data
         buffer.received(40 * START_SIZE)
         buffer.consume(40 * START_SIZE)

@@ -7,7 +7,6 @@ SIGUSR2           lame duck: take no new clients, send the others away bit by bi
 """
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import headwater
+from headwater.cli.garbage import GarbagePolicy
 from headwater.cli.serve_setup import reopen_log, set_up_logging
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 from headwater.server.broker import Broker
@@ -52,6 +52,8 @@ class Serving:
         self._config_file = config_file
         self._stop = asyncio.Event()
         self._lame_duck: asyncio.Task[None] | None = None
+        self._reloads: set[asyncio.Task[str]] = set()
+        self._one_reload = asyncio.Lock()
 
     async def run(self) -> None:
         """Start, say so, and serve until the end. Raises HeadwaterError when it cannot start."""
@@ -69,8 +71,7 @@ class Serving:
                 self._say_where()
                 running.callback(self._write_files())
                 await self._ready()
-                gc.freeze()
-                gc.enable()
+                running.enter_context(GarbagePolicy())
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
         logger.info("Server Exiting..")
@@ -177,15 +178,31 @@ class Serving:
         except OSError as error:
             logger.error("cannot open the log file again: %s", error.strerror)
 
-    def reload(self) -> str:
-        """Read the configuration again and make the changes it holds, all or none; returns what is wrong with it."""
+    def reload(self) -> "asyncio.Task[str]":
+        """Read the configuration again and make the changes it holds, all or none; the task returns what is wrong with it.
+
+        The file is read in a thread: a thousand accounts take a tenth of a second, and clients are served meanwhile."""
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return task
+
+    async def _reload(self) -> str:
         if not self._config_file:
             logger.error("Failed to reload server configuration: there is no configuration file")
             return "there is no configuration file"
+        async with self._one_reload:
+            try:
+                fresh = await asyncio.to_thread(self._configure)
+            except HeadwaterError as error:
+                return self._reload_failed(error)
+            return self._apply(fresh)
+
+    def _apply(self, fresh: ServerConfig) -> str:
+        """Go on under `fresh`, or say why not."""
         from headwater.cli.reload import compare
 
         try:
-            fresh = self._configure()
             difference = compare(self.config, fresh)
             if difference.refused:
                 raise ConfigError("; ".join(difference.refused), hint="it needs a restart")
@@ -193,10 +210,7 @@ class Serving:
             self._change(fresh.broker.replace(port=self.config.broker.port))
         except HeadwaterError as error:
             set_up_logging(self.config.logging)
-            for line in str(error).splitlines():
-                logger.error("Failed to reload server configuration: %s", line)
-            self.broker.journal.note("reload_failed", reason=str(error), log=False)
-            return str(error)
+            return self._reload_failed(error)
         if fresh.pid_file is not None and fresh.pid_file != self.config.pid_file:
             _write(fresh.pid_file, str(os.getpid()))
         self.config = fresh
@@ -207,6 +221,12 @@ class Serving:
         logger.info("Reloaded server configuration")
         self.broker.journal.note("reload", changes=", ".join(map(str, difference.changed)), log=False)
         return ""
+
+    def _reload_failed(self, error: HeadwaterError) -> str:
+        for line in str(error).splitlines():
+            logger.error("Failed to reload server configuration: %s", line)
+        self.broker.journal.note("reload_failed", reason=str(error), log=False)
+        return str(error)
 
     def _change(self, options: "BrokerOptions") -> None:
         """Give the running broker other options."""

@@ -13,6 +13,7 @@ from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 
 SWEEP_SECONDS = 1.0
+SWEPT = 500  # clients in one turn of the loop, some 2 us each
 WRITE_DEADLINE = "Slow Consumer (Write Deadline)"  # never sent to the client, which reads nothing
 FIRST_PING_SECONDS = 2.0  # after CONNECT, as in nats-server; the first PING measures the round trip, for monitoring
 
@@ -80,11 +81,21 @@ class ClientWatch:
         return min(SWEEP_SECONDS, self.options.ping_interval, self.options.write_deadline / 2)
 
     def _sweep(self) -> None:
-        now = self._clock()
         sessions = list(self._clients())
-        self._sweeper = self._loop.call_later(self._pace(), self._sweep) if sessions else None
-        for session in sessions:
-            if session.link is None:
+        if sessions:
+            self._sweep_some(sessions, 0)
+        else:
+            self._sweeper = None
+
+    def _sweep_some(self, sessions: list[Session], start: int) -> None:
+        """From `start` on, the rest in the next turns; some may be gone by then."""
+        now, end = self._clock(), start + SWEPT
+        if end < len(sessions):
+            self._sweeper = self._loop.call_later(0, self._sweep_some, sessions, end)
+        else:
+            self._sweeper = self._loop.call_later(self._pace(), self._sweep)
+        for session in sessions[start:end]:
+            if session.link is None or session.client_id not in self._next_ping:
                 continue
             if now >= self._next_ping[session.client_id]:
                 self._next_ping[session.client_id] = now + self.options.ping_interval

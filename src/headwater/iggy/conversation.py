@@ -10,13 +10,14 @@ nothing that a client sends raises out of here.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError, IggyError, StorageError
 from headwater.iggy.dispatch import execute
-from headwater.iggy.message_commands import Found, poll, send, send_again
+from headwater.iggy.message_commands import Found, poll, poll_in_turns, send, send_again
+from headwater.iggy.partition import TURN_BYTES
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
@@ -74,7 +75,7 @@ class Conversation:
             body = bytes(memoryview(buffer)[start:end])
             command = self._decode_classic(code, body)
             if isinstance(command, PollMessages):
-                self._answer_poll(command, respond)
+                self._answer_poll(command, respond, fail)
                 return
             view = execute(self.service, self.client, command)
         except HeadwaterError as error:
@@ -123,16 +124,38 @@ class Conversation:
 
         send(self.service, self.client, address, (batch, 0, len(batch)), checksums, done)
 
-    def _answer_poll(self, command: PollMessages, respond: Respond) -> None:
+    def _answer_poll(self, command: PollMessages, respond: Respond, fail: Callable[[HeadwaterError], None]) -> None:
         era = self.client.era
         self.service.authorize(self.client, command)
-        found = poll(self.service, self.client, command)
-        batches, current = found.polled.read(), found.polled.current_offset
-        if era.has_index_table:
-            body = classic_codec.write_poll(batches, era, found.partition, current)
+
+        def encoded(found: Found) -> bytes:
+            batches, current = found.polled.read(), found.polled.current_offset
+            if era.has_index_table:
+                return classic_codec.write_poll(batches, era, found.partition, current)
+            return seed_codec.encode_poll(seed_codec.from_batches(batches), era, found.partition, current)
+
+        def succeed(found: Found) -> None:
+            if found.polled.size <= TURN_BYTES:
+                respond([classic_frames.response(0, encoded(found))])
+            else:  # to translate 32 MiB takes longer than a turn of the loop may
+                work = asyncio.to_thread(lambda: classic_frames.response(0, encoded(found)))
+                self._when_ready(work, lambda body: respond([body]), fail)
+
+        self._poll_now_or_in_turns(poll(self.service, self.client, command), succeed, fail)
+
+    def _poll_now_or_in_turns(
+        self,
+        polling: Generator[None, None, Found],
+        succeed: Callable[[Found], None],
+        fail: Callable[[HeadwaterError], None],
+    ) -> None:
+        """Raises HeadwaterError where the first step does; `fail` is not called then."""
+        try:
+            next(polling)
+        except StopIteration as end:
+            succeed(end.value)
         else:
-            body = seed_codec.encode_poll(seed_codec.from_batches(batches), era, found.partition, current)
-        respond([classic_frames.response(0, body)])
+            self._when_ready(poll_in_turns(polling), succeed, fail)
 
     # ── generation V ──
 
@@ -148,7 +171,8 @@ class Conversation:
                 return
             body = bytes(memoryview(buffer)[request.start : request.end])
             if code is Code.POLL_MESSAGES:
-                respond(self._found(request, self._poll_modern(body)))
+                polling = self._poll_modern(body)
+                self._poll_now_or_in_turns(polling, lambda found: respond(self._found(request, found)), fail)
                 return
             login = request.operation == command_codec.REGISTER
             command = command_codec.decode_login(body) if login else command_codec.decode(code, body, Era.V)
@@ -221,20 +245,21 @@ class Conversation:
             sent = send(self.service, self.client, address, batch, checksums, done)
             self._routes.keep_send(metadata, address, sent)
 
-    def _poll_modern(self, body: bytes) -> Found:
-        found = self._routes.poll(body, self.ranges)
-        if found is None:
-            command = command_codec.decode(Code.POLL_MESSAGES, body, Era.V)
-            assert isinstance(command, PollMessages)
-            self.service.authorize(self.client, command)
-            found = poll(self.service, self.client, command, self.ranges)
-            self._routes.keep_poll(body, command, found)
+    def _poll_modern(self, body: bytes) -> Generator[None, None, Found]:
+        known = self._routes.poll(body, self.ranges)
+        if known is not None:
+            return (yield from known)
+        command = command_codec.decode(Code.POLL_MESSAGES, body, Era.V)
+        assert isinstance(command, PollMessages)
+        self.service.authorize(self.client, command)
+        found = yield from poll(self.service, self.client, command, self.ranges)
+        self._routes.keep_poll(body, command, found)
         return found
 
     def _found(self, request: vsr_frames.Request, found: Found) -> Pieces:
         polled = found.polled
         prefix = classic_codec.PREFIX.pack(found.partition, polled.current_offset, polled.messages)
-        size = len(prefix) + sum(map(len, polled.batches))
+        size = len(prefix) + polled.size
         return [self._head(request, size), prefix, *polled.batches]
 
     # ── answers that take time ──

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError
-from headwater.iggy import group_commands, message_commands, server_commands, stream_commands, user_commands
+from headwater.iggy import group_commands, server_commands, stream_commands, user_commands
 from headwater.iggy.service import Client, Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command
@@ -24,7 +24,6 @@ HANDLERS: Final[dict[type[Command], Handler]] = {
     **server_commands.HANDLERS,
     **user_commands.HANDLERS,
     **group_commands.HANDLERS,
-    **message_commands.HANDLERS,
 }
 _ALTERING: Final = (
     c.UpdateStream,

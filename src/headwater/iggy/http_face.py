@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
 from headwater.iggy.dispatch import execute
-from headwater.iggy.message_commands import poll, send
+from headwater.iggy.message_commands import Found, poll, poll_in_turns, send
 from headwater.iggy.service import HTTP, Client, Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import http_json
@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 TOKEN_SECONDS: Final = 3600
 MAX_BODY: Final = 64 << 20
+THREAD_BYTES: Final = 1 << 18  # of a poll, from which on a thread writes the JSON
 _STATUSES: Final = {
     "unauthenticated": 401,
     "invalid_access_token": 401,
@@ -289,7 +290,13 @@ class HttpFace:
             query.get("auto_commit", "false") == "true",
         )
         self._service.authorize(client, command)
-        found = poll(self._service, client, command)
+        found = await poll_in_turns(poll(self._service, client, command))
+        if found.polled.size <= THREAD_BYTES:
+            return self._polled(found)
+        return await asyncio.to_thread(self._polled, found)
+
+    def _polled(self, found: Found) -> Response:
+        """As JSON; no more than the messages is read here, so a thread may do it."""
         try:
             messages = from_batches(found.polled.read())
         except HeaderError as error:

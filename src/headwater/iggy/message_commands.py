@@ -4,17 +4,18 @@ The messages of a send arrive here as one checked batch of generation V in a buf
 batches. The codecs of the eras stand on both sides (`conversation`).
 """
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Final, NamedTuple
 
 from headwater.errors import StorageError
 from headwater.iggy.catalog import group_of
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.partition import Partition, Polled
+from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Partition, Polled
 from headwater.iggy.service import Client, Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
-from headwater.iggy_wire.commands import EVERY, Command
+from headwater.iggy_wire.commands import EVERY
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import ConsumerKind, PollingStrategy
 from headwater.iggy_wire.reply_codec import SentView
@@ -29,6 +30,10 @@ class SendRoute(NamedTuple):
     topic: Topic
     partition: int
     messages: int
+
+
+Polling = Generator[None, None, Polled]
+"""A poll in steps, between which the loop has its turn: 32 MiB are read in no less than 30 ms."""
 
 
 class Found(NamedTuple):
@@ -73,8 +78,10 @@ def send_again(
     return SentView(route.stream_id, topic.entry.id, shown, base_offset)
 
 
-def poll(service: Service, client: Client, command: c.PollMessages, ranges: bool = False) -> Found:
-    """Poll messages; with `ranges`, some of them as ranges of files. Raises HeadwaterError."""
+def poll(
+    service: Service, client: Client, command: c.PollMessages, ranges: bool = False
+) -> Generator[None, None, Found]:
+    """Poll messages, in steps; with `ranges`, some of them as ranges of files. Raises HeadwaterError."""
     service.refresh()
     topic = service.topic(command.stream, command.topic)[1]
     first_id = client.era.first_id
@@ -83,7 +90,7 @@ def poll(service: Service, client: Client, command: c.PollMessages, ranges: bool
         return Found(EVERY if client.era is Era.V else first_id, _NOTHING)
     key = consumer_key(topic, command.consumer)
     strategy, count, commits = command.strategy, command.count, command.auto_commit
-    polled = poll_partition(service, topic, partition, key, strategy, count, commits, ranges)
+    polled = yield from poll_partition(service, topic, partition, key, strategy, count, commits, ranges)
     return Found(partition.index + first_id, polled)
 
 
@@ -96,10 +103,20 @@ def poll_partition(
     count: int,
     auto_commit: bool,
     ranges: bool,
-) -> Polled:
+) -> Polling:
     """Poll for the consumer whose committed offset is under the key `consumer`. Raises StorageError."""
     offset = partition.start_of(strategy, count, topic.committed(partition.index, consumer))
-    polled = partition.poll(offset, count, partition.index, ranges)
+    part = polled = partition.poll(offset, count, partition.index, ranges, TURN_BYTES)
+    size = polled.size
+    while part.messages and polled.messages < count and size < MAX_POLL_BYTES:
+        if part.last_offset >= partition.current_offset:
+            break
+        yield
+        rest = count - polled.messages
+        part = partition.poll(part.last_offset + 1, rest, partition.index, ranges, TURN_BYTES)
+        size += part.size
+        if size <= MAX_POLL_BYTES and part.messages:
+            polled = polled.followed_by(part)
     if auto_commit and polled.messages:
         topic.commit(partition.index, consumer, polled.last_offset)
         service.saver.note(topic)
@@ -119,4 +136,12 @@ def _partition(topic: Topic, client: Client, command: c.PollMessages) -> Partiti
     return None if index is None else topic.partitions[index]
 
 
-HANDLERS: Final[dict[type[Command], Any]] = {c.PollMessages: poll}
+async def poll_in_turns(polling: Generator[None, None, Found]) -> Found:
+    """Go through the steps of a poll, with a turn of the loop before each."""
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(polling)
+        except StopIteration as end:
+            found: Found = end.value
+            return found

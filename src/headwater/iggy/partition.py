@@ -30,6 +30,7 @@ from headwater.streams.segment import LARGE_BATCH
 logger = logging.getLogger(__name__)
 
 MAX_POLL_BYTES = 32 << 20  # of one answer: half of what a frame may have
+TURN_BYTES = 2 << 20  # what is read of it in one turn of the loop
 USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
 SUBJECT_HEADER = "Nats-Subject"  # under this key an Iggy client finds the subject of a message from NATS
 
@@ -43,6 +44,16 @@ class Polled(NamedTuple):
     messages: int
     last_offset: int
     current_offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return sum(map(len, self.batches))
+
+    def followed_by(self, more: "Polled") -> "Polled":
+        """With the batches of `more` behind its own."""
+        self.batches.extend(more.batches)
+        return Polled(self.batches, self.messages + more.messages, more.last_offset, more.current_offset)
 
     def read(self) -> list[bytes]:
         """The batches as byte strings. Raises StorageError."""
@@ -137,9 +148,10 @@ class Partition:
             case StrategyKind.NEXT:
                 return log.start_offset if committed is None else committed + 1
 
-    def poll(self, offset: int, count: int, shown_id: int, ranges: bool = False) -> Polled:
-        """Up to `count` messages from `offset` on, as many as fit one answer. `ranges`: the transport can send parts of
-        files. Raises StorageError."""
+    def poll(self, offset: int, count: int, shown_id: int, ranges: bool = False, most: int = 0) -> Polled:
+        """Up to `count` messages from `offset` on, as many as fit `most` bytes (0: as many as one answer holds), but one
+        batch at least. `ranges`: the transport can send parts of files. Raises StorageError."""
+        most = most or MAX_POLL_BYTES
         found: list[bytes | FileRange] = []
         taken = size = 0
         last = -1
@@ -147,7 +159,7 @@ class Partition:
             whole = self.log.range_at(offset)
             if whole is None or whole.header.dialect != DIALECT_IGGY or taken + whole.header.record_count > count:
                 break
-            if found and size + len(whole.body) > MAX_POLL_BYTES:
+            if found and size + len(whole.body) > most:
                 break
             found.append(whole.body)
             self._last_size = len(whole.body)
@@ -155,21 +167,21 @@ class Partition:
             size += len(whole.body)
             offset = whole.header.end_offset
             last = offset - 1
-        if taken < count and size < MAX_POLL_BYTES:
-            expected = 1 if self._last_size >= LARGE_BATCH else min(count * USUAL_MESSAGE, MAX_POLL_BYTES)
+        if taken < count and size < most:
+            expected = 1 if self._last_size >= LARGE_BATCH else min(count * USUAL_MESSAGE, most)
             for batch in self.log.batches(offset, expected):
                 if not batch.header.holds_records:
                     continue
                 self._last_size = batch.header.body_size
                 part, number, last_here = self._part(batch, offset, count - taken, shown_id)
-                if found and size + len(part) > MAX_POLL_BYTES:
+                if found and size + len(part) > most:
                     break
                 if number:
                     found.append(part)
                     taken += number
                     size += len(part)
                     last = last_here
-                if taken >= count or size >= MAX_POLL_BYTES:
+                if taken >= count or size >= most:
                     break
         return Polled(found, taken, last, self.current_offset)
 

@@ -6,6 +6,7 @@ it rests on changes: `Service.generation` counts every change of the catalog, an
 more than that is looked up each time: topics of another face, partitions that the server chooses, members of groups.
 """
 
+from collections.abc import Generator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -62,8 +63,8 @@ class Routes:
                 self._sends.clear()
             self._sends[metadata] = SendRoute(sent.stream, topic, sent.partition, address.count)
 
-    def poll(self, body: bytes, ranges: bool = False) -> Found | None:
-        """The answer by a way that is known; None for the long way. Raises StorageError."""
+    def poll(self, body: bytes, ranges: bool = False) -> Generator[None, None, Found] | None:
+        """The answer by a way that is known, in steps that raise StorageError; None for the long way."""
         self._refresh()
         route = self._polls.get(body[: -_TAIL.size])
         if route is None:
@@ -73,9 +74,15 @@ class Routes:
         if strategy is None or route.partition >= len(route.topic.partitions):
             return None
         where = PollingStrategy(strategy, value)
+        return self._poll(route, where, count, bool(auto_commit), ranges)
+
+    def _poll(
+        self, route: PollRoute, where: PollingStrategy, count: int, commits: bool, ranges: bool
+    ) -> Generator[None, None, Found]:
         topic, partition = route.topic, route.topic.partitions[route.partition]
-        commits = bool(auto_commit)
-        polled = poll_partition(self._service, topic, partition, route.consumer, where, count, commits, ranges)
+        polled = yield from poll_partition(
+            self._service, topic, partition, route.consumer, where, count, commits, ranges
+        )
         return Found(route.partition, polled)
 
     def keep_poll(self, body: bytes, command: PollMessages, found: Found) -> None:

@@ -42,6 +42,7 @@ from headwater.streams.log import StoredRecord
 logger = logging.getLogger(__name__)
 
 TURN_MESSAGES = 256
+ALONE = 4  # of these, for a message that is looked up by itself: some 70 us, where one of a run takes less than 10
 TURN_BYTES = 1 << 20
 LINK_HIGH_WATER = 4 << 20  # bytes waiting for a client's link above which it gets no more
 LINK_RETRY = 0.005  # seconds until such a link is looked at again

@@ -11,6 +11,7 @@ nats-server's.
 
 import asyncio
 import logging
+from bisect import bisect_left
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
@@ -29,7 +30,7 @@ from headwater.streams.log import StoredRecord
 
 logger = logging.getLogger(__name__)
 
-TURN_MESSAGES = 256
+TURN_MESSAGES = 64  # some 60 us each
 MOST_SUBJECTS = 1024  # of a multi_last request
 DEFAULT_MAX_BYTES = 64 << 20  # of a batch that names no limit
 
@@ -198,7 +199,7 @@ class DirectGet:
         if len(found) > MOST_SUBJECTS and request.batch <= 0:
             self.status(reply, TOO_MANY_RESULTS)
             return
-        sequences = [sequence for sequence in found if sequence >= request.seq]
+        sequences = found[bisect_left(found, request.seq) :]
         if not sequences:
             self.status(reply, NO_RESULTS)
             return

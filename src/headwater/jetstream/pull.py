@@ -11,6 +11,7 @@ from headwater.exchange.router import Router
 from headwater.jetstream.advisories import Advisories, made_up_id
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
+    ALONE,
     LINK_HIGH_WATER,
     LINK_RETRY,
     MORE,
@@ -199,7 +200,7 @@ class PullConsumer(DeliveringConsumer):
             record, again = due
             size = self._give(request, record, again, now)
             if size > 0:
-                messages -= 1
+                messages -= ALONE
                 size_left -= size
         if messages < TURN_MESSAGES:
             self._note_turn(now)

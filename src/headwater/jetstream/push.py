@@ -20,6 +20,7 @@ from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
+    ALONE,
     LINK_HIGH_WATER,
     LINK_RETRY,
     MORE,
@@ -238,7 +239,7 @@ class PushConsumer(DeliveringConsumer):
                 self._poll_at = now + POLL
                 break
             self._sent(record, again, now)
-            messages -= 1
+            messages -= ALONE
             size = len(record.subject) + len(reply) + len(block) + len(payload)
             size_left -= size
             self._count_out(size, now)

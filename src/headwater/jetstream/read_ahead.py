@@ -10,7 +10,7 @@ from headwater.streams.log import StoredRecord
 
 RECORDS = 256  # read from the log at once
 BYTES = 1 << 20
-SKIPPED = 4096  # records that the filter passes over in one turn, and what is left of a batch
+SKIPPED = 1024  # records that the filter passes over in one turn, and what is left of a batch
 
 
 class ReadAhead:

@@ -33,8 +33,8 @@ from headwater.model.subject import is_literal
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
-SCAN_RECORDS = 4096  # per look into the log
-SCAN_BYTES = 4 << 20
+SCAN_RECORDS = 1024  # per look into the log, some 4 us each
+SCAN_BYTES = 1 << 20
 FRONT_RECORDS = 256  # oldest records that are kept in memory while limits remove them one by one
 
 

@@ -81,7 +81,7 @@ class Endpoint:
             count = read(
                 self._descriptor,
                 PyByteArray_AS_STRING(received._target) + received.filled,
-                len(received._target) - received.filled,
+                len(space),
             )
         else:
             try:

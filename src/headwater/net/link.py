@@ -277,7 +277,11 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def send(self, pieces: Sequence[Piece]) -> None:
         """Write large pieces now, without a copy of what the kernel takes at once; the rest waits, behind what is there
         already. A file that fails ends the link: its bytes were promised."""
-        if self._queue.size or not all(isinstance(piece, bytes) for piece in pieces):
+        if (
+            self._queue.size
+            or not all(isinstance(piece, bytes) for piece in pieces)
+            or (self.takes_ranges and sum(map(len, pieces)) > HIGH_WATER)
+        ):
             self._send_in_order(pieces)
         else:
             self._send_bytes(cast(Sequence[bytes], pieces))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # a broker without streams starts without their code
 
 Piece: TypeAlias = "bytes | FileRange"
 MAX_PIECES: Final = 1024  # buffers that one writev takes (IOV_MAX)
+OFFERED: Final = 1 << 20  # bytes after which the rest waits for another turn: a fast reader could take 64 MiB in one
 
 
 def as_bytes(piece: Piece) -> bytes:
@@ -35,11 +36,11 @@ class PieceQueue:
             self.size += len(piece)
 
     def offer(self, descriptor: int) -> int:
-        """Give a socket that does not block what it takes; returns how many bytes. Raises OSError when it, or a file,
-        fails; the bytes that went before are not counted."""
+        """Give a socket that does not block what it takes, up to OFFERED bytes or one call; returns how many. Raises OSError
+        when it, or a file, fails; the bytes that went before are not counted."""
         before = self.size
         try:
-            while self._pieces:
+            while self._pieces and before - self.size < OFFERED:
                 sent = self._offer_first(descriptor)
                 whole = self._skip(sent)
                 if not whole:
@@ -53,12 +54,16 @@ class PieceQueue:
         first = self._pieces[0]
         if not isinstance(first, bytes):
             return first.send(descriptor, self._start)
-        run = [first[self._start :] if self._start else first]
+        run = [memoryview(first)[self._start :]]
+        size = len(run[0])
         for place in range(1, min(len(self._pieces), MAX_PIECES)):
             piece = self._pieces[place]
-            if not isinstance(piece, bytes):
+            if not isinstance(piece, bytes) or size >= OFFERED:
                 break
-            run.append(piece)
+            run.append(memoryview(piece))
+            size += len(piece)
+        if size > OFFERED:
+            run[-1] = run[-1][: OFFERED - size]
         return os.writev(descriptor, run)
 
     def _skip(self, count: int) -> bool:

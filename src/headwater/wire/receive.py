@@ -21,6 +21,7 @@ else:
 
 START_SIZE: int = 1 << 16  # bytes; reads of 64 KiB cost 1.4x less CPU per message than 16 KiB, 256 KiB leaves L2
 KEPT: int = 1 << 23  # bytes; a link whose ops are announced as that large keeps an array for them
+LARGEST_READ: int = 1 << 20  # bytes; a client that sends 64 MiB gives others their turn in between
 FREE_MINIMUM: int = 1 << 12  # bytes; below this a read would return too little to be worth its system call
 
 
@@ -61,7 +62,7 @@ class ReceiveBuffer:
             grown[: self.filled] = memoryview(self.data)[: self.filled]
             self.data = grown
         self._target = self.data
-        return memoryview(self.data)[self.filled :]
+        return memoryview(self.data)[self.filled : self.filled + max(hint, LARGEST_READ)]
 
     def received(self, count: cython.Py_ssize_t) -> cython.int:
         """`count` bytes were written into the space that `writable` gave."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from support.monitored import monitored
 from support.raw_wire import RawLink
 
 from headwater.server.monitoring import steps
-from headwater.server.monitoring.steps import Steps, at_once, begun, drive, encoded, in_turns
+from headwater.server.monitoring.steps import Steps, at_once, begun, drive, encoded, encoded_pieces, in_turns
 from headwater.server.system.documents import encode
 
 
@@ -31,9 +32,34 @@ VALUES = st.recursive(
 def test_a_document_in_pieces_is_the_document_as_a_whole(document: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "SLICE", 3)
-        assert json.loads(at_once(encoded(document, encode))) == document
-        assert at_once(encoded(document, encode)) == encode(document)
-        assert at_once(encoded(document, pretty)) == pretty(document)
+        assert json.loads(at_once(encoded(deepcopy(document), encode))) == document
+        assert at_once(encoded(deepcopy(document), encode)) == encode(document)
+        patch.setattr(steps, "PIECE", 5)
+        pieces = at_once(encoded_pieces(deepcopy(document), pretty))
+        assert b"".join(pieces) == pretty(document)
+        assert all(len(piece) >= 5 for piece in pieces[:-1])
+
+
+def test_a_step_may_wait_for_a_future() -> None:
+    async def main() -> None:
+        def waiting(future: "asyncio.Future[int]") -> Steps:
+            yield future
+            return future.result()
+
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in range(2)]
+        heard: list[int] = []
+        drive(waiting(futures[0]), heard.append)
+        task = asyncio.ensure_future(in_turns(waiting(futures[1])))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert heard == [] and not task.done()
+        for number, future in enumerate(futures):
+            future.set_result(number)
+        assert await task == 1
+        assert heard == [0]
+
+    asyncio.run(main())
 
 
 def counting(count: int) -> Steps:

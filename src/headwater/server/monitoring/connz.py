@@ -99,10 +99,12 @@ def connz(view: View, parameters: Parameters) -> Steps:
     key, largest_first = SORTS[sort]
     found.sort(key=key, reverse=largest_first)
     shown = found[offset : offset + limit]
+    found.clear()
     connections = []
-    for count, one in enumerate(shown, 1):
+    for at, one in enumerate(shown):
         connections.append((yield from _show(one, parameters)))
-        if count % SLICE == 0:
+        shown[at] = {}  # one after the other: to let go of 10,000 at once takes longer than a step may
+        if at % SLICE == 0:
             yield
     return {
         "server_id": view.broker.server_id,

@@ -18,7 +18,7 @@ a link lets wait (`net.link.HIGH_WATER`): requests sent ahead stall nobody else,
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from email.utils import formatdate
 from html import escape
 from http import HTTPStatus
@@ -43,11 +43,18 @@ MOST_BODY = 256 << 10  # bytes that are read of a body before the answer; Go's b
 
 
 class Response(NamedTuple):
-    """An answer: its body, status and content type."""
+    """An answer: its body, status and content type. `more`: the rest of a large body, in pieces, for an answer that was
+    awaited; each is written when the peer has taken those before it."""
 
     body: bytes
     status: int = 200
     content_type: str = JSON
+    more: Sequence[bytes] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole body."""
+        return len(self.body) + sum(map(len, self.more))
 
 
 Respond = Callable[[str, Parameters], Response | Awaitable[Response]]
@@ -215,8 +222,29 @@ class HttpSession:
             logger.exception("monitoring_failed path=%r", path)
             response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
         if self._link is not None and not self._link.closing:
-            self._send(response)
+            if response.more and self._method != b"HEAD":
+                await self._send_in_turns(response)
+            else:
+                self._send(response)
         self._go_on()
+
+    async def _send_in_turns(self, response: Response) -> None:
+        """As `_send`, piece by piece. A peer that takes none for as long as a request may take is ended."""
+        self._send_head(response)
+        for piece in (response.body, *response.more):
+            self._write(h11.Data(data=piece))
+            try:
+                async with asyncio.timeout(self._limits.login_seconds or None):
+                    if self._link is not None:
+                        await self._link.drained()
+            except TimeoutError:
+                self._give_up()
+            except ConnectionError:
+                pass
+            if self._link is None or self._link.closing:
+                return
+            await asyncio.sleep(0)
+        self._end_answer()
 
     def _redirect(self, location: str) -> None:
         text = f'<a href="{escape(location)}">Temporary Redirect</a>.\n\n' if self._method in (b"GET", b"HEAD") else ""
@@ -224,8 +252,13 @@ class HttpSession:
 
     def _send(self, response: Response, *, location: str = "", reason: str = "") -> None:
         """The whole answer; then wait for the next request, where one may follow."""
+        self._send_head(response, location=location, reason=reason)
+        self._write(h11.Data(data=b"" if self._method == b"HEAD" else response.body))
+        self._end_answer()
+
+    def _send_head(self, response: Response, *, location: str = "", reason: str = "") -> None:
         headers = [
-            ("Content-Length", str(len(response.body))),
+            ("Content-Length", str(response.size)),
             ("Access-Control-Allow-Origin", "*"),
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
@@ -239,7 +272,8 @@ class HttpSession:
             headers.append(("Connection", "close"))
         phrase = HTTPStatus(response.status).phrase + (f": {reason}" if reason else "")
         self._write(h11.Response(status_code=response.status, headers=headers, reason=phrase))
-        self._write(h11.Data(data=b"" if self._method == b"HEAD" else response.body))
+
+    def _end_answer(self) -> None:
         self._write(h11.EndOfMessage())
         if self._persists:
             self._renew()

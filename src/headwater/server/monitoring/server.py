@@ -23,7 +23,7 @@ from headwater.net.limits import MONITORING
 from headwater.net.link import Link
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 from headwater.server.monitoring.pages import PAGES
-from headwater.server.monitoring.steps import Steps, begun, encoded, in_turns
+from headwater.server.monitoring.steps import Steps, begun, encoded_pieces, in_turns
 from headwater.server.monitoring.view import View
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ class Monitoring:
             return Response(error.message.encode(), 400, TEXT)
         # A health probe compares text, people read the rest.
         dump = msgspec.json.encode if path == "/healthz" else _pretty
-        text = yield from encoded(document, dump)
-        return Response(text, status)
+        pieces = yield from encoded_pieces(document, dump)
+        return Response(pieces[0], status, more=pieces[1:])
 
     def _count(self, path: str) -> None:
         self._view.requests[path] = self._view.requests.get(path, 0) + 1

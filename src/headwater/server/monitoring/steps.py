@@ -5,18 +5,20 @@
         return document                await in_turns(page(...))     in a task
                                        at_once(page(...))            without a loop
 
-A step takes some milliseconds at most. `encoded` is the last of them: JSON of a large document, piece by piece.
+A step takes a few milliseconds at most. JSON of a large document is written in steps too: `encoded` gives it as a whole,
+`encoded_pieces` as it came, for who can send pieces: a copy of 15 MB takes longer than a step may.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-Steps = Generator[None, None, Any]
-"""Yields between steps, returns the result."""
+Steps = Generator[Any, None, Any]
+"""Yields between steps, returns the result. It may yield a future: the next step then waits for that."""
 
-SLICE = 256  # entries of a list that are encoded in one step, some microseconds each
+SLICE = 64  # entries of a list that are encoded in one step, some microseconds each
+PIECE = 1 << 18  # bytes of JSON that are joined
 
 logger = logging.getLogger(__name__)
 
@@ -43,54 +45,84 @@ async def in_turns(steps: Steps) -> Any:
     """What the steps return; the loop has a turn between two of them."""
     while True:
         try:
-            next(steps)
+            awaited = next(steps)
         except StopIteration as end:
             return end.value
-        await asyncio.sleep(0)
+        await (asyncio.sleep(0) if awaited is None else asyncio.wait((awaited,)))
 
 
 def drive(steps: Steps, done: Callable[[Any], object]) -> None:
     """Have `done` called with what the steps return: now, if they need no pause, or some turns of the loop later."""
     try:
-        next(steps)
+        awaited = next(steps)
     except StopIteration as end:
         done(end.value)
     except Exception:
         logger.exception("page_failed")
     else:
-        asyncio.get_running_loop().call_soon(drive, steps, done)
+        if awaited is None:
+            asyncio.get_running_loop().call_soon(drive, steps, done)
+        else:
+            awaited.add_done_callback(lambda _: drive(steps, done))
 
 
-def encoded(value: object, dump: Callable[[object], bytes], indent: bytes = b"\n") -> Steps:
-    """The JSON of a document as `dump` would write it whole. `dump` writes `[`, newline and indentation where it is
-    pretty; `indent` is the line break before the value's own lines."""
-    if not _is_large(value):
-        return dump(value).replace(b"\n", indent)
-    inner = indent + b"  "
+def encoded(document: object, dump: Callable[[object], bytes]) -> Steps:
+    """The JSON of a document as `dump` would write it whole. `dump` writes `[`, newline and indentation where it is pretty.
+
+    Large lists of the document are emptied on the way: to let go of 100,000 entries at once takes longer than a step may."""
+    pieces = yield from encoded_pieces(document, dump)
+    return b"".join(pieces)
+
+
+def encoded_pieces(document: object, dump: Callable[[object], bytes]) -> Steps:
+    """As `encoded`, in a list of pieces that hold PIECE bytes or a little more; the last may hold less."""
     pieces: list[bytes] = []
-    pretty = dump([0]) != b"[0]"
+    held: list[bytes] = []
+    size = 0
+    writing = _written(document, dump, b"\n", dump([0]) != b"[0]")
+    for text in writing:
+        if text is None:
+            yield
+            continue
+        held.append(text)
+        size += len(text)
+        if size >= PIECE:
+            pieces.append(b"".join(held))
+            held, size = [], 0
+    pieces.append(b"".join(held))
+    return pieces
+
+
+def _written(value: object, dump: Callable[[object], bytes], indent: bytes, pretty: bool) -> Iterator[bytes | None]:
+    """The JSON of a value, text after text; None where a step ends. `indent`: the line break before its own lines."""
+    if not _is_large(value):
+        yield dump(value).replace(b"\n", indent)
+        return
+    inner = indent + b"  " if pretty else b""
+    ends = (b"{", b"}") if isinstance(value, dict) else (b"[", b"]")
+    before = ends[0] + inner
     if isinstance(value, dict):
         for name, part in value.items():
-            text = yield from encoded(part, dump, inner)
-            pieces.append(dump(name) + (b": " if pretty else b":") + text)
-            yield
-        opening, closing = b"{", b"}"
+            yield before + dump(name) + (b": " if pretty else b":")
+            yield from _written(part, dump, inner, pretty)
+            yield None
+            before = b"," + inner
     else:
         assert isinstance(value, list)
         for start in range(0, len(value), SLICE):
             some = value[start : start + SLICE]
+            value[start : start + SLICE] = [None] * len(some)
             if any(map(_is_large, some)):
                 for one in some:
-                    text = yield from encoded(one, dump, inner)
-                    pieces.append(text)
+                    yield before
+                    yield from _written(one, dump, inner, pretty)
+                    before = b"," + inner
             else:
                 text = dump(some)
-                pieces.append(text[4:-2].replace(b"\n", indent) if pretty else text[1:-1])
-            yield
-        opening, closing = b"[", b"]"
-    if not pretty:
-        return opening + b",".join(pieces) + closing
-    return opening + inner + (b"," + inner).join(pieces) + indent + closing
+                yield before + (text[4:-2].replace(b"\n", indent) if pretty else text[1:-1])
+            yield None
+            before = b"," + inner
+    yield (indent if pretty else b"") + ends[1]
 
 
 def _is_large(value: object) -> bool:

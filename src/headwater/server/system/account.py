@@ -8,6 +8,7 @@ system account has users, exports, or there is a cluster), and what makes them i
                      $SYS.ACCOUNT.…, $SYS.SERVER.…                events.py
 """
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,12 +34,12 @@ _REPLY_SECONDS = 10.0  # several servers may answer
 
 
 class SystemAccount:
-    """Of one broker. `reload` reads its configuration again, and returns what is wrong with it."""
+    """Of one broker. `reload` reads its configuration again, and its future tells what is wrong with it."""
 
     def __init__(
         self, broker: "ObservableBroker", accounts: "Accounts", sessions: "Sessions", system: "Account"
     ) -> None:
-        self.reload: Callable[[], str] | None = None
+        self.reload: Callable[[], asyncio.Future[str]] | None = None
         self._broker = broker
         self._sessions = sessions
         self._account = system

@@ -15,19 +15,20 @@ A request may hold JSON: the options of its page, and a filter (server_name, clu
 are meant; the others keep silent. What is not listed here is nobody's service: status 503.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import ConfigError, HeadwaterError
+from headwater.errors import ConfigError
 from headwater.exchange.request_info import REQUEST_INFO
 from headwater.model.header_block import lookup
 from headwater.server.monitoring.interest import account_detail, statistics_of
 from headwater.server.monitoring.jsz import account_jsz
 from headwater.server.monitoring.pages import PAGES
 from headwater.server.monitoring.parameters import Parameters
-from headwater.server.monitoring.steps import Steps, drive, encoded
+from headwater.server.monitoring.steps import PIECE, Steps, drive, encoded
 from headwater.server.monitoring.view import View
 from headwater.server.system.documents import Document, Speaker, encode
 from headwater.server.system.user_info import user_info
@@ -44,6 +45,8 @@ _NAMES = {
 """Options of a request that have another name in a query."""
 _NUMBERS = {"limit", "offset", "cid"}
 _STATES = {0: "open", 1: "closed", 2: "all", "open": "open", "closed": "closed", "all": "all", "any": "all"}
+Reload = Callable[[], "asyncio.Future[str]"]
+"""Has the configuration read again; the future tells what is wrong with it."""
 _FILTERS = ("server_name", "cluster", "host", "domain")
 
 
@@ -63,7 +66,10 @@ class Services:
     """Answers requests. `reload()` gives what reads the configuration again; None where there is none."""
 
     def __init__(
-        self, speaker: Speaker, router: "Router", reload: Callable[[], Callable[[], str] | None] = lambda: None
+        self,
+        speaker: Speaker,
+        router: "Router",
+        reload: "Callable[[], Callable[[], asyncio.Future[str]] | None]" = lambda: None,
     ) -> None:
         self._speaker = speaker
         self._router = router
@@ -102,8 +108,10 @@ class Services:
             return None
         if rest[1] in _PAGES:
             return lambda options: self._page(rest[1], options)
-        if rest[0] != "PING" and rest[1] in ("KICK", "LDM", "RELOAD"):
-            return {"KICK": self._kick, "LDM": self._send_away, "RELOAD": self._read_again}[rest[1]]
+        if rest[0] != "PING" and rest[1] == "RELOAD":
+            return self._read_again
+        if rest[0] != "PING" and rest[1] in ("KICK", "LDM"):
+            return {"KICK": self._kick, "LDM": self._send_away}[rest[1]]
         return {"STATSZ": self._statistics, "IDZ": self._identity}.get(rest[1])
 
     def _say(self, make: Callable[[dict[str, Any]], Document | Steps], payload: bytes) -> Steps:
@@ -122,7 +130,10 @@ class Services:
             document = {"data": None, "error": {"code": 500, "description": error.message}}
         if make == self._identity:
             return encode(document)
-        return (yield from encoded({"server": self._speaker.server(), **document}, encode))
+        said = yield from encoded({"server": self._speaker.server(), **document}, encode)
+        if len(said) > PIECE:
+            yield  # to publish it is a step of its own
+        return said
 
     def _is_meant(self, options: dict[str, Any]) -> bool:
         server = self._speaker.identity()
@@ -226,15 +237,13 @@ class Services:
             self._view.broker.sessions.send_away(session)
         return {}
 
-    def _read_again(self, options: dict[str, Any]) -> Document:
+    def _read_again(self, options: dict[str, Any]) -> Steps:
         reload = self._reload()
         if reload is None:
             raise Refused(500, "there is no configuration file")
-        try:
-            problem = reload()
-        except HeadwaterError as error:
-            problem = str(error)
-        if problem:
+        reading = reload()
+        yield reading
+        if problem := reading.result():
             raise Refused(500, problem)
         return {}
 
