@@ -241,7 +241,7 @@ class World:
             (os, "urandom", self.random.randbytes),
             (random, "_urandom", self.random.randbytes),
             (headwater.net.listening, "bound_sockets", loop.network.bound_sockets),
-            (service, "OsFiles", files),
+            (service, "KeepingFiles", files),
             (product_files, "OsFiles", files),
             (service, "Writers", Writers),
             (disk_room, "room_at", lambda path: None),

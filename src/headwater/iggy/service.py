@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
 from headwater.errors import ConfigError, IggyError, StorageError
+from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.writers import Writers
 from headwater.iggy import credentials
 from headwater.iggy.catalog import Catalog, StreamEntry, TopicEntry, UserEntry, decode
@@ -33,7 +34,7 @@ from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier
 from headwater.streams import meta
-from headwater.streams.files import Files, OsFiles
+from headwater.streams.files import Files
 from headwater.streams.finding import Finding, finding_of, findings_of, report
 from headwater.streams.log import Log
 from headwater.streams.options import LogOptions, SyncPolicy
@@ -123,7 +124,7 @@ class Service:
         self.note: Callable[..., None] = _log  # what an operator must see (`exchange.journal`): the kind, and fields
         self.saver: OffsetSaver
         self.directory = directory
-        self._files = files if files is not None else OsFiles()
+        self._files = files if files is not None else KeepingFiles()
         self.writers = Writers(WRITERS, "headwater-iggy-write")
         self._clerk = ThreadPoolExecutor(1, "headwater-iggy-clerk")
         self._store: Store | None = None

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from headwater.errors import DiskFull, JetStreamError, StorageError
+from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.jetstream.domain import Domain
 from headwater.jetstream_documents.answers import error_document
-from headwater.jetstream_documents.api_errors import api_error, store_reason
+from headwater.jetstream_documents.api_errors import store_error
 from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_state.items import Answer, Item
 
@@ -78,10 +78,3 @@ class PublishAnswers:
     def _publish(self, reply: bytes, document: bytes) -> None:
         assert self.router is not None
         self.router.publish(reply, b"", b"", document)
-
-
-def store_error(error: StorageError) -> JetStreamError:
-    """The refusal of a publish by an error of the store: nats-server's for a full disk, and a plain reason for all else."""
-    if isinstance(error, DiskFull):
-        return api_error("insufficient_resources")
-    return api_error("store_failed", reason=f"stream store failed: {store_reason(error)}")

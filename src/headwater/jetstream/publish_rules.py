@@ -83,12 +83,20 @@ class Unwritten(Protocol):
         ...
 
 
+_CAPPED = {
+    "memory": "streams in memory have reached the server's max_memory_store",
+    "file": "streams on disk have reached the server's max_file_store",
+}
+
+
 class PublishRules:
     """Of one stream. `ticks_ns`: the clock of `duplicates`, which is never set. `has_room(bytes)`: whether the account may
-    store so much more; None where it is not limited. `unwritten`: set when the stream is attached."""
+    store so much more; None where it is not limited. `server_has_room`: the same for the server. `unwritten`: set when the
+    stream is attached."""
 
     def __init__(self, log: Log, contents: Contents, duplicates: DuplicateWindow, ticks_ns: Callable[[], int]) -> None:
         self.has_room: Callable[[int], bool] | None = None
+        self.server_has_room: Callable[[int], bool] | None = None
         self.unwritten: Unwritten | None = None
         self._log = log
         self._contents = contents
@@ -114,7 +122,8 @@ class PublishRules:
         config = self.config
         special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
         special = special or config.allow_msg_counter or self.transform is not None
-        limited = config.discard != "old" or config.max_msg_size > 0 or self.has_room is not None
+        has_bounds = self.has_room is not None or self.server_has_room is not None
+        limited = config.discard != "old" or config.max_msg_size > 0 or has_bounds
         return not config.no_ack and not limited and not special and not config.sealed
 
     @property
@@ -270,6 +279,8 @@ class PublishRules:
         count, weight = (so_far.count, so_far.size) if so_far is not None else (0, 0)
         if self.has_room is not None and not self.has_room(size + weight):
             raise api_error("account_resources_exceeded")
+        if self.server_has_room is not None and not self.server_has_room(size):
+            raise api_error("insufficient_resources", reason=_CAPPED[self.config.storage])
         if self.config.discard != "new":
             return
         of_subject = 0

@@ -23,9 +23,9 @@ from headwater.jetstream.acknowledging import Acknowledging
 from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.capture import Capture
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.publish_answers import PublishAnswers, store_error
+from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
-from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
@@ -133,9 +133,13 @@ class Publishing:
             self.unsubscribe()
             self.subscribe()
 
-    def limit_room(self, has_room: Callable[[int], bool]) -> None:
-        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it."""
-        self.rules.has_room = has_room
+    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool) -> None:
+        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
+        None: it may."""
+        if of_server:
+            self.rules.server_has_room = has_room
+        else:
+            self.rules.has_room = has_room
         self.choose_ways()
 
     def choose_ways(self) -> None:

@@ -26,6 +26,7 @@ from typing import cast, get_args
 from headwater.errors import ConfigError, JetStreamError
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
+from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.clock_watch import ClockWatch
@@ -35,6 +36,7 @@ from headwater.jetstream.direct_get import DirectGet
 from headwater.jetstream.disk_room import Room, RoomWatch
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
 from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
+from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
@@ -57,7 +59,7 @@ from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.model.header_block import lookup
-from headwater.streams.files import Files, OsFiles
+from headwater.streams.files import Files
 from headwater.streams.finding import Finding
 from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.version import API_LEVEL
@@ -76,7 +78,8 @@ STREAM_IDENTITY = b"Nats-Stream-Identity"
 class JetStream:
     """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a clock that is never set, for what
     lasts so many seconds whatever the time of day; None: the same. `sync`: when a publish is acknowledged
-    (LogOptions.sync). `default_max_consumers`: of a stream whose configuration and account name no limit.
+    (LogOptions.sync). `default_max_consumers`: of a stream whose configuration and account name no limit. `caps`: what the
+    streams of all accounts may hold together; None: any number of bytes.
 
     `requests` counts API requests, `refusals` those that were answered with an error. Raises ConfigError for an unknown sync
     policy, and from `start` EnvironmentProblem when the store directory cannot be used.
@@ -95,6 +98,7 @@ class JetStream:
         limits: AccountLimits | None = None,
         domain: Domain = Domain(),  # noqa: B008  (a constant)
         default_max_consumers: int = DEFAULT_MAX_CONSUMERS,
+        caps: ServerCaps | None = None,
     ) -> None:
         if sync not in get_args(SyncPolicy):
             policies = get_args(SyncPolicy)
@@ -108,9 +112,9 @@ class JetStream:
         # requests. A consumer that is saved and then deleted stays deleted.
         self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
         consumers = ConsumerRegistry(router, clock_ns, self._clerk, self._spawn, durable=sync == "always")
-        options, disk = LogOptions(sync=sync), files if files is not None else OsFiles()
+        options, disk = LogOptions(sync=sync), files if files is not None else KeepingFiles()
         clocks = clock_ns, ticks_ns or clock_ns
-        settings = StreamSettings(disk, store_dir, *clocks, options, limits or AccountLimits(), domain)
+        settings = StreamSettings(disk, store_dir, *clocks, options, limits or AccountLimits(), domain, caps)
         self._registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
         self._clock_watch: ClockWatch | None = None
@@ -148,6 +152,8 @@ class JetStream:
             self._clock_watch.stop()
         if self._room is not None:
             self._room.stop()
+        if self.caps is not None:
+            self.caps.stop()
         self._calls.clear()
         for task in [self._serving, *self._tasks]:
             if task is not None:
@@ -164,6 +170,11 @@ class JetStream:
             stream.on_clock_step()
 
     # ── what others see ──
+
+    @property
+    def caps(self) -> ServerCaps | None:
+        """What the streams of all accounts may hold together."""
+        return self._registry.settings.caps
 
     @property
     def streams(self) -> dict[str, Stream]:

@@ -190,9 +190,10 @@ class Stream:
         self._after_removals()
         self.copying.follow(config)
 
-    def limit_room(self, has_room: Callable[[int], bool]) -> None:
-        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it."""
-        self._publishing.limit_room(has_room)
+    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool = False) -> None:
+        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
+        None: it may."""
+        self._publishing.limit_room(has_room, of_server=of_server)
 
     def report_to(
         self,

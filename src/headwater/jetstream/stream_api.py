@@ -290,7 +290,9 @@ class StreamApi:
             raise api_error("max_stream_bytes")
         room = limits.max_memory if in_memory else limits.max_storage
         others = [stream for stream in streams if stream is not old]
-        if 0 <= room < _reserved(others, config.storage) + max(config.max_bytes, 0):
+        caps = self._registry.settings.caps
+        beyond = caps is not None and not caps.may_reserve(config.storage, config.max_bytes, old)
+        if beyond or 0 <= room < _reserved(others, config.storage) + max(config.max_bytes, 0):
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 
     def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:

@@ -20,6 +20,7 @@ from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
+from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_documents.account import AccountLimits
@@ -61,6 +62,7 @@ class StreamSettings(NamedTuple):
     log_options: LogOptions
     limits: AccountLimits
     domain: Domain
+    caps: ServerCaps | None = None
 
 
 class Reports:
@@ -174,7 +176,7 @@ class StreamRegistry:
     def _open(self, directory: StreamDirectory, record: StreamRecord, known_end: int = 0) -> Stream:
         """`known_end`: how far the log reached, as its consumers know; of use where every message was durable before a
         consumer had it."""
-        files, _, clock_ns, ticks_ns, options, _, domain = self.settings
+        files, _, clock_ns, ticks_ns, options, _, domain, _ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
         copies = record.config.mirror is not None

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
     from headwater.iggy.face import Iggy, IggyOptions
+    from headwater.jetstream.server_caps import ServerCaps
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
     from headwater.net.tls import ServerTls
@@ -429,6 +430,7 @@ class Broker:
         directory = Path(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:
             directory = directory / "accounts" / account.directory
+        caps = next((service.caps for service in self.jetstreams.values()), None) or self._make_caps()
         own = account.options.jetstream if account.options is not None else None
         service = JetStream(
             account.router,
@@ -440,13 +442,27 @@ class Broker:
             server_name=account.server_name,
             domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks),
             default_max_consumers=self.options.default_max_consumers,
+            caps=caps,
         )
         await service.start()
+        caps.start()
 
         for finding in service.findings():
             self._note_finding(account.name, finding)
         service.report_to(partial(self._note_finding, account.name), partial(self._note_refused_write, account.name))
         self.jetstreams[account.name] = service
+
+    def _make_caps(self) -> "ServerCaps":
+        """What is configured, else the shares of the machine."""
+        from headwater.jetstream.server_caps import Caps, ServerCaps, default_caps
+
+        limits, found = self.options.jetstream_limits, default_caps(str(self.options.store_dir))
+        memory = limits.max_memory if limits.max_memory >= 0 else found.memory
+        storage = limits.max_file if limits.max_file >= 0 else found.storage
+        services = self.jetstreams
+        return ServerCaps(
+            Caps(memory, storage), lambda: [one for each in services.values() for one in each.streams.values()]
+        )
 
     def _note_finding(self, account: str, finding: "Finding") -> None:
         """Something is wrong with what is stored; it is logged already."""

@@ -15,7 +15,7 @@ if cython.compiled:
 else:
     from headwater.streams.head_page import mark_sector
 
-from headwater.streams.files import File, Files
+from headwater.streams.files import File, Files, keep
 from headwater.streams.head_page import Mark, SegmentHead, encode_head_page, mark_position
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX, Segment
 from headwater.streams.sync_group import SyncGroup
@@ -24,15 +24,17 @@ from headwater.streams.sync_group import SyncGroup
 class ActiveSegment:
     """`written_position`: the end of what was written, durable or not."""
 
-    def __init__(self, files: Files, segment: Segment, identity: bytes, turn: cython.longlong) -> None:
+    def __init__(
+        self, files: Files, segment: Segment, identity: bytes, turn: cython.longlong, never_synced: bool = False
+    ) -> None:
         """The segment, of the log `identity`, must exist durably and hold nothing behind its `end_position`; its newest mark
-        is that of `turn`."""
+        is that of `turn`. `never_synced`: `fdatasync` will not be called."""
         self.segment = segment
         self.identity = identity
         self.base_offset: int = segment.base_offset
         self.position: int = segment.end_position
         self.written_position: int = self.position
-        self._file: File = files.open(segment.path)
+        self._file: File = keep(files, segment.path, never_synced)
         self._allocated: int = self._file.size()  # recovery has cut what is not zero
         self._turn = turn
 

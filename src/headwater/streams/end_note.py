@@ -9,7 +9,7 @@ import logging
 import cython
 
 from headwater.streams.end_file import END_FILE, encode_end
-from headwater.streams.files import File, Files
+from headwater.streams.files import File, Files, keep
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +40,10 @@ class EndNote:
     def _open(self) -> File:
         path = f"{self._directory}/{END_FILE}"
         try:
-            return self._files.open(path)
+            return keep(self._files, path, True)
         except FileNotFoundError:
-            return self._files.create(path)
+            self._files.create(path).close()
+            return keep(self._files, path, True)
 
     def close(self) -> None:
         """Give the handle back."""

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from headwater.errors import DiskFull, StorageError
 from headwater.streams.sync_threads import SyncThreads
@@ -117,6 +117,20 @@ class Files(Protocol):
 
     def entropy(self, size: int) -> bytes:
         """Unpredictable bytes."""
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """`Files` that know to share descriptors among files which are open for years and seldom used."""
+
+    def keep(self, path: str, never_synced: bool) -> File:
+        """As `Files.open`. The path must lead to the same file until it is closed. `never_synced`: no write to it is ever
+        made durable."""
+
+
+def keep(files: Files, path: str, never_synced: bool) -> File:
+    """An existing file that stays open for long. Raises OSError."""
+    return files.keep(path, never_synced) if isinstance(files, Keeping) else files.open(path)
 
 
 class _SharedDescriptor:

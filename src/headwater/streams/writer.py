@@ -115,7 +115,7 @@ class LogWriter:
         self._options = options  # the sync policy of the first ones stays
         self.segment_bytes = options.segment_bytes
         self._saved = SavedState(files, directory, state)
-        self._active = ActiveSegment(files, active, state.identity, turn)
+        self._active = ActiveSegment(files, active, state.identity, turn, options.sync == "never")
         self._end = EndNote(files, directory, state.identity)
         self._written_end = active.end_offset
         self._durable_end = active.end_offset
@@ -291,7 +291,7 @@ class LogWriter:
             self._fdatasync()
         head = SegmentHead(self.identity, base_offset, self._written_end, now_ns)
         segment = create_segment(self._files, self._directory, head, Mark(self._durable_end, base_offset))
-        active = ActiveSegment(self._files, segment, self.identity, 0)
+        active = ActiveSegment(self._files, segment, self.identity, 0, self._options.sync == "never")
         self._active.close()
         known = (self._active.segment.facts.generation, self._active.position)
         self._saved.seal(self._active.base_offset, known)

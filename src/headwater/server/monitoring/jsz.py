@@ -33,8 +33,6 @@ OMITTED = {
     "stream_raft_group": "streams live on one broker",
     "consumer_raft_groups": "streams live on one broker",
     "direct_consumer_detail": "there are no internal consumers",
-    "config.max_memory": "no limit unless it is configured",
-    "config.max_storage": "no limit unless it is configured",
     "config.sync_interval": "sync says when a stream is made durable",
 }
 

@@ -11,8 +11,6 @@ from headwater.server.monitoring.view import View, processors, resident_bytes, u
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 
 OMITTED = {
-    "jetstream.config.max_memory": "no limit unless it is configured",
-    "jetstream.config.max_storage": "no limit unless it is configured",
     "jetstream.config.sync_interval": "sync says when a stream is made durable",
 }
 
@@ -136,12 +134,10 @@ def _disk_waits(view: View) -> Document:
 def jetstream_config(view: View) -> Document:
     """How streams are stored."""
     options = view.broker.options
-    limits = options.jetstream_limits
     document: Document = {"store_dir": str(options.store_dir), "sync": options.sync, "strict": True}
-    if limits.max_memory >= 0:
-        document["max_memory"] = limits.max_memory
-    if limits.max_file >= 0:
-        document["max_storage"] = limits.max_file
+    caps = next((service.caps for service in view.broker.jetstreams.values()), None)
+    if caps is not None:
+        document["max_memory"], document["max_storage"] = caps.caps
     if options.sync == "always":
         document["sync_always"] = True
     if options.jetstream_domain:

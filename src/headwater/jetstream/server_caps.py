@@ -1,0 +1,127 @@
+"""What all streams of a server may hold together: where the configuration does not say, three quarters of the memory and of
+what was free on the disk at the start, as in nats-server. So a publisher is refused before the machine is out of memory.
+
+    ServerCaps.look, every LOOK seconds ──▶ above CAREFUL of a cap: every publish is checked against it, until it is below
+
+To add up all streams for each message would cost more than the message; at a tenth below a cap there is time.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from headwater.jetstream.disk_room import room_at
+from headwater.jetstream_documents.streams import StreamConfig
+
+LOOK = 1.0  # seconds
+CAREFUL = 0.9
+SHARE_IN_QUARTERS = 3
+UNKNOWN_MEMORY, UNKNOWN_DISK = 256 << 20, 1 << 40  # where the system does not tell; nats-server's numbers
+CGROUP = "/sys/fs/cgroup/memory.max"
+KINDS = {"memory": "memory", "file": "storage"}
+
+
+class Capped(Protocol):
+    """A stream."""
+
+    @property
+    def weight(self) -> int:
+        """Bytes."""
+        ...
+
+    @property
+    def config(self) -> StreamConfig: ...
+
+    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool) -> None:
+        """From now on `has_room(bytes)` decides whether the server may hold a message; None: it may."""
+        ...
+
+
+class Caps(NamedTuple):
+    """Bytes in memory and on the disk."""
+
+    memory: int
+    storage: int
+
+    def of(self, storage: str) -> int:
+        """The one for streams of this storage."""
+        return self.memory if storage == "memory" else self.storage
+
+
+def default_caps(directory: str) -> Caps:
+    """For streams in this directory, or in the nearest of its parents that is there. Blocking."""
+    while not os.path.isdir(directory) and os.path.dirname(directory) != directory:
+        directory = os.path.dirname(os.path.abspath(directory))
+    room = room_at(directory)
+    memory = memory_of_the_machine()
+    return Caps(
+        memory // 4 * SHARE_IN_QUARTERS if memory else UNKNOWN_MEMORY,
+        room.free // 4 * SHARE_IN_QUARTERS if room is not None else UNKNOWN_DISK,
+    )
+
+
+def memory_of_the_machine() -> int:
+    """Bytes, or those that the container may use; 0 when the system does not tell."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0
+    try:
+        with open(CGROUP, encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return found
+    return min(found, int(text)) if text.isdigit() else found
+
+
+class ServerCaps:
+    """Of one server. `streams()`: all of them, of every account."""
+
+    def __init__(self, caps: Caps, streams: Callable[[], Iterable[Capped]]) -> None:
+        self.caps = caps
+        self._streams = streams
+        self._careful: dict[str, bool] = dict.fromkeys(KINDS, False)
+        self._watching: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Look from now on; safe to call again."""
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().call_later(LOOK, self._watch)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+
+    def used(self, storage: str) -> int:
+        """Bytes in all streams of this storage."""
+        return sum(stream.weight for stream in self._streams() if stream.config.storage == storage)
+
+    def may_reserve(self, storage: str, size: int, besides: Capped | None) -> bool:
+        """Whether a stream may reserve so many bytes, beside what others have. One that reserves nothing always may."""
+        others = sum(
+            max(0, one.config.max_bytes)
+            for one in self._streams()
+            if one is not besides and one.config.storage == storage
+        )
+        return size <= 0 or others + size <= self.caps.of(storage)
+
+    def look(self) -> None:
+        """Begin or end to check every publish."""
+        for storage in KINDS:
+            careful = self.used(storage) > CAREFUL * self.caps.of(storage)
+            if careful or self._careful[storage]:
+                self._careful[storage] = careful
+                check = (lambda size, storage=storage: self._has_room(storage, size)) if careful else None
+                for stream in self._streams():
+                    if stream.config.storage == storage:
+                        stream.limit_room(check, of_server=True)
+
+    def _has_room(self, storage: str, size: int) -> bool:
+        return self.used(storage) + size <= self.caps.of(storage)
+
+    def _watch(self) -> None:
+        self._watching = asyncio.get_running_loop().call_later(LOOK, self._watch)
+        self.look()
