@@ -38,6 +38,8 @@ GROWTH = 0.03
 DESCRIPTORS = 32  # more or fewer at the end: connections that are just being made
 CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages a turn of the publisher: 60,000 a second at most
 STORED_IN_FLIGHT = 64
+CROWD = 200  # connections that come and go at once
+DEPARTED = 10_000  # connections that /connz remembers: as many come and go first, or memory would grow until they have
 STREAM_KEEPS = 100_000
 SAMPLES = 1.0  # seconds between two
 
@@ -190,7 +192,7 @@ def reload(port: int, ports: Ports, pid: int) -> None:
 def crowd(port: int, ports: Ports, pid: int) -> None:
     links = []
     with contextlib.suppress(OSError):
-        links += [socket.create_connection(("127.0.0.1", port), 5) for _ in range(200)]
+        links += [socket.create_connection(("127.0.0.1", port), 5) for _ in range(CROWD)]
     for link in links:
         link.close()
 
@@ -241,6 +243,8 @@ def judge(samples: list[tuple[int, int]], counts: Counts, *, smoke: bool) -> str
 
 async def soak(port: int, ports: Ports, pid: int, seconds: float) -> tuple[Counts, list[tuple[int, int]]]:
     counts, stop = Counts(), asyncio.Event()
+    for _ in range(DEPARTED // CROWD):
+        await asyncio.to_thread(crowd, port, ports, pid)
     url = f"nats://127.0.0.1:{port}"
     works: list[Awaitable[None]] = [
         core(url, counts, stop),

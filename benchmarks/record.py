@@ -20,7 +20,12 @@ NOTICE = "<!-- Written by `./hw bench --record {name}`. -->"
 BLOCK = r"<!-- Written by `\./hw bench --record {name}`\. -->\n```text\n.*?\n```\n"
 LONGEST = 3600.0  # seconds for one benchmark; the longest, spark, takes ten minutes
 
-OPTIONS = {"client": ["--peers", "nats-py,libnats"], "fuzz": ["--seconds", "20"], "stall": ["--repetitions", "1"]}
+OPTIONS = {
+    "client": ["--peers", "nats-py,libnats"],
+    "fuzz": ["--seconds", "150"],
+    "soak": ["--minutes", "30"],
+    "stall": ["--repetitions", "1"],
+}
 """Where the table that is kept differs from what a call without options prints. natsrpy takes minutes for a row."""
 
 

@@ -54,7 +54,7 @@ class Recorder(RouteOpHandler):
         tail = bytes(buffer[m.tail : m.end + 2])
         subject, reply = bytes(buffer[m.subject : m.subject_end]), bytes(buffer[m.reply : m.reply_end])
         block, payload = bytes(buffer[m.headers : m.payload]), bytes(buffer[m.payload : m.end])
-        assert tail.startswith(reply + b" " if reply else b"")
+        assert not reply or tail.startswith((reply + b" ", reply + b"\t"))
         assert tail.endswith(b"\r\n" + block + payload + b"\r\n")
         return self.said("message", m.account, m.token, subject, reply, m.queues, block, payload)
 
