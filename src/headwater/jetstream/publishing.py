@@ -133,7 +133,7 @@ class Publishing:
             self.unsubscribe()
             self.subscribe()
 
-    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool) -> None:
+    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool = False) -> None:
         """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
         None: it may."""
         if of_server:
