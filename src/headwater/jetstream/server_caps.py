@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from headwater.exchange.access_options import JetStreamLimits
 from headwater.jetstream.disk_room import room_at
 from headwater.jetstream_documents.streams import StreamConfig
 
@@ -58,6 +59,15 @@ def default_caps(directory: str) -> Caps:
     return Caps(
         memory // 4 * SHARE_IN_QUARTERS if memory else UNKNOWN_MEMORY,
         room.free // 4 * SHARE_IN_QUARTERS if room is not None else UNKNOWN_DISK,
+    )
+
+
+def caps_of(limits: JetStreamLimits, directory: str) -> Caps:
+    """What is configured, else the shares. Blocking."""
+    found = default_caps(directory)
+    return Caps(
+        limits.max_memory if limits.max_memory >= 0 else found.memory,
+        limits.max_file if limits.max_file >= 0 else found.storage,
     )
 
 

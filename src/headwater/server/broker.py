@@ -425,12 +425,17 @@ class Broker:
 
         from headwater.jetstream.account_limits import storage_limits
         from headwater.jetstream.domain import Domain
+        from headwater.jetstream.server_caps import ServerCaps, caps_of
         from headwater.jetstream.service import JetStream
 
         directory = Path(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:
             directory = directory / "accounts" / account.directory
-        caps = next((service.caps for service in self.jetstreams.values()), None) or self._make_caps()
+        services = self.jetstreams
+        caps = next((each.caps for each in services.values()), None) or ServerCaps(
+            caps_of(self.options.jetstream_limits, str(self.options.store_dir)),
+            lambda: [one for each in services.values() for one in each.streams.values()],
+        )
         own = account.options.jetstream if account.options is not None else None
         service = JetStream(
             account.router,
@@ -451,18 +456,6 @@ class Broker:
             self._note_finding(account.name, finding)
         service.report_to(partial(self._note_finding, account.name), partial(self._note_refused_write, account.name))
         self.jetstreams[account.name] = service
-
-    def _make_caps(self) -> "ServerCaps":
-        """What is configured, else the shares of the machine."""
-        from headwater.jetstream.server_caps import Caps, ServerCaps, default_caps
-
-        limits, found = self.options.jetstream_limits, default_caps(str(self.options.store_dir))
-        memory = limits.max_memory if limits.max_memory >= 0 else found.memory
-        storage = limits.max_file if limits.max_file >= 0 else found.storage
-        services = self.jetstreams
-        return ServerCaps(
-            Caps(memory, storage), lambda: [one for each in services.values() for one in each.streams.values()]
-        )
 
     def _note_finding(self, account: str, finding: "Finding") -> None:
         """Something is wrong with what is stored; it is logged already."""
