@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
     from headwater.iggy.face import Iggy, IggyOptions
-    from headwater.jetstream.server_caps import ServerCaps
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
     from headwater.net.tls import ServerTls
