@@ -6,6 +6,7 @@ messages in flight in `publisher`; key-value buckets and object stores in module
 
 from typing import TYPE_CHECKING
 
+from headwater.client.atomic_batch import AtomicBatch
 from headwater.client.jetstream_api import NO_STREAM, JetStreamApi, checked_name
 from headwater.client.jetstream_types import ConsumerConfig
 from headwater.client.nats_py_names import JETSTREAM_ADVICE, install
@@ -30,6 +31,10 @@ class JetStream(JetStreamApi):
     def publisher(self, window: int = 1024) -> Publisher:
         """Publish with up to `window` messages unacknowledged; use it in `async with`."""
         return Publisher(self._client, window, self._timeout)
+
+    def atomic_batch(self) -> AtomicBatch:
+        """Publish several messages all together or not at all, to a stream with `allow_atomic`; use it in `async with`."""
+        return AtomicBatch(self._client, self._timeout)
 
     def pull_consumer(self, stream: str, name: str) -> PullConsumer:
         """Read from an existing pull consumer."""

@@ -33,6 +33,7 @@ from headwater.jetstream_documents.streams import (
 __all__ = [
     "AccountInfo",
     "AccountLimits",
+    "BatchAck",
     "ClusterInfo",
     "ConsumerConfig",
     "ConsumerInfo",
@@ -69,11 +70,22 @@ class AccountInfo(msgspec.Struct, kw_only=True):
 
 
 class PubAck(msgspec.Struct, kw_only=True):
-    """A stream has stored the message as `seq`; `duplicate` when it had it before."""
+    """A stream has stored the message as `seq`; `duplicate` when it had it before. `val`: the sum of a counter, as text."""
 
     stream: str
     seq: int
     duplicate: bool = False
+    domain: str = ""
+    val: str = ""
+
+
+class BatchAck(msgspec.Struct, kw_only=True):
+    """A stream has stored the `count` messages of an atomic batch, the last of them as `seq`."""
+
+    stream: str
+    seq: int
+    batch: str = ""
+    count: int = 0
     domain: str = ""
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol, Self
 from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import (
     AccountInfo,
+    BatchAck,
     ConsumerConfig,
     ConsumerInfo,
     PubAck,
@@ -160,6 +161,32 @@ class SyncPublisher(Protocol):
 
     def wait_acknowledged(self) -> None:
         """Wait until every message so far is acknowledged. Raises the first failure."""
+
+
+class SyncAtomicBatch(Protocol):
+    """One batch; use it in `with`. `ack`: where it is stored, None until it is."""
+
+    ack: BatchAck | None
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+        expect_last_sequence: int | None = None,
+        expect_last_subject_sequence: int | None = None,
+        ttl: str | None = None,
+    ) -> None:
+        """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
+        message only. Raises JetStreamError when the stream refuses the batch."""
 
 
 class SyncWatch(Protocol):
@@ -371,6 +398,9 @@ class SyncJetStream(Protocol):
 
     def publisher(self, window: int = 1024) -> SyncPublisher:
         """Publish with up to `window` messages unacknowledged; use it in `with`."""
+
+    def atomic_batch(self) -> SyncAtomicBatch:
+        """Publish several messages all together or not at all, to a stream with `allow_atomic`; use it in `with`."""
 
     def pull_consumer(self, stream: str, name: str) -> SyncPullConsumer:
         """Read from an existing pull consumer."""
