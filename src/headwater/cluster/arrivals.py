@@ -1,8 +1,8 @@
-"""What a peer's message reaches here: plain subscriptions, and one member here of each group that its frame names.
+"""Delivers a peer's messages: to plain subscriptions here, and to one local member of each queue group its frame names.
 
-A group whose last member here has left when its message arrives (`departed`: not long ago) is served by a member at a peer,
-once. A frame of ours that was passed on goes to that group alone, and ends here when it has no member either, so that
-nothing bounces between brokers whose news of each other is late. What is not passed on is counted.
+When the last local member of a group has just left (`departed`), its message is passed on to a member at a peer, once. A
+frame that was already passed on goes to that group alone, and is dropped when the group has no member here either, so
+messages never bounce between brokers whose interest is out of date. Messages that cannot be passed on are counted.
 """
 
 import cython
@@ -26,8 +26,8 @@ from headwater.cluster.frames import PASSED_ON
 
 
 class Arrivals:
-    """One account's. `departed(queue)`: whether a member of that group has left this broker not long ago. `queue_of(token)`:
-    the group whose member here has, or had, that token in v1.
+    """The arrivals of one account. `departed(queue)`: whether a member of that group has left this broker recently.
+    `queue_of(token)`: the group whose local member has, or had, that token in v1.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Arrivals:
         self._forwarding = forwarding
         self._departed = departed
         self._queue_of = queue_of
-        # The last Match and list of groups that all have members here, and the match of both; most messages that follow fit.
+        # Cache: the last Match, its list of groups (all with members here) and their combined match. Most messages hit it.
         self._match: Match | None = None
         self._queues: list[bytes] = []
         self._served: Match | None = None
@@ -81,7 +81,7 @@ class Arrivals:
     def deliver_to_member(
         self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
     ) -> cython.int:
-        """v1: the same for messages to a member of a queue group, which their token names."""
+        """v1: like `deliver_run`, for messages to a queue group member, which their token names."""
         token: bytes = message.token
         queue: bytes | None = self._queue_of(token)
         passed_on: cython.bint = False
@@ -107,7 +107,7 @@ class Arrivals:
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """Hand messages to all of `match` for as long as it holds; returns how many. The others are where `message` is."""
+        """Route messages while `match` stays valid; returns how many. `message` is then at the first one left."""
         done: cython.Py_ssize_t = 0
         if count > 1 and match.separate and message.reply == message.reply_end:
             self.router.route_run_here(None, match, message, stride, count)
@@ -119,7 +119,7 @@ class Arrivals:
         return done
 
     def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
-        """Whether every group that the frame names has a member here, and it was not passed on."""
+        """Whether every group that the frame names has a member here, and the frame was not passed on."""
         queue: bytes
         if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
             return False
@@ -129,7 +129,7 @@ class Arrivals:
         return True
 
     def deliver_to_queue(self, message: RouteMessage, queue: bytes, passed_on: cython.bint) -> cython.int:
-        """A message for one member of `queue`, and no other receiver. Its subject is matched again: a token is only text."""
+        """Deliver to one member of `queue` and to no other receiver. The subject is matched again: a token is only text."""
         match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
         if queue in match.queues:
             return self._route(match.serving([queue], False), message)
@@ -139,7 +139,7 @@ class Arrivals:
         return 0
 
     def _pass_on(self, message: RouteMessage, queue: bytes) -> cython.int:
-        """Its member here has left: to one at a peer. Returns how many get it."""
+        """The local member has left: forward to a member at a peer. Returns the number of receivers."""
         if self._departed(queue) and self._forwarding.pass_on(self.router, message, queue):
             self.passed_on += 1
             return 1

@@ -1,6 +1,6 @@
-"""Connections to other brokers: the route port where they are accepted, and the dialling of those that the mesh looks for.
+"""Connections to other brokers: accepts them on the route port, and dials the addresses that the mesh asks for.
 
-Both kinds become a `Route`, made by `make_route`. TLS on routes comes before any other byte, and each side must show a
+Both kinds become a `Route`, made by `make_route`. TLS on routes starts before any other byte, and each side must present a
 certificate.
 """
 
@@ -30,8 +30,8 @@ DIAL_SECONDS = 1.0
 
 
 class Connections:
-    """`make_route(url)` gives a new connection its owner; `url` is empty for one that was accepted. `dial_failed(url)` is
-    called for an address without an answer. `port`: the route port, once `bind` has bound it.
+    """`make_route(url)` returns the owner of a new connection; `url` is empty for an accepted one. `dial_failed(url)` is
+    called when an address cannot be reached. `port`: the route port, once `bind` has bound it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Connections:
         self._stopping = False
 
     def bind(self) -> None:
-        """Bind the route port; `open` accepts there. Raises EnvironmentProblem and ConfigError."""
+        """Bind the route port; `open` starts accepting. Raises EnvironmentProblem and ConfigError."""
         make_link: Callable[[LinkOwner], Link] = Link
         tls = self._options.tls
         if tls is not None:
@@ -74,12 +74,12 @@ class Connections:
         self.port = self.listener.port
 
     def open(self) -> None:
-        """Accept from now on. Raises EnvironmentProblem when another process listens there by now."""
+        """Start accepting. Raises EnvironmentProblem when another process has started to listen there meanwhile."""
         if self.listener is not None:
             self.listener.open()
 
     def withdraw(self) -> None:
-        """Accept no more, and begin to dial no more; connections that stand stay. Safe to call again."""
+        """Stop accepting and dialling; established connections stay open. Safe to call again."""
         self._stopping = True
         if self.listener is not None:
             self.listener.close()
@@ -88,14 +88,14 @@ class Connections:
             timer.cancel()
 
     async def stop(self) -> None:
-        """End the dials that are under way."""
+        """Cancel the dials in progress."""
         self.withdraw()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def later(self, delay: float, function: Callable[[], object]) -> None:
-        """Call `function` in `delay` seconds, unless the broker leaves the cluster before."""
+        """Call `function` in `delay` seconds, unless the broker leaves the cluster first."""
         if self._stopping:
             return
 

@@ -1,14 +1,14 @@
-"""Messages from here across routes: which peers get one, and in which frames.
+"""Forwards local messages across routes: which peers get a message, and in which frames.
 
-One `Forwarding` per account. What came over a route never comes here (`arrivals`), so nothing makes a second hop.
+One `Forwarding` per account. Messages from a route go to `arrivals`, never here, so no message makes a second hop.
 
     from a client here      every plain subscription here; one frame to each peer with plain interest; per queue group one
                             member of the whole cluster, each with the same chance
-    to an inbox             the same for a delivery of JetStream, which bears another subject than the one it goes to
+    to an inbox             the same for a JetStream delivery, whose subject differs from the one it is routed by
     passed on               a message of a peer for a member that has left here: one member at another peer, once
 
-A v2 frame carries the plain copy and the chosen groups together; in v1 the plain copy and each chosen member of a group
-have frames of their own, and headers cannot travel: they are dropped and counted.
+One v2 frame carries the plain copy and the chosen groups; in v1 the plain copy and each chosen group member need a frame
+each, and the protocol has no headers: they are dropped and counted.
 """
 
 import cython
@@ -41,18 +41,18 @@ class Forwarding(PeerInterest):
         self.headers_dropped = 0
         self._chance = Xorshift(seed)
         self._addressed = AddressedMessage()
-        self._inbox = b""  # the last one, and the peers that want it: most messages that follow go there, too
+        self._inbox = b""  # the last inbox, and below the peers that want it: most of the next messages go there too
         self._inbox_match = self.interest.match(b"")
         self._elsewhere: list[bytes] | None = (
             None  # of the message under way: groups with members here that peers serve
         )
 
     def _goes_out(self, message: MessageView) -> cython.bint:
-        """Whether peers may have what is on this subject."""
+        """Whether messages on this subject may be sent to peers."""
         return self.withheld is None or not self.withheld.has(message.subject_bytes())
 
     def _plan(self, remote: Match) -> Plan:
-        """Made once for each Match, and kept with it."""
+        """The plan for this Match: made once, and stored in the Match."""
         plan: Plan = cython.cast(Plan, remote.plan)
         if plan is None:
             plan = Plan(remote, self.targets)
@@ -60,7 +60,7 @@ class Forwarding(PeerInterest):
         return plan
 
     def route(self, router: Router, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
-        """Deliveries here, and frames sent, together."""
+        """Route one message. Returns local deliveries plus frames sent."""
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         elsewhere: list[bytes] | None = None
         frames: cython.int = 0
@@ -72,7 +72,7 @@ class Forwarding(PeerInterest):
         return frames + router.route_here(publisher, match, True, message, elsewhere, False)
 
     def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
-        """The same for a message that goes to `inbox` under another subject; peers get it in the form of `shown_subject`."""
+        """Route a message to `inbox` that shows another subject; peers get it in the form of `shown_subject`."""
         remote: Match = self._inbox_match
         if inbox != self._inbox or remote.generation != self.interest.generation:
             remote = self._inbox_match = self.interest.match(inbox)
@@ -95,13 +95,13 @@ class Forwarding(PeerInterest):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Receivers here, and peers, together; a peer gets all of a run with one copy, where nothing is to be chosen."""
+        """Route a run. Returns local receivers plus peers. Where there is no choice, each peer gets it in one copy."""
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         receivers: cython.int = 0
         plan: Plan
         if (remote.plain or remote.groups) and self._goes_out(message):
             plan = self._plan(remote)
-            if plan.limited or match.groups:  # each has a choice of its own, or the limit is among them
+            if plan.limited or match.groups:  # each message needs its own choice, or a limit falls within the run
                 for _ in range(count):
                     receivers += self.route(router, publisher, match, message)
                     message.advance(stride)
@@ -118,7 +118,7 @@ class Forwarding(PeerInterest):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """The frames of a run that has no queue members here and is near no limit; returns their number."""
+        """Send a run without local queue members and without limits; returns the number of frames."""
         frames: cython.int = 0
         frame: Frame
         if plan.settled is None:
@@ -135,7 +135,7 @@ class Forwarding(PeerInterest):
         return frames
 
     def _send(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
-        """The frames for all peers that get the message; returns how many there are, and leaves `_elsewhere`."""
+        """Send the message to all peers that want it; returns the number of frames, and sets `_elsewhere`."""
         frames: cython.int = 0
         frame: Frame
         target: Target
@@ -165,8 +165,8 @@ class Forwarding(PeerInterest):
         return frames
 
     def _choose(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
-        """Per group one member of the cluster. Those that are not here are noted at their peer, and written there if
-        nothing else will be; returns how many frames that were."""
+        """Choose one member of the cluster per group. A chosen remote member is noted at its peer, and gets a frame right
+        away if the peer gets no other; returns the number of those frames."""
         frames: cython.int = 0
         here: cython.Py_ssize_t
         picked: cython.Py_ssize_t
@@ -199,7 +199,7 @@ class Forwarding(PeerInterest):
         return frames
 
     def _send_listed(self, router: Router, target: Target, message: MessageView) -> cython.int:
-        """A v2 frame for plain interest and the groups noted at the peer."""
+        """Send a v2 frame for plain interest and the groups noted at the peer."""
         self.headers_dropped += target.write(target.listed, message)
         target.listed = b""
         return self._count(router, target, message, 1)
@@ -212,14 +212,14 @@ class Forwarding(PeerInterest):
         passed_on: cython.bint,
         message: MessageView,
     ) -> cython.int:
-        """A v1 frame; it may be the last that its subscription gets."""
+        """Send a v1 frame, and end its subscription when that reaches its limit."""
         self.headers_dropped += target.write_token(subscription, passed_on, message)
         if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
             self.end_one(subscription)
         return self._count(router, target, message, 1)
 
     def _count(self, router: Router, target: Target, message: MessageView, count: cython.Py_ssize_t) -> cython.int:
-        """`count` messages were written for a peer."""
+        """Count messages written for a peer."""
         target.outlet.out_messages += count
         target.outlet.out_bytes += count * (message.end - message.headers)
         if not target.outlet.dirty:
@@ -231,8 +231,8 @@ class Forwarding(PeerInterest):
     def pass_on(self, router: Router, message: MessageView, queue: bytes) -> cython.bint:
         """Forward a peer's message for a group without members here to a member elsewhere; False when there is none.
 
-        v2 names the group twice then, v1 ends the token in `:2`; to a real server neither means anything. It hands every v2
-        frame to its plain subscriptions too: where it has any, they have had the message, and it is not passed on.
+        The mark is the group's name written twice in v2, and a token ending in `:2` in v1; nats-server ignores both. It
+        delivers every v2 frame to its plain subscriptions too, so it is not chosen when it has any: they got the message.
         """
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if queue not in remote.queues or not self._goes_out(message):

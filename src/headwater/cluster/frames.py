@@ -1,12 +1,12 @@
-"""Frames for one peer, in its dialect, written into its output buffer.
+"""Writes frames for one peer, in its dialect, into its output buffer.
 
     v2   RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes, where there are headers
          RMSG <account> <subject> | <queue>... <size>␍␊          for one member each of these groups, too
          RMSG <account> <subject> + <reply> <queue>... <size>␍␊
     v1   MSG <subject> <token> [reply] <size>␍␊               for plain interest; and for each chosen member of a group
 
-Headers cannot travel in v1, nor to a peer that does not take them: they are left out, and the caller gets to know it. Nor
-does the other subject of a JetStream delivery (`shown_subject`) reach a gnatsd, which would not know it for one.
+v1 has no headers, and a v2 peer may not support them: they are left out then, and the return value says so. The shown
+subject of a JetStream delivery (`shown_subject`) is not sent to a gnatsd either, which could not parse it.
 """
 
 import cython
@@ -26,7 +26,7 @@ PASSED_ON: bytes = b":2"  # behind a token of v1: the message has been passed on
 
 
 class Target(PeerFrames):
-    """A peer as far as frames are concerned. `ours`: it is a Headwater broker."""
+    """A peer as a receiver of frames. `ours`: it is a Headwater broker."""
 
     def __init__(self, outlet: Outlet, in_v1: bool, account: bytes, ours: bool) -> None:
         PeerFrames.__init__(self, outlet, b"RMSG " + account + b" ", b"HMSG " + account + b" ")
@@ -34,7 +34,7 @@ class Target(PeerFrames):
         self.ours = ours
 
     def write_token(self, subscription: Subscription, passed_on: cython.bint, message: MessageView) -> cython.int:
-        """MSG with the token of one subscription. 1 when headers were left out."""
+        """Write a MSG with the token of one subscription. Returns 1 when headers were left out."""
         output: OutputBuffer = self.outlet.output
         buffer: bytearray = message.buffer
         end: cython.Py_ssize_t = message.end + 2
@@ -54,7 +54,7 @@ class Target(PeerFrames):
 
 
 class Frame:
-    """What a target gets of every message of one kind: in v2 `listed`, in v1 the token of `subscription`."""
+    """The addressing part of a target's frames: `listed` in v2, the token of `subscription` in v1."""
 
     def __init__(self, target: Target, subscription: Subscription | None, listed: bytes) -> None:
         self.target = target
@@ -62,13 +62,13 @@ class Frame:
         self.listed = listed
 
     def write(self, message: MessageView) -> cython.int:
-        """1 when headers were left out."""
+        """Write one message. Returns 1 when headers were left out."""
         if self.subscription is None:
             return self.target.write(self.listed, message)
         return self.target.write_token(self.subscription, False, message)
 
     def write_run(self, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """`count` messages with the same line, each `stride` bytes behind the one before. How many blocks were left out."""
+        """Write `count` messages with the same line, `stride` bytes apart. Returns how many header blocks were left out."""
         target: Target = self.target
         if self.subscription is None:
             return target.write_run(self.listed, message, stride, count)

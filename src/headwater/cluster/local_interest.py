@@ -1,17 +1,17 @@
-"""The interest of clients here, in the form that peers get. Pure: changes go in, lines come out.
+"""The interest of local clients, as announced to peers. Pure: changes go in, protocol lines come out.
 
-v2 counts: a line goes out when the first subscription to a subject comes and when the last one goes, and for a queue group
-at every change of its number of members. In v1 every subscription has a line, under a token of its own:
+v2 announces counts: one line for the first subscription to a subject and one for the end of the last, and for a queue
+group a line at every change of its member count. v1 has a line for every subscription, with a token of its own:
 
     RSID:<number>:1     QRSID:<number>:1 for a member of a queue group
 
-The document makes the token of the client's number and sid, and a peer cuts a sid with a colon in it wrong; ours is
-made of a number that is never used twice.
+The protocol document builds the token from the client's number and sid, which peers split wrongly when the sid contains a
+colon; our tokens use a number that is never reused.
 
-What has ended is remembered for a while (`forget_departed` ends it, in two steps): messages for members of queue groups
-that have left are on their way, and another member is to have them.
+Ended queue subscriptions are remembered for a while (`forget_departed` removes them, in two steps): messages to them may
+still be in flight, and have to reach another member.
 
-Subjects below `_SYS.` are the servers' own and stay here, and so does what `imports` does not let in.
+Subjects below `_SYS.` belong to the server and are never announced; nor is what `imports` does not allow.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from headwater.wire.route_lines import interest_v2, no_interest_v2, subscribe_v1
 
 
 class News(NamedTuple):
-    """The same change in both dialects; empty where a dialect does not mention it."""
+    """One change in both dialects; empty where a dialect does not announce it."""
 
     v1: bytes
     v2: bytes
@@ -32,7 +32,7 @@ NOTHING = News(b"", b"")
 
 
 class _Departed:
-    """Members of queue groups that have left: their tokens with their groups, and the groups."""
+    """Queue group members that have left: their groups by token, and the set of groups."""
 
     def __init__(self) -> None:
         self.tokens: dict[bytes, bytes] = {}
@@ -40,20 +40,20 @@ class _Departed:
 
 
 class LocalInterest:
-    """One account's. `imports(subject)` is whether peers may send us messages on `subject`."""
+    """The interest in one account. `imports(subject)`: whether peers may send us messages on `subject`."""
 
     def __init__(self, account: bytes, imports: Callable[[bytes], bool] = lambda subject: True) -> None:
         self.account = account
         self._imports = imports
         self._counts: dict[tuple[bytes, bytes], int] = {}
         self._tokens: dict[Subscription, bytes] = {}
-        self._queues: dict[bytes, bytes] = {}  # of a QRSID
+        self._queues: dict[bytes, bytes] = {}  # the queue group of each QRSID token
         self._departed = _Departed()
         self._departed_before = _Departed()
         self._number = 0
 
     def add(self, subscription: Subscription) -> News:
-        """A subscription was made."""
+        """Add a subscription."""
         subject, queue = subscription.subject, subscription.queue
         if subject.startswith(b"_SYS.") or not self._imports(subject):
             return NOTHING
@@ -67,7 +67,7 @@ class LocalInterest:
         return News(subscribe_v1(subject, queue, token), line)
 
     def remove(self, subscription: Subscription) -> News:
-        """A subscription ended; it may be one that was never announced."""
+        """Remove a subscription, which may never have been announced."""
         token = self._tokens.pop(subscription, None)
         if token is None:
             return NOTHING
@@ -84,41 +84,41 @@ class LocalInterest:
         return News(unsubscribe_v1(token), line)
 
     def queue_of(self, token: bytes) -> bytes | None:
-        """The group that a QRSID of ours stands or stood for; None when it is not known (any more)."""
+        """The group behind one of our QRSID tokens, current or recent; None for an unknown token."""
         return self._queues.get(token) or self._departed.tokens.get(token) or self._departed_before.tokens.get(token)
 
     def has_departed(self, queue: bytes) -> bool:
-        """Whether a member of that group has left, not long ago."""
+        """Whether a member of that group has left recently."""
         return queue in self._departed.queues or queue in self._departed_before.queues
 
     def forget_departed(self) -> None:
-        """To be called now and then: members that left before the last call are forgotten."""
+        """Forget members that left before the previous call; call this periodically."""
         self._departed_before, self._departed = self._departed, _Departed()
 
     def all_v1(self) -> Iterator[bytes]:
-        """The lines that a new v1 peer gets."""
+        """The lines that announce all interest to a new v1 peer."""
         for subscription, token in self._tokens.items():
             yield subscribe_v1(subscription.subject, subscription.queue, token)
 
     def all_v2(self) -> Iterator[bytes]:
-        """The lines that a new v2 peer gets."""
+        """The lines that announce all interest to a new v2 peer."""
         for (subject, queue), count in self._counts.items():
             yield interest_v2(self.account, subject, queue, count)
 
     def none_v1(self) -> Iterator[bytes]:
-        """The lines that take back all interest of v1 peers."""
+        """The lines that withdraw all interest from a v1 peer."""
         for token in self._tokens.values():
             yield unsubscribe_v1(token)
 
     def none_v2(self) -> Iterator[bytes]:
-        """The lines that take back all interest of v2 peers."""
+        """The lines that withdraw all interest from a v2 peer."""
         for subject, queue in self._counts:
             yield no_interest_v2(self.account, subject, queue)
 
     def wants(self, subject: bytes) -> bool:
-        """Whether a client here has subscribed to exactly this, in no group."""
+        """Whether a local client has a plain subscription to exactly this subject."""
         return (subject, b"") in self._counts
 
     def wanted(self) -> list[tuple[bytes, bytes, int]]:
-        """Every (subject, queue, members) here, sorted; plain interest counts once. For monitoring and tests."""
+        """All local (subject, queue, members), sorted; plain interest counts once. For monitoring and tests."""
         return sorted((subject, queue, count if queue else 1) for (subject, queue), count in self._counts.items())

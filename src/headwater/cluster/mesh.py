@@ -1,24 +1,24 @@
-"""The decisions of the full mesh: which brokers are dialled and admitted, which of two connections stays, gossip. Pure.
+"""Decides the full mesh: which brokers to dial and admit, which of two connections to keep, what to gossip. Pure.
 
 Events go in (a connection was accepted or made, INFO, CONNECT, -ERR, a loss), actions come out (send, close, dial,
 registered, lost, tell clients); `service.py` does them. Connections ("links") are numbers given by the caller.
 
-    accepted ─▶ we send INFO ─▶ CONNECT ─▶ INFO ─▶ registered          an accepted peer proves itself
-    dialled  ─▶ INFO ─▶ we send CONNECT, INFO ─▶ registered            a dialled one has introduced itself already
+    accepted ─▶ we send INFO ─▶ CONNECT ─▶ INFO ─▶ registered          an accepted peer authenticates itself
+    dialled  ─▶ INFO ─▶ we send CONNECT, INFO ─▶ registered            a dialled peer has sent its INFO already
 
 Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-server 2.15.1 do:
 
-* A peer counts once both documents have been read; its interest counts from then on, and is gone with its link.
-* Registering a peer tells every other peer of it (gossip), and that is how one seed address makes a full mesh.
-* Configured routes are dialled for ever; those learned by gossip `connect_retries` times more.
-* A lost peer that gossip brought is looked for by who had dialled it, ever more seldom, for some ten minutes. Real servers
-  do not: when only the route between two of them fails, they stay apart until something else makes a third one gossip.
-* A second link to the same server id is closed in silence. When two brokers of ours dial each other at once, both keep
-  the link that the smaller id dialled; real servers just try again, which takes a second.
-* A peer that is ourselves, bears our name or another cluster's name, is closed; a name that was made up gives way.
-* Nothing "soft" is ever sent: a real peer closes the route at any -ERR.
-* We wait at least a second, and some jitter, before we dial the same place again, whatever closed it. Where no broker
-  listened yet when we started we try sooner at first: brokers that start together need not wait so long for each other.
+* A peer is registered once both documents have been read; its interest counts from then on, and ends with its link.
+* Registering a peer announces it to every other peer (gossip), which is how one seed address grows into a full mesh.
+* Configured routes are retried for ever; addresses learned by gossip `connect_retries` times.
+* A lost peer that was learned by gossip is redialled by the side that had dialled it, with growing delays, for about ten
+  minutes. Real servers do not: when only the route between two of them fails, they stay apart until another one gossips.
+* A second link to the same server id is closed silently. When two Headwater brokers dial each other at once, both keep
+  the link that the smaller id dialled; real servers retry, which takes a second.
+* A link to ourselves, to a peer with our name or to another cluster is closed; a generated cluster name gives way.
+* No -ERR is ever sent as a mere warning: a real peer closes the route at any -ERR.
+* We wait at least a second plus jitter before redialling an address, whatever closed the connection. A configured route
+  that has never answered is retried sooner at first, so that brokers that start together need not wait for each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,10 +39,10 @@ from headwater.wire.route_lines import (
 Protocol = Literal["v1", "v2", "auto"]
 Dialect = Literal["v1", "v2"]
 
-FIRST_RETRY = 0.01  # before a configured route that did not answer is tried again; grows up to the second below
-FIRST_GROWTH = 1.5  # so that brokers that start together wait for at most half as long again as the last of them takes
-RETRY_SECONDS = 1.0  # between two tries of one address; gnatsd and nats-server alike
-LONGEST_RETRY = 30.0  # where back-off is wanted, it doubles up to here
+FIRST_RETRY = 0.01  # seconds before a configured route that did not answer is retried; grows to RETRY_SECONDS
+FIRST_GROWTH = 1.5  # brokers that start together then wait at most half as long again as the slowest takes to start
+RETRY_SECONDS = 1.0  # between two tries of one address, as gnatsd and nats-server do
+LONGEST_RETRY = 30.0  # upper bound of the delay where it doubles
 LOST_TRIES = (
     24  # 1, 2, 4, 8, 16 and then 30 seconds apart: ten minutes, until a peer that gossip brought counts as gone
 )
@@ -51,7 +51,7 @@ _OF_V1 = (
     "server_id", "version", "host", "port", "max_payload", "connect_urls", "auth_required", "tls_required", "ip", "ldm",
     "headwater", "imports", "exports",
 )  # fmt: skip
-"""What v1 has of INFO."""
+"""The INFO fields that v1 knows."""
 AUTHORIZATION = "Authorization Violation"
 NOT_A_ROUTE = "attempted to connect to route port"
 
@@ -64,7 +64,7 @@ class Send(NamedTuple):
 
 
 class Close(NamedTuple):
-    """Write what was sent, then close. `hold`: seconds to wait before, so that an impatient peer cannot storm us."""
+    """Flush, then close. `hold`: seconds to wait before closing, so that an eager peer cannot flood us with dials."""
 
     link: int
     reason: str
@@ -79,32 +79,32 @@ class Dial(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """`peer` is part of the cluster: send it all local interest."""
+    """`peer` has joined the cluster: send it all local interest."""
 
     peer: "Peer"
 
 
 class Repeat(NamedTuple):
-    """`peer` accepts other subscriptions than it did: send it all local interest again, what it has is no news to it."""
+    """`peer` has changed which subscriptions it accepts: send it all local interest again; duplicates are harmless."""
 
     peer: "Peer"
 
 
 class Lost(NamedTuple):
-    """`peer` is not part of the cluster any more: forget its interest."""
+    """`peer` has left the cluster: forget its interest."""
 
     peer: "Peer"
 
 
 class TellClients(NamedTuple):
-    """The addresses that clients may go to have changed; see `Mesh.client_urls`."""
+    """The addresses announced to clients have changed; see `Mesh.client_urls`."""
 
 
 Action = Send | Close | Dial | Registered | Repeat | Lost | TellClients
 
 
 class Peer(Record, frozen=False):
-    """Another broker. `url`: where others can dial it. `configured`: the route of ours that led here, or ""."""
+    """Another broker. `url`: where others can dial it. `configured`: the configured route that led to it, or ""."""
 
     server_id: str
     name: str
@@ -120,17 +120,17 @@ class Peer(Record, frozen=False):
     ours: bool = False  # it is a Headwater broker too
     dialled: bool = False
     leaving: bool = False  # lame duck
-    imports: SubjectLists | None = None  # which subscriptions of its clients it announces to us
-    exports: SubjectLists | None = None  # which subscriptions of ours it accepts
+    imports: SubjectLists | None = None  # the subscriptions of its clients that it announces to us
+    exports: SubjectLists | None = None  # the subscriptions of ours that it accepts
 
     @property
     def is_open_to_clients(self) -> bool:
-        """Whether clients get its addresses."""
+        """Whether its addresses are announced to clients."""
         return bool(self.connect_urls or self.ws_connect_urls) and not self.leaving
 
 
 class _Link(Record, frozen=False):
-    """A connection before it is a peer, and after."""
+    """A connection, before and after its peer is registered."""
 
     number: int
     remote_host: str
@@ -141,20 +141,20 @@ class _Link(Record, frozen=False):
 
 
 class _Target(Record, frozen=False):
-    """An address that we dial. `tries_left` is None for a configured route: for ever."""
+    """An address that we dial. `tries_left` is None for a configured route, which is retried for ever."""
 
     tries_left: int | None
     wait: float = RETRY_SECONDS
-    first_wait: float = FIRST_RETRY  # while it has not answered once; for configured routes
+    first_wait: float = FIRST_RETRY  # for a configured route that has never answered
     busy: bool = False  # being dialled, or waiting to be
     lost: bool = False  # it was a peer
 
 
 class MeshOptions(Record, secret=("routes", "password")):
-    """What this broker is in its cluster. `info`: its own INFO, client URLs included.
+    """This broker's place in its cluster. `info`: its own INFO, client URLs included.
 
-    `user`, `password`: what peers must show; also what we show to addresses that came by gossip.
-    `name_is_dynamic`: the cluster's name is not configured here, and the first that a peer has configured is taken.
+    `user`, `password`: the credentials peers must send; we send them to addresses learned by gossip.
+    `name_is_dynamic`: no cluster name is configured here, and the first configured one among the peers is adopted.
     """
 
     info: RouteInfo
@@ -165,19 +165,19 @@ class MeshOptions(Record, secret=("routes", "password")):
     name_is_dynamic: bool = False
     connect_retries: int = 0
     connect_backoff: bool = False
-    advertise: bool = True  # whether clients get this broker's and its peers' addresses
+    advertise: bool = True  # whether clients are given the addresses of this broker and its peers
     tls_required: bool = False
 
 
 class Mesh:
-    """`jitter()` gives a number in 0..1."""
+    """`jitter()` returns a random number in 0..1."""
 
     def __init__(self, options: MeshOptions, jitter: Callable[[], float]) -> None:
         self.options = options
         self.info = options.info
         self.dynamic = options.name_is_dynamic
         self.peers: dict[str, Peer] = {}
-        self._said: dict[bool, bytes] = {}  # our INFO as it is, in v2 and in v1
+        self._said: dict[bool, bytes] = {}  # our encoded INFO, by whether it is v2's
         self._links: dict[int, _Link] = {}
         self._targets: dict[str, _Target] = {}
         self._jitter = jitter
@@ -186,7 +186,7 @@ class Mesh:
     # views
 
     def client_urls(self) -> tuple[str, ...]:
-        """Where clients may go in this cluster besides here, in a stable order."""
+        """The other client addresses of this cluster, in a stable order."""
         return self._advertised(peer.connect_urls for peer in self.peers.values() if not peer.leaving)
 
     def websocket_urls(self) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ class Mesh:
         return actions
 
     def accepted(self, link: int, remote_host: str) -> list[Action]:
-        """Somebody connected to our route port."""
+        """A peer connected to our route port."""
         self._links[link] = _Link(number=link, remote_host=remote_host)
         return [Send(link, self._own_info(self.options.protocol != "v1"))]
 
@@ -235,13 +235,13 @@ class Mesh:
         return [Dial(url, wait * (1 + self._jitter()))]
 
     def still_wanted(self, url: str) -> bool:
-        """Whether a dial that waited is still to be done: its peer may have come to us meanwhile."""
+        """Whether a delayed dial is still needed: the peer may have connected to us meanwhile."""
         target = self._targets.get(url)
         return target is not None and not self._is_reached(url, target)
 
     def on_connect(self, link: int, connect: RouteConnect, known: bool | None = None) -> list[Action]:
-        """CONNECT: the dialling peer names and authenticates itself. `known`: the verdict on its password, when it was found
-        elsewhere.
+        """CONNECT: the dialling peer names and authenticates itself. `known`: the verdict on its password, if the caller has
+        one already.
         """
         state = self._links.get(link)
         if state is None or state.finished:
@@ -288,19 +288,19 @@ class Mesh:
         return actions + self._register(state, info, dialect)
 
     def on_other(self, link: int) -> list[Action]:
-        """Anything else, before the peer is registered: refused when it has not shown CONNECT."""
+        """Any other op before the peer is registered: refused when its CONNECT is missing."""
         state = self._links.get(link)
         if state is None or state.finished or state.dialled or state.connect is not None:
             return []
         return self._refuse(state, AUTHORIZATION)
 
     def on_error(self, link: int, text: str) -> list[Action]:
-        """-ERR: the peer has closed, or will."""
+        """-ERR: the peer has closed the route, or will."""
         state = self._links.get(link)
         return self._close(state, f"the peer says {text!r}") if state is not None else []
 
     def lost(self, link: int) -> Iterator[Action]:
-        """The connection is gone, by either side. Actions are decided as they are taken: clients wait for the first."""
+        """Either side closed the connection. Actions are decided one at a time, because clients wait for the first."""
         state = self._links.pop(link, None)
         if state is None:
             return
@@ -315,7 +315,7 @@ class Mesh:
             yield from self._dial_again(again, lost=peer is not None)
 
     def leave(self) -> list[Action]:
-        """Lame duck: the peers get an INFO, so that they announce this broker to no more clients."""
+        """Lame duck: send the peers an INFO, so that they stop announcing this broker to clients."""
         self.info.ldm = True
         self._said.clear()
         return [Send(peer.link, self._own_info(peer.dialect == "v2")) for peer in self.peers.values()]
@@ -323,7 +323,7 @@ class Mesh:
     # parts
 
     def _own_info(self, in_v2: bool) -> bytes:
-        """Our INFO, written once. That of v1 has nothing of v2 in it, so that no peer takes us for a v2 server."""
+        """Our INFO, encoded once. v1's has no field of v2 in it, so that no peer takes us for a v2 server."""
         if in_v2 not in self._said:
             info = self.info
             told = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
@@ -331,10 +331,10 @@ class Mesh:
         return self._said[in_v2]
 
     def _introduce(self, state: _Link, dialect: Dialect) -> list[Action]:
-        """What the dialling side sends: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
+        """The dialling side's documents: CONNECT, with the credentials of the URL or the cluster's own, then INFO."""
         place = _place(state.dialled)
         if not place.user and is_hashed(self.options.password):
-            # Gossip brought the address, and a hash proves nothing: what a configured route shows does.
+            # The address came by gossip, and our own password is only a hash: use a configured route's credentials.
             place = next((known for url in self.options.routes if (known := _place(url)).user), place)
         connect = RouteConnect(
             echo=True,
@@ -352,16 +352,16 @@ class Mesh:
         return [Send(state.number, data)]
 
     def _dialect(self, info: RouteInfo, connect: RouteConnect | None) -> Dialect | None:
-        """The peer's dialect, if our configuration allows it."""
+        """The dialect to use with the peer; None when our configuration forbids it."""
         said = bool(info.headers or info.server_name or info.cluster or info.proto >= 2)
         said = said or (connect is not None and bool(connect.cluster or connect.headers))
         if connect is None and self.options.protocol == "v1":
-            return "v1"  # a peer that we dialled announces the newest dialect that it has; the choice is ours
+            return "v1"  # a dialled peer announces the newest dialect it has; we may choose the older
         dialect: Dialect = "v2" if said else "v1"
         return dialect if self.options.protocol in ("auto", dialect) else None
 
     def _same_cluster(self, name: str) -> bool:
-        """Whether `name` is our cluster's. A name of ours that was not configured gives way to any other."""
+        """Whether `name` is our cluster's. When ours was not configured, any other name replaces it."""
         if name == self.info.cluster:
             return True
         if self.dynamic and name:
@@ -371,7 +371,7 @@ class Mesh:
         return False
 
     def _register(self, state: _Link, info: RouteInfo, dialect: Dialect) -> list[Action]:
-        """The peer is one of us, unless it is already."""
+        """Register the peer. If it is registered already, one of the two links is closed."""
         actions: list[Action] = []
         configured = state.dialled if _address(state.dialled) in self._configured else ""
         known = self.peers.get(info.server_id)
@@ -418,18 +418,18 @@ class Mesh:
         return actions
 
     def _prefers_new(self, known: Peer, state: _Link, info: RouteInfo) -> bool:
-        """Of two links between two brokers of ours, one dialled by each, the smaller id's stays."""
+        """Of two links between two Headwater brokers, one dialled by each, keep the one that the smaller id dialled."""
         if not (known.ours and info.headwater) or known.dialled == bool(state.dialled):
             return False
         smaller_is_us = self.info.server_id < info.server_id
         return bool(state.dialled) == smaller_is_us
 
     def _gossip(self, peer: Peer, info: RouteInfo, others: Iterable[Peer]) -> list[Action]:
-        """Tell the others where to dial the new one, each in its own dialect."""
+        """Announce the new peer's address to the others, each in its own dialect."""
         actions: list[Action] = []
         for other in others:
             if other.dialect != peer.dialect or info.gossip_mode == 1:
-                continue  # a peer gets no address that its generation cannot dial
+                continue  # a v1 peer cannot dial a v2 one, nor the other way round
             told = RouteInfo(
                 server_id=info.server_id,
                 server_name=info.server_name,
@@ -442,7 +442,7 @@ class Mesh:
                 ws_connect_urls=info.ws_connect_urls,
                 ip=peer.url,
                 cluster=info.cluster,
-                auth_required=info.auth_required,  # real servers send their password only where this is set
+                auth_required=info.auth_required,  # real servers send a password only when this is set
                 tls_required=info.tls_required,
                 tls_verify=info.tls_verify,
             )
@@ -450,9 +450,9 @@ class Mesh:
         return actions
 
     def _on_later_info(self, peer: Peer, info: RouteInfo) -> list[Action]:
-        """Gossip when it is about another server; else an update, of which the address is never believed.
+        """Gossip when it is about another server; else an update of the peer, whose address in it is ignored.
 
-        gnatsd 1.4.1 sends its INFO for clients here by mistake: the same id, the clients' port, and a client id.
+        gnatsd 1.4.1 sends its client INFO on routes by mistake: the same id, but the client port and a client id.
         """
         if info.server_id != peer.server_id:
             return self._on_gossip(info)
@@ -468,7 +468,7 @@ class Mesh:
         return actions
 
     def _on_gossip(self, info: RouteInfo) -> list[Action]:
-        """Dial a broker that a peer gossips of, unless we know it, are it, or are dialling it already."""
+        """Dial a broker learned by gossip, unless it is registered, is ourselves, or is being dialled already."""
         url = info.ip
         if not url or not info.server_id or info.server_id in self.peers or info.server_id == self.info.server_id:
             return []
@@ -476,14 +476,14 @@ class Mesh:
         if not address[0] or address[1] == 0 or address in self._configured:
             return []
         target = self._targets.get(url)
-        if target is not None and target.busy and not target.lost:  # one that was lost is back: no need to wait
+        if target is not None and target.busy and not target.lost:  # a lost peer is back: dial at once
             return []
         self._targets[url] = _Target(tries_left=self.options.connect_retries, busy=True)
         return [Dial(url, 0.0)]
 
     def _is_reached(self, url: str, target: _Target) -> bool:
-        """Whether a registered peer is the one that `url` leads to. Then it need not be dialled as long as it is one; a
-        second route to it would take the place of the first when the smaller id dials it, and lose what is under way.
+        """Whether `url` leads to a registered peer. It must not be dialled then: a second route, dialled by the smaller
+        id, would replace the first and lose the messages in flight.
         """
         address = _address(url)
         for peer in self.peers.values():
@@ -495,7 +495,7 @@ class Mesh:
         return False
 
     def _dial_again(self, url: str, lost: bool = False) -> list[Action]:
-        """The next try, if there is one."""
+        """Schedule the next try, if any is left."""
         target = self._targets.get(url)
         if target is None or self._is_reached(url, target):
             return []
@@ -523,7 +523,7 @@ class Mesh:
 
 
 def _place(url: str) -> UrlAddress:
-    """The parts of a route URL; nothing when it is none."""
+    """The parts of a route URL; empty parts when it is not a valid one."""
     try:
         return url_address(url)
     except ValueError:

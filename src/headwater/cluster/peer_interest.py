@@ -1,8 +1,8 @@
-"""What the peers of one account want, and where each of them is reached.
+"""The interest of the peers in one account, and the outlet of each peer.
 
-It is held in a `Sublist` of its own, so that brokers without a cluster never look at it, and what came over a route can
-never find a way onto another (one hop). In v2 a peer names a subject once, and a queue group with its number of members:
-an entry for each. In v1 every subscription of its clients is one, under a token.
+It has a `Sublist` of its own, so that brokers without a cluster never consult it, and messages from a route can never be
+routed to another (one hop). A v2 peer announces a subject once, and a queue group with its member count: one entry per
+member. A v1 peer announces every subscription of its clients, with a token each.
 """
 
 import cython
@@ -20,12 +20,12 @@ from headwater.exchange.auth.permissions import SubjectSet
 
 
 class PeerInterest(PeerForwarding):
-    """`account`: its name, as frames bear it."""
+    """`account`: the account's name, as written in frames."""
 
     def __init__(self, account: bytes) -> None:
         self.account = account
         self.interest = Sublist()
-        self.withheld: SubjectSet | None = None  # what no peer gets, though it may want more than that
+        self.withheld: SubjectSet | None = None  # never sent to peers, even when a wider subscription covers it
         self.targets: dict[Outlet, Target] = {}
         self._known: dict[Outlet, dict[tuple[bytes, bytes], list[Subscription]]] = {}
 
@@ -36,11 +36,11 @@ class PeerInterest(PeerForwarding):
         self._known[outlet] = {}
 
     def has_peer(self, outlet: Outlet) -> bool:
-        """Whether it is known here."""
+        """Whether `outlet` belongs to a peer."""
         return outlet in self.targets
 
     def drop_peer(self, outlet: Outlet) -> None:
-        """It is gone: so is all that it wanted."""
+        """Remove a peer and its interest."""
         for subscriptions in self._known.pop(outlet, {}).values():
             for subscription in subscriptions:
                 self.interest.remove(subscription)
@@ -49,7 +49,7 @@ class PeerInterest(PeerForwarding):
     # ── what they want ──
 
     def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int) -> None:
-        """RS+: `weight` members of a queue group, an entry for each; 1 for plain interest."""
+        """RS+: set the number of queue group members, an entry each; `weight` is 1 for plain interest."""
         known = self._known.get(outlet)
         if known is None:
             return
@@ -71,16 +71,16 @@ class PeerInterest(PeerForwarding):
             self.interest.insert(subscription)
 
     def limit_one(self, outlet: Outlet, token: bytes, maximum: int) -> None:
-        """v1's UNSUB: over now, or after so many messages on its token since its SUB."""
+        """v1's UNSUB: end the subscription now, or once `maximum` messages have been sent to its token since its SUB."""
         for subscription in self._known.get(outlet, {}).get((b"", token), ()):
             if maximum > subscription.delivered:
                 subscription.maximum = maximum
-                self.interest.generation += 1  # what was worked out for it before knew no limit
+                self.interest.generation += 1  # existing plans were made without the limit
             else:
                 self.end_one(subscription)
 
     def end_one(self, subscription: Subscription) -> None:
-        """A subscription of v1 is over."""
+        """Remove a v1 subscription."""
         self.interest.remove(subscription)
         outlet: Outlet | None = subscription.outlet
         if outlet is not None:
@@ -104,11 +104,11 @@ class PeerInterest(PeerForwarding):
         return most
 
     def wants_of(self, outlet: Outlet) -> list[bytes]:
-        """The subject of each entry that one peer has announced; of v2 a line each for subject and group."""
+        """The subject of each entry of one peer; for v2 one per subject and group."""
         return [entries[0].subject for entries in self._known.get(outlet, {}).values()]
 
     def peers_want(self) -> list[tuple[bytes, bytes, int]]:
-        """Every (subject, queue, number) that peers have announced, sorted: of a group its members, else the peers."""
+        """All announced (subject, queue, number), sorted; the number counts members of a group, peers otherwise."""
         members: dict[tuple[bytes, bytes], int] = {}
         peers: dict[tuple[bytes, bytes], set[Outlet]] = {}
         for outlet, known in self._known.items():

@@ -1,10 +1,10 @@
-"""What is the same for all messages that the same peers want, worked out once for each `Match` of their interest.
+"""The part of forwarding that is the same for all messages with the same `Match` of peer interest, computed once.
 
-A message is then an integer choice for each queue group, and frames whose beginnings are there already. Where no client here
-is a member of a group, and one peer has all its members, nothing is to be chosen: the plan is `settled`, and a run of
-messages goes to each peer with one copy.
+Forwarding one message then takes one random choice per queue group, and frames whose beginnings are prepared. When no
+local client is a member of a group and one peer has all its members, no choice remains: the plan is `settled`, and a run
+of messages goes to each peer in one copy.
 
-A plan is as old as its Match; whatever changes interest (`Sublist.generation`) makes new ones.
+A plan lives as long as its Match; any change of interest (`Sublist.generation`) invalidates both.
 """
 
 import cython
@@ -18,9 +18,9 @@ else:
 
 
 class Choice:
-    """A queue group at the peers: of `entries`, one for each member, one gets a message; `targets` are their peers.
+    """A queue group at the peers. One of `entries` (one per member) gets each message; `targets` are their peers.
 
-    `listed` is how a frame for this group alone names it, `name` what is put behind that of another.
+    `listed` is the frame text when this group is the only one, `name` the text appended after another group.
     """
 
     def __init__(self, queue: bytes, entries: list[Subscription], targets: list[Target]) -> None:
@@ -33,7 +33,7 @@ class Choice:
 
 
 class Plan:
-    """`targets`: where each peer is reached. `limited`: some subscription ends after so many messages."""
+    """`targets`: each peer's target. `limited`: some subscription has a message limit."""
 
     def __init__(self, match: Match, targets: dict[Outlet, Target]) -> None:
         self.firsts: list[Subscription] = match.firsts()
@@ -46,7 +46,7 @@ class Plan:
         self.settled: list[Frame] | None = None if self.limited else self._settle()
 
     def _settle(self) -> "list[Frame] | None":
-        """The frames of every message, when they are the same each time."""
+        """The frames, when they are the same for every message."""
         choice: Choice
         target: Target
         frames: list[Frame] = []

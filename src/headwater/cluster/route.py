@@ -1,13 +1,13 @@
-"""One connection to another broker, dialled or accepted: reads its ops and hands them on, and pings it.
+"""One connection to another broker, dialled or accepted: parses its ops, dispatches them, and pings the peer.
 
-Documents go to the mesh, interest to the cluster, messages straight to their account's arrivals: that way is compiled,
-and takes messages with the same line together. Nothing is decided here.
+Documents go to the mesh, interest to the cluster, messages directly to their account's arrivals: that path is compiled,
+and handles messages with the same line together. No decision is made here.
 
-Before the peer is registered its messages are dropped and its interest is kept (real brokers may send it before their
-INFO). A peer that owes a CONNECT and sends anything else first is closed.
+Until the peer is registered its messages are dropped and its interest is queued (real brokers may send it before their
+INFO). A peer that sends anything else before its CONNECT is disconnected.
 
-A peer is pinged even while it sends: only so is a route found that swallows our output but still talks (gnatsd 1.4.1 does
-not ping, and loses all that it sends meanwhile).
+A peer is pinged even while it sends: only that detects a route that swallows our output but still sends (gnatsd 1.4.1
+does not ping, and loses all that it sends meanwhile).
 """
 
 import cython
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from headwater.wire.route_lines import RouteConnect, RouteInfo
 
     class AccountArrivals(Protocol):
-        """Where messages of one account go: `spaces.Space` is one."""
+        """The receiver of one account's messages; `spaces.Space` implements it."""
 
         router: Router
         arrivals: Arrivals
 
     class RouteRegister(Protocol):
-        """What a route needs of its cluster: `service.Cluster` has it. For type checkers only."""
+        """What a route needs from its cluster; `service.Cluster` implements it. For type checkers only."""
 
         clock: Callable[[], float]
 
@@ -72,8 +72,8 @@ MAX_EARLY: int = 1 << 16  # ops of interest kept for a peer that is not register
 
 
 class Interest(NamedTuple):
-    """Interest of a peer, or its end. v2: `number` members of `queue`, 0 for the end; v1: a subscription under `token`,
-    or, without a subject, its end after `number` messages (0: now).
+    """A change of a peer's interest. v2: `number` members of `queue`, 0 for the end. v1: a subscription with `token`, or,
+    when `subject` is empty, its end after `number` messages (0: now).
     """
 
     account: bytes
@@ -84,7 +84,7 @@ class Interest(NamedTuple):
 
 
 class Destination:
-    """Where the last message of a route went: most go there again."""
+    """Cache of where a route's last message went: most of the next ones go there again."""
 
     def __init__(self) -> None:
         self.account: bytes | None = None
@@ -93,7 +93,7 @@ class Destination:
 
 
 class Route(RouteOpHandler):
-    """`dialled` is the URL that led here, empty when the peer dialled us."""
+    """`dialled` is the URL that we dialled, empty when the peer dialled us."""
 
     def __init__(self, cluster: "RouteRegister", number: int, dialled: str = "") -> None:
         self.cluster = cluster
@@ -113,14 +113,14 @@ class Route(RouteOpHandler):
     # the link's owner
 
     def attach(self, link: "Link") -> None:
-        """The connection stands."""
+        """The connection is established."""
         self.link = link
         self.outlet = Outlet(link, link.output)
         self.outlet.is_route = True
         self.cluster.route_opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse what came, and write its deliveries; then wait a moment when a client here is about to be cut off."""
+        """Parse input and write its deliveries; then pause reading when a local client is close to being cut off."""
         self.last_read = self.cluster.clock()
         router: Router | None = self._last.router
         if router is None:
@@ -145,13 +145,13 @@ class Route(RouteOpHandler):
     # what is written
 
     def send(self, data: bytes) -> None:
-        """Write soon."""
+        """Queue output; it is written before long."""
         if self.link is not None and not self.link.closing:
             self.link.output.append(data)
             self.link.flush_soon()
 
     def ping(self, most: int, now: float) -> bool:
-        """Send a PING; False when `most` of them are unanswered: the route is closed then."""
+        """Send a PING. Returns False, and closes the route, when `most` of them are unanswered."""
         if not self.pulse.beat(most, now):
             self.send(error_texts.encode_error(error_texts.STALE_CONNECTION))
             self.close()
@@ -160,27 +160,27 @@ class Route(RouteOpHandler):
         return True
 
     def settled(self) -> "asyncio.Future[None]":
-        """Send a PING; the result is done once the peer has read all that was sent so far, or is lost."""
+        """Send a PING; the future completes once the peer has read everything sent so far, or is lost."""
         settled = self.pulse.settle(self.cluster.clock())
         self.send(PING)
         return settled
 
     def close(self) -> None:
-        """Close the route behind what was sent."""
+        """Close the route after its pending output."""
         self.parser.stopped = True
         if self.link is not None:
-            self.link.resume_reading()  # it may wait for a verdict; the end of a link is read
+            self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
             self.link.close()
 
     def go_on(self) -> None:
-        """The verdict on CONNECT is there: parse on, if the peer was accepted."""
+        """The verdict on CONNECT has come: parse on, if the peer was accepted."""
         if self.parser.suspended and self.link is not None and not self.link.closing:
             self.parser.stopped = self.parser.suspended = False
             self.link.resume_reading()
             self.link.read_on()
 
     def register(self) -> None:
-        """The peer is part of the cluster: the interest that was kept counts, and more counts at once."""
+        """The peer has joined the cluster: apply its queued interest; further interest is applied at once."""
         self.registered = True
         early, self._early = self._early, []
         for interest in early:
@@ -258,7 +258,7 @@ class Route(RouteOpHandler):
         return 0
 
     def _find_account(self, account: bytes) -> cython.bint:
-        """Whether this broker has `account`; it is the last one then."""
+        """Whether this broker has `account`; it becomes the cached one then."""
         space = self.cluster.find_space(account)
         if space is None:
             return False

@@ -1,13 +1,13 @@
-"""Which subjects brokers exchange: `import` and `export` of the cluster's permissions, made ready for look-ups. Pure.
+"""The subjects that brokers exchange: `import` and `export` of the cluster's permissions, prepared for look-ups. Pure.
 
-    imports   which subscriptions of clients here are announced to peers, and so what peers send us
-    exports   which subscriptions of peers are accepted, and so what we send them; others are passed over in silence
+    imports   the subscriptions of local clients that are announced to peers, and so what peers send us
+    exports   the subscriptions of peers that are accepted, and so what we send them; others are ignored silently
 
-A subscription counts as allowed when all that it can get is. One that is wider than a denial is accepted, and what is
-denied stays here when it is published. What a peer sends is delivered whatever `imports` says, as nats-server does: a peer
-sends only what we have interest in.
+A subscription is allowed when every subject that it matches is. One that is wider than a denial is accepted, and messages
+on denied subjects are not forwarded. Messages from a peer are delivered whatever `imports` says, as in nats-server: a peer
+sends only what we announced interest in.
 
-The rules are announced in INFO. A peer acts on one change of them: when its partner exports more, it asks again.
+The rules are announced in INFO. A peer acts on one change of them: when we export more, it announces its interest again.
 """
 
 from headwater.exchange.access_options import SubjectRules
@@ -31,11 +31,11 @@ class Filter:
 
     @property
     def denied(self) -> SubjectSet | None:
-        """What a subscription that went through may still not get; None when there is no such thing."""
+        """The subjects that an allowed subscription must still not get; None when there are none."""
         return self._denied or None
 
     def announced(self) -> SubjectLists | None:
-        """For INFO."""
+        """The rules in the form of INFO."""
         rules = self._rules
         return None if rules is None else SubjectLists(allow=tuple(rules.allow or ()), deny=tuple(rules.deny))
 

@@ -1,6 +1,6 @@
-"""The timers of routes: PINGs, write deadlines, and connections that do not become a route in time.
+"""The timers of routes: PINGs, write deadlines, and the deadline for a connection to become a route.
 
-One sweep every SWEEP_SECONDS serves all routes; `ended` is called for a connection whose time to become a route is over.
+One sweep every SWEEP_SECONDS serves all routes; `ended` is called for a connection that missed its deadline.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ logger = logging.getLogger("headwater.cluster.service")
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
 AUTHORIZATION_SECONDS = 1.0
-DEPARTED_SECONDS = 30.0  # at least so long a member of a queue group that has left is remembered; gnatsd's
-LONGEST_PING_INTERVAL = 30.0  # nats-server's for routes, whatever the interval for clients is
+DEPARTED_SECONDS = 30.0  # minimum time for which a queue group member that has left is remembered; gnatsd's value
+LONGEST_PING_INTERVAL = 30.0  # nats-server's bound for routes, whatever the interval for clients
 
 
 class RouteWatch:
-    """`forget_departed` is called once in DEPARTED_SECONDS. Times in seconds; those of `options`, where set, come first."""
+    """`forget_departed` is called every DEPARTED_SECONDS. Times in seconds; those set in `options` take precedence."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class RouteWatch:
         write_deadline: float,
         max_pending: int,
     ) -> None:
-        self.slow = 0  # routes that took nothing for too long
-        self.stale = 0  # routes that left too many PINGs unanswered
+        self.slow = 0  # routes closed because the peer did not read for too long
+        self.stale = 0  # routes closed for too many unanswered PINGs
         self._ping_interval = min(options.ping_interval or ping_interval, LONGEST_PING_INTERVAL)
         self._ping_max = options.ping_max or ping_max
         self._write_deadline = options.write_deadline or write_deadline
@@ -46,27 +46,27 @@ class RouteWatch:
         self._ended = ended
         self._forget_departed = forget_departed
         self._forget_at = self._loop.time() + DEPARTED_SECONDS
-        self._routes: dict[Route, float] = {}  # and when the next PING is due
-        self._deadlines: dict[Route, float] = {}  # of connections that are no routes yet
+        self._routes: dict[Route, float] = {}  # with the time of the next PING
+        self._deadlines: dict[Route, float] = {}  # of connections that are not routes yet
         self._sweeper: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Sweep from now on."""
+        """Start sweeping."""
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def stop(self) -> None:
-        """Sweep no more; safe to call again."""
+        """Stop sweeping; safe to call again."""
         if self._sweeper is not None:
             self._sweeper.cancel()
 
     def begin(self, route: Route) -> None:
-        """Watch over a new connection, which has to become a route soon."""
+        """Watch a new connection, which has a deadline to become a route."""
         now = self._loop.time()
         self._routes[route] = now + FIRST_PING_SECONDS
         self._deadlines[route] = now + self._login_seconds
 
     def settled(self, route: Route) -> None:
-        """It has become a route, or is being closed: it has no deadline any more."""
+        """The connection has become a route, or is being closed: drop its deadline."""
         self._deadlines.pop(route, None)
 
     def forget(self, route: Route) -> None:
@@ -99,5 +99,5 @@ class RouteWatch:
 
 
 def peer_of(route: Route) -> str:
-    """The peer's address as `host:port`, for the log; empty before the connection stands."""
+    """The peer's address as `host:port`, for the log; empty before the connection is established."""
     return route.link.peer if route.link is not None else ""

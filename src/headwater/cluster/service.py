@@ -1,4 +1,4 @@
-"""The cluster of a broker: carries out what the mesh decides, and composes the parts that do the rest.
+"""A broker's side of the cluster: carries out what the mesh decides, and composes the other parts.
 
     Connections (accept, dial) ─▶ Route ─▶ Mesh (membership) ─▶ actions, carried out here
     a client subscribes ─▶ Spaces (LocalInterest) ─▶ a line to every peer
@@ -6,9 +6,9 @@
     a peer's frame ─▶ Route ─▶ Arrivals ─▶ Router ─▶ clients here
     RouteWatch: PINGs, write deadlines, logins
 
-Interest that comes before a peer is registered is kept: real brokers send it before their INFO has been answered. A new
-peer gets all interest before any message that depends on it, for both go down the same connection in order. When a peer
-is lost its interest and its addresses are gone in the same step.
+Interest that arrives before its peer is registered is queued: real brokers send it before their INFO is answered. A new
+peer gets all interest before any message that depends on it, as both travel down the same connection in order. When a
+peer is lost its interest and its addresses are removed in the same step.
 """
 
 import asyncio
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = (
-    1.0  # for a peer to read what it was sent, before the end; a round trip of the loaded machine is some 10 ms
+    1.0  # for a peer to read pending output before the end; a round trip on a loaded machine takes some 10 ms
 )
 
 
 class Cluster:
-    """`info` describes this broker to its peers, client URLs included; `tell_clients` gets the client URLs of the peers,
-    those for plain clients and those for WebSocket. Times in seconds, `max_pending` in bytes.
+    """`info` describes this broker to its peers, client URLs included; `tell_clients` is called with the peers' client URLs,
+    plain and WebSocket. Times in seconds, `max_pending` in bytes.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class Cluster:
         self._tell_clients = tell_clients
         self._journal = journal
         self._routes: dict[int, Route] = {}
-        self._last_number = 0  # of a route
-        self._unsent: list[Route] = []  # with output that is written at the end of `_do`
-        self._stopping = False  # interest was withdrawn from the peers
-        self._silent: set[int] = set()  # routes whose peers did not answer while we were stopping
+        self._last_number = 0  # the highest route number in use
+        self._unsent: list[Route] = []  # routes whose output is written at the end of `_do`
+        self._stopping = False  # our interest has been withdrawn from the peers
+        self._silent: set[int] = set()  # routes whose peers did not answer during the stop
         self._peers_changed = asyncio.Event()
 
     # starting and stopping
 
     async def start(self) -> None:
-        """Bind the route port; `open` accepts there and dials. Raises EnvironmentProblem and ConfigError."""
+        """Bind the route port; `open` starts accepting and dialling. Raises EnvironmentProblem and ConfigError."""
         options = self.options
         if is_hashed(options.password):
             require_bcrypt()
@@ -135,16 +135,16 @@ class Cluster:
         self._spaces.join()
 
     def open(self) -> None:
-        """Accept routes and dial from now on. Raises EnvironmentProblem when another process has taken the port."""
+        """Start accepting and dialling routes. Raises EnvironmentProblem when another process has taken the port."""
         if self.mesh is not None:
             self.connections.open()
             self.watch.start()
             self._do(self.mesh.start())
 
     async def withdraw(self) -> None:
-        """Make no more routes, and have the peers send nothing more: what they sent before has arrived when this returns.
+        """Make no more routes, and withdraw our interest: on return, everything the peers had sent has arrived.
 
-        Messages from here go out as before. A peer that does not answer within SETTLE_SECONDS is not waited for.
+        Local messages are still forwarded. A peer that does not answer within SETTLE_SECONDS is not waited for.
         """
         if self._stopping:
             return
@@ -155,7 +155,7 @@ class Cluster:
         await self._settle()
 
     async def stop(self) -> None:
-        """End every route, once the peers have read what was sent; safe to call again."""
+        """Close every route, once the peers have read our output; safe to call again."""
         await self.withdraw()
         await self._settle()
         self.watch.stop()
@@ -164,7 +164,7 @@ class Cluster:
             route.close()
 
     async def _settle(self) -> None:
-        """Wait until the peers have read all that was sent to them. A peer that did not answer once is not awaited again."""
+        """Wait until the peers have read all our output. A peer that failed to answer once is not waited for again."""
         awaited = {route.settled(): route for _, route in self.routes() if route.number not in self._silent}
         if not awaited:
             return
@@ -175,12 +175,12 @@ class Cluster:
             logger.warning("route_not_drained peer=%s seconds=%g", peer_of(route), SETTLE_SECONDS)
 
     def leave(self) -> None:
-        """Lame duck: the peers send no more clients here."""
+        """Lame duck: the peers stop announcing this broker to clients."""
         if self.mesh is not None:
             self._do(self.mesh.leave())
 
     def add_account(self, account: Account) -> None:
-        """A reload has brought an account: announce its interest, and act on what peers announced before it came."""
+        """A reload has added an account: announce its interest, and apply what peers announced before."""
         space = self._spaces.add(account)
         space.router.join(space.forwarding, space)
         for number, interest in self._spaces.claim(account):
@@ -190,20 +190,20 @@ class Cluster:
 
     @property
     def port(self) -> int:
-        """The route port; the one of the options until it is bound."""
+        """The bound route port; before that, the configured one."""
         return self.connections.port
 
     def name(self) -> str:
-        """The cluster's name; a broker without one takes the first that a peer has chosen."""
+        """The cluster's name; a broker without a configured one adopts the first configured name among its peers."""
         return self._info.cluster
 
     @property
     def peers(self) -> list[Peer]:
-        """The members of the cluster but this one, in the order they came."""
+        """The other members of the cluster, in the order they joined."""
         return list(self.mesh.peers.values()) if self.mesh is not None else []
 
     async def wait_for_peers(self, count: int) -> None:
-        """Return once there are at least so many peers; there may be fewer again by the time the caller looks."""
+        """Return once there are at least `count` peers; some may have left again by the time the caller looks."""
         while len(self.peers) < count:
             self._peers_changed.clear()
             await self._peers_changed.wait()
@@ -213,7 +213,7 @@ class Cluster:
         return [(peer, self._routes[peer.link]) for peer in self.peers if peer.link in self._routes]
 
     def every_route(self) -> list[Route]:
-        """Every route, registered or not yet."""
+        """All routes, registered or not."""
         return list(self._routes.values())
 
     def wants_of(self, route: Route) -> list[bytes]:
@@ -238,7 +238,7 @@ class Cluster:
         return Route(self, self._last_number, dialled=url)
 
     def route_opened(self, route: Route) -> None:
-        """A connection stands; the side that accepted it sends first."""
+        """A connection is established; the accepting side sends first."""
         if self.mesh is None or self._stopping or route.link is None:
             route.close()
             return
@@ -278,7 +278,7 @@ class Cluster:
     # ops of peers
 
     def on_connect(self, route: Route, connect: RouteConnect) -> bool:
-        """True when the verdict comes later, and nothing more may be read until then."""
+        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
         if self.mesh is None:
             return False
         if not is_hashed(self.options.password) or connect.user != self.options.username or route.link is None:
@@ -291,7 +291,7 @@ class Cluster:
         return True
 
     def _password_checked(self, route: Route, connect: RouteConnect, outcome: "asyncio.Future[bool]") -> None:
-        """A hashed password was compared, which takes a tenth of a second, in another thread."""
+        """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""
         if self.mesh is None or self._stopping or outcome.cancelled():
             return
         known = outcome.exception() is None and outcome.result()
@@ -308,7 +308,7 @@ class Cluster:
             self._do(self.mesh.on_error(route.number, text))
 
     def is_proved(self, route: Route) -> bool:
-        """Whether a peer that is not registered yet may send interest and messages; its route is closed when not."""
+        """Whether an unregistered peer may send interest and messages; its route is closed otherwise."""
         actions = self.mesh.on_other(route.number) if self.mesh is not None else []
         self._do(actions)
         return not actions
@@ -322,18 +322,18 @@ class Cluster:
         peer = self.mesh.peer_of(route.number) if self.mesh is not None else None
         taken = self._spaces.take(space, _outlet(route), peer, interest)
         if taken and interest.number and interest.subject == JETSTREAM_API and self._spaces.serves_jetstream:
-            # A peer serves the JetStream API, real ones in the system account: clients would get two answers.
+            # The peer answers the JetStream API too (real ones in the system account): clients would get two answers.
             logger.warning(
                 "streams_at_two_brokers peer=%s: both answer what clients ask; let one broker of a cluster have streams",
                 peer_of(route),
             )
 
     def find_space(self, account: bytes) -> Space | None:
-        """Where messages of an account go; the first account when `account` is empty, None for one that is not here."""
+        """The space of an account; the first account's when `account` is empty, None for an unknown one."""
         return self._spaces.find(account)
 
     def hold_route(self, route: Route, congested: list[Outlet]) -> None:
-        """Read less of this peer for a moment: receivers of its messages are behind."""
+        """Pause reading from this peer: receivers of its messages are behind."""
         if route.link is not None:
             self.watch.backpressure.hold_route(route.link, congested)
 
@@ -347,12 +347,12 @@ class Cluster:
             line = self._spaces.news_line(space, news, peer.dialect)
             route = self._routes.get(peer.link)
             if line and route is not None and route.link is not None and not route.link.closing:
-                # Written with the answer to the client, or before: once it has its PONG, the news is on its way.
+                # Written with the answer to the client, or before: once the client has its PONG, the change is on its way.
                 route.link.output.append(line)
                 space.router.mark_dirty(_outlet(route))
 
     def _send_interest(self, route: Route, dialect: Dialect, *, wanted: bool) -> None:
-        """Send a peer all interest of clients here, or take all of it back."""
+        """Announce all interest of local clients to a peer, or withdraw it."""
         data = self._spaces.lines(dialect, wanted=wanted)
         if data:
             self._send(route, data)
@@ -364,7 +364,7 @@ class Cluster:
     # what the mesh decided
 
     def _do(self, actions: Iterable[Action]) -> None:
-        """Carry out actions. Their output is written in this turn of the loop, at once for each peer: others wait for it."""
+        """Carry out actions. Their output is written in this turn of the loop, in one write per peer."""
         for action in actions:
             match action:
                 case Send(link, data):
@@ -393,7 +393,7 @@ class Cluster:
                 route.link.flush()
 
     def _send(self, route: Route, data: bytes) -> None:
-        """Written at the end of `_do`."""
+        """Queue output, which the end of `_do` writes."""
         if route.link is not None and not route.link.closing:
             route.link.output.append(data)
             self._unsent.append(route)
@@ -421,7 +421,7 @@ class Cluster:
         self._peers_changed.set()
 
     def _lost(self, peer: Peer) -> None:
-        """The interest of a lost peer goes in this step, whether or not its connection is gone yet."""
+        """Remove the interest of a lost peer in this step, even if its connection is not closed yet."""
         _log_later("route_lost id=%s name=%s", peer.server_id, peer.name)
         if self._journal is not None:
             self._journal.note("route_lost", name=peer.name, id=peer.server_id, log=False)
@@ -437,10 +437,10 @@ def _outlet(route: Route) -> Outlet:
 
 
 def _log_later(text: str, *values: object) -> None:
-    """Log in the next turn of the loop: a line takes longer to write than all that others wait for."""
+    """Log in the next turn of the loop: writing a line takes longer than the rest of the work that peers wait for."""
     asyncio.get_running_loop().call_soon(partial(logger.info, text, *values))
 
 
 def _any_fraction() -> float:
-    """Of 1; the `random` module would do it faster, and hold a quarter of a mebibyte for it."""
+    """A random fraction of 1. The `random` module would be faster, but takes a quarter of a mebibyte."""
     return int.from_bytes(os.urandom(4)) / (1 << 32)

@@ -1,9 +1,9 @@
-"""The accounts of this broker in the cluster: for each its router, the interest of clients here, and that of the peers.
+"""The accounts of this broker in the cluster: each has its router, the interest of local clients, and that of the peers.
 
-    peer ──interest──▶ Spaces.take ─▶ Forwarding      (an account that is not here yet: kept in Unclaimed)
+    peer ──interest──▶ Spaces.take ─▶ Forwarding      (for an unknown account: kept in Unclaimed)
     client here subscribes ─▶ Space.subscribed ─▶ announce(space, news)
 
-`cluster.permissions` act here: what is not exported is not taken, what is not imported is not announced.
+`cluster.permissions` apply here: subjects that are not exported are not taken, those not imported not announced.
 """
 
 import os
@@ -29,7 +29,7 @@ JETSTREAM_API = b"$JS.API.>"
 
 
 class Space:
-    """One account in the cluster: its router here, the interest of clients here, and that of the peers."""
+    """One account in the cluster: its router, the interest of local clients, and that of the peers."""
 
     def __init__(
         self, name: bytes, router: Router, announce: Callable[["Space", News], None], imports: Filter, exports: Filter
@@ -51,7 +51,7 @@ class Space:
 
 
 class Spaces:
-    """All accounts, by name. `announce` sends news of local interest to the peers."""
+    """All accounts, by name. `announce` sends changes of local interest to the peers."""
 
     def __init__(self, options: ClusterOptions, announce: Callable[[Space, News], None]) -> None:
         self._imports, self._exports = Filter(options.imports), Filter(options.exports)
@@ -60,13 +60,13 @@ class Spaces:
         self._unclaimed = Unclaimed()
 
     def add(self, account: Account) -> Space:
-        """Make the space of an account; its router joins later (`join`)."""
+        """Create the space of an account; `join` connects its router later."""
         name = account.name.encode()
         space = self._spaces[name] = Space(name, account.router, self._announce, self._imports, self._exports)
         return space
 
     def join(self) -> None:
-        """From now on the routers forward to the peers, and report their interest."""
+        """Connect the routers: they now forward to the peers, and report changes of interest."""
         for space in self:
             space.router.join(space.forwarding, space)
 
@@ -82,21 +82,21 @@ class Spaces:
         return [(name.decode(), space) for name, space in self._spaces.items()]
 
     def find(self, account: bytes) -> Space | None:
-        """The space of an account, the first when `account` is empty (dialect v1); None for an account that is not here."""
+        """The space of an account, the first when `account` is empty (dialect v1); None for an unknown account."""
         return self._spaces.get(account) if account else self.first()
 
     def first(self) -> Space:
-        """That of the only account which dialect v1 knows."""
+        """The space of the only account that dialect v1 knows."""
         return next(iter(self._spaces.values()))
 
     # interest of peers
 
     def keep(self, route: int, interest: "Interest") -> bool:
-        """Keep interest in an account that is not here: a reload may bring it. False when the peer has too much of it."""
+        """Keep interest in an unknown account: a reload may add it. False when the peer exceeds the limit."""
         return self._unclaimed.note(route, interest)
 
     def take(self, space: Space, outlet: Outlet, peer: "Peer | None", interest: "Interest") -> bool:
-        """Note interest of a peer; False for a subject that is not exported, and for a peer that is gone."""
+        """Apply interest of a peer; False for a subject that is not exported, and for a peer that is gone."""
         subject, number = interest.subject, interest.number
         if subject and not self._exports.lets(subject):
             return False
@@ -115,11 +115,11 @@ class Spaces:
         return True
 
     def claim(self, account: Account) -> list[tuple[int, "Interest"]]:
-        """The interest in an account that came before the account, by route; it is kept no longer."""
+        """Remove and return the kept interest in an account that was just added, by route."""
         return self._unclaimed.claim(account.name.encode())
 
     def forget(self, route: int) -> None:
-        """The route is gone."""
+        """Drop the kept interest of a closed route."""
         self._unclaimed.forget(route)
 
     def drop_peer(self, outlet: Outlet) -> None:
@@ -134,7 +134,7 @@ class Spaces:
     # interest of clients here
 
     def lines(self, dialect: str, *, wanted: bool) -> bytes:
-        """The ops that announce all interest of clients here, or (`wanted` False) that take it back."""
+        """The ops that announce all interest of local clients, or (`wanted` False) withdraw it."""
         if dialect == "v2":
             return b"".join(
                 line for space in self for line in (space.wanted.all_v2() if wanted else space.wanted.none_v2())
@@ -154,6 +154,6 @@ class Spaces:
         return any(space.wanted.wants(JETSTREAM_API) for space in self)
 
     def forget_departed(self) -> None:
-        """Forget queue group members that have left long ago."""
+        """Forget queue group members that left long ago."""
         for space in self:
             space.wanted.forget_departed()
