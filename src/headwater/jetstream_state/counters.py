@@ -3,7 +3,7 @@
     publish   Nats-Incr: +2, no body    ─▶  body {"val":"7"}, where the last message of the subject had {"val":"5"}
     sourced   body {"val":"9"}, of which 6 were known already  ─▶  Nats-Incr: 3, and our own sum in the body
 
-Sums are texts of any length, so they are read and written here in pieces: Python refuses to convert long ones at once.
+Sums are texts of any length (`model/long_numbers.py`).
 What was last is read from the stream itself; only sums that are not durable yet are kept, so that a counter is right after a
 power loss without anything else being stored. A sum that was computed upon one that could not be written is not stored
 either (`jetstream/publishing.py`).
@@ -19,6 +19,7 @@ import msgspec
 
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.model.header_block import lookup
+from headwater.model.long_numbers import read_number, write_number
 from headwater.streams.log import StoredRecord
 
 INCREMENT_HEADER = b"Nats-Incr"
@@ -26,7 +27,6 @@ SOURCES_HEADER = b"Nats-Counter-Sources"
 MOST_REMEMBERED = 8192  # sums that are kept at hand, beside those that are not durable yet
 
 _INCREMENT = re.compile(rb"[+-]?[0-9]+")
-_PIECE = 4000  # digits; Python converts 4,300 at once
 _FORBIDDEN = (
     b"Nats-Rollup",
     b"Nats-Expected-Stream",
@@ -153,28 +153,6 @@ class Sums:
             self._written.clear()
         self._written[subject] = sequence, now
         return now
-
-
-def read_number(text: str) -> int:
-    """The integer in a text of any length. Raises ValueError."""
-    sign, digits = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
-    if not digits.isascii() or not digits.isdigit():
-        raise ValueError(f"not an integer: {text[:40]!r}")
-    value = 0
-    for start in range(0, len(digits), _PIECE):
-        piece = digits[start : start + _PIECE]
-        value = value * 10 ** len(piece) + int(piece)
-    return sign * value
-
-
-def write_number(value: int) -> str:
-    """The text of an integer of any length."""
-    sign, value = ("-", -value) if value < 0 else ("", value)
-    pieces: list[str] = []
-    while value >= 10**_PIECE:
-        value, rest = divmod(value, 10**_PIECE)
-        pieces.append(f"{rest:0{_PIECE}d}")
-    return sign + str(value) + "".join(reversed(pieces))
 
 
 def _counted(block: bytes, value: int, sources: bytes) -> Counted:
