@@ -83,6 +83,14 @@ async def streams(client: Client) -> None:
     async with jetstream.pull_consumer("ORDERS", "d").consume() as messages:
         async for message in messages:
             await message.ack()
+    async with jetstream.atomic_batch() as atomic:
+        await atomic.publish("orders.eu", b"1", expect_last_sequence=7)
+        await atomic.publish("orders.eu", b"1", expect_last_seq=7)  # type: ignore[call-arg]
+    print(atomic.ack.count if atomic.ack else 0)
+    counters = jetstream.counters("VISITS")
+    print(await counters.add("visits.home", 10**30) + 1, (await counters.get("visits.home") or 0) + 1)
+    await counters.add("visits.home", "1")  # type: ignore[arg-type]
+    await counters.increment("visits.home")  # type: ignore[attr-defined]
     values = await jetstream.create_key_value(BucketConfig(bucket="b"))
     await values.put("k", b"v")
     print((await values.get("k")).value)
@@ -106,6 +114,11 @@ def blocking() -> None:
             message.akc()  # type: ignore[attr-defined]
         with jetstream.publisher(window=10) as publisher:
             publisher.publish("orders.eu", b"1")
+        with jetstream.atomic_batch() as atomic:
+            atomic.publish("orders.eu", b"1")
+            atomic.publsih("orders.eu", b"1")  # type: ignore[attr-defined]
+        print(jetstream.counters("VISITS").add("visits.home", 2) + 1)
+        jetstream.counters("VISITS").add("visits.home", 0.5)  # type: ignore[arg-type]
         values = jetstream.create_key_value(BucketConfig(bucket="b"))
         values.put("k", b"v")
         print(values.get("k").value.decode(), values.keys()[0].upper())

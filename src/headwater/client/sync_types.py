@@ -189,6 +189,33 @@ class SyncAtomicBatch(Protocol):
         message only. Raises JetStreamError when the stream refuses the batch."""
 
 
+class SyncCounters(Protocol):
+    """The counters of one stream. Made by `JetStream.counters`; requests raise what `JetStreamApi` says."""
+
+    stream: str
+
+    def add(
+        self, subject: str, by: int = 1, *, msg_id: str | None = None, headers: HeaderSource | Headers | None = None
+    ) -> int:
+        """Add `by`, which may be negative or 0, to the counter of `subject`; returns the new sum.
+
+        With a `msg_id` that the stream knows nothing is added, and the sum as it is now comes back. Raises NoResponders when
+        no stream captures the subject, JetStreamError when its stream has no counters, and LocalProtocolError when another
+        stream than this one has counted it.
+        """
+
+    def get(self, subject: str, *, direct: bool = False) -> int | None:
+        """The sum of `subject`; None when nothing was counted there, or all of it was purged.
+
+        `direct` reads from any replica instead of the leader, which may be behind; the stream must allow it. Raises
+        RemoteProtocolError when what is last on the subject is no sum.
+        """
+
+    def sources(self, subject: str) -> dict[str, dict[str, int]]:
+        """What the sum of `subject` was made of in a stream that sources others: by stream and subject of origin, the sum
+        that was taken from there last. Empty for a counter without sources."""
+
+
 class SyncWatch(Protocol):
     """Iterate over it. `caught_up` turns true with the last entry that the bucket held when the watch began."""
 
@@ -401,6 +428,9 @@ class SyncJetStream(Protocol):
 
     def atomic_batch(self) -> SyncAtomicBatch:
         """Publish several messages all together or not at all, to a stream with `allow_atomic`; use it in `with`."""
+
+    def counters(self, stream: str) -> SyncCounters:
+        """The counters of a stream with `allow_msg_counter`, one for each subject."""
 
     def pull_consumer(self, stream: str, name: str) -> SyncPullConsumer:
         """Read from an existing pull consumer."""
