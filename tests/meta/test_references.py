@@ -38,15 +38,13 @@ QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 CEILINGS = {
     "cloudevents": 8,
     "columns": 2,
-    "group_commit": 1,
     "iggy": 8,
     "iggy_wire": 4,
     "jetstream": 3,
-    "jetstream_documents": 3,
-    "leaf": 20,
-    "server": 25,
-    "spark": 16,
-    "streams": 32,
+    "jetstream_documents": 2,
+    "server": 9,
+    "spark": 2,
+    "streams": 14,
 }
 """Lines that still do otherwise, by folder: they only become fewer. Quoted words and names do not count."""
 

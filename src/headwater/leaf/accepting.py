@@ -1,10 +1,10 @@
-"""A spoke introduces itself: its CONNECT is judged, and answered with a second INFO.
+"""The hub's side of a login: judges a spoke's CONNECT, and answers it with a second INFO.
 
-    CONNECT ─▶ handshake: is it a spoke, is it another one than we are?
-            ─▶ the gate: who is it, which account of ours is it joined to?
+    CONNECT ─▶ handshake: is it a spoke, and not ourselves?
+    ─▶ the gate: which user is it, and which account does it join?
             ─▶ INFO with `connect_info`: the account, and what may cross ─▶ joined
 
-Who is not let in hears nats-server's words; the reason is in our log and journal alone.
+A refused spoke gets nats-server's error texts; the reason is only in our log and journal.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Nodes(Protocol):
-    """What this needs of `service.LeafNodes`."""
+    """What `Accepting` needs from `service.LeafNodes`."""
 
     options: LeafOptions
     info: LeafInfo
@@ -59,7 +59,7 @@ class Nodes(Protocol):
 
 
 class Accepting:
-    """`gate`: of the listener for leaf nodes. `wall_clock`: seconds since 1970."""
+    """`gate`: authenticates on the leaf node port. `wall_clock`: seconds since 1970."""
 
     def __init__(self, nodes: Nodes, gate: "Gate", wall_clock: Callable[[], float]) -> None:
         self._nodes = nodes
@@ -67,7 +67,7 @@ class Accepting:
         self._wall_clock = wall_clock
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
-        """True when the verdict comes later, and nothing more may be read until then."""
+        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
         if leaf.remote is not None:
             self._nodes.broke(leaf, error_texts.UNKNOWN_OPERATION, "a hub does not send CONNECT")
             return False
@@ -76,7 +76,7 @@ class Accepting:
         except RemoteProtocolError as error:
             self._nodes.broke(leaf, "", str(error))
             return False
-        if leaf.joined:  # said again: so is the answer
+        if leaf.joined:  # a repeated CONNECT: repeat the answer
             self._answer(leaf)
             self._nodes.repeat(leaf, all_of_it=True)
             return False
@@ -114,7 +114,7 @@ class Accepting:
         return self._gate.decide(shown, self._wall_clock())
 
     def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
-        """A hashed password was compared, which takes a tenth of a second, in another thread."""
+        """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""
         if outcome.cancelled() or not self._nodes.is_open(leaf):
             return
         failed = outcome.exception() is not None
@@ -164,7 +164,7 @@ class Accepting:
         self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.info.headers)
 
     def _answer(self, leaf: LeafConnection) -> None:
-        """The second INFO: the account here, and what may cross."""
+        """Send the second INFO: the account here, and which subjects may cross."""
         if leaf.account is None:
             return
         permissions = leaf.identity.rules.source if leaf.identity.rules is not None else Permissions()
@@ -182,13 +182,13 @@ class Accepting:
         )
 
     def _is_loop(self, leaf: LeafConnection) -> bool:
-        """Whether we are joined already, by a connection that we dialled, to the account that it comes from: messages
-        would go round. The connection that stands first stays."""
+        """Whether a connection that we dialled joins us to the spoke's account already: messages would loop. The first
+        connection stays."""
         return any(other.remote is not None and other.leads_where(leaf) for other in self._nodes.joined())
 
     def _end_twin(self, leaf: LeafConnection) -> None:
-        """The same spoke, joined to the same accounts, is there already: the connection that came first is dead, or two
-        remotes of one server lead here. As in nats-server, the new one stays."""
+        """Close the older connection of the same spoke between the same accounts: it is dead, or two remotes of one server
+        lead here. As in nats-server, the new one stays."""
         if not leaf.remote_account:
             return
         for other in self._nodes.joined():

@@ -1,9 +1,9 @@
-"""One connection to a leaf node, or to a hub: reads its ops and hands them on. Nothing is decided here.
+"""One connection to a leaf node, or to a hub: parses its ops and dispatches them. No decision is made here.
 
-Documents and interest go to `service.LeafNodes`; messages go straight to the account's router and to the other neighbours:
-that way is compiled, and takes messages with the same line together.
+Documents and interest go to `service.LeafNodes`; messages go directly to the account's router and the other neighbours:
+that path is compiled, and handles messages with the same line together.
 
-Until the other end is joined to an account nothing that it says about messages counts.
+Until the other end has joined an account its messages and interest are ignored.
 """
 
 import cython
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from headwater.wire.leaf_lines import LeafConnect, LeafInfo
 
     class LeafRegister(Protocol):
-        """What a connection needs of `service.LeafNodes`. For type checkers only."""
+        """What a connection needs from `service.LeafNodes`. For type checkers only."""
 
         clock: Callable[[], float]
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         def broke(self, leaf: "LeafConnection", said: str, reason: str) -> None: ...
 
 
-MAX_CONTROL_LINE: int = 1 << 16  # as nats-server's: 16 times that of clients
+MAX_CONTROL_LINE: int = 1 << 16  # as in nats-server: 16 times the clients' limit
 _SAID = {
     route_ops.UNKNOWN_OPERATION: error_texts.UNKNOWN_OPERATION,
     route_ops.CONTROL_LINE_TOO_LONG: error_texts.CONTROL_LINE_TOO_LONG,
@@ -76,7 +76,7 @@ _NO_QUEUES: list[bytes] = []
 
 
 class LeafConnection(RouteOpHandler):
-    """`remote`: the hub that we dialled; None when the other end came to us."""
+    """`remote`: the hub that we dialled; None for an accepted connection."""
 
     def __init__(self, nodes: "LeafRegister", number: int, max_payload: int, remote: "Remote | None" = None) -> None:
         self.nodes = nodes
@@ -85,7 +85,7 @@ class LeafConnection(RouteOpHandler):
         self.link: Link | None = None
         self.outlet: Outlet | None = None
         self.parser = RouteOpParser(self, b"", route_ops.LEAF, MAX_CONTROL_LINE, max_payload)
-        # Who the other end is, as far as it has said.
+        # What the other end has announced about itself.
         self.nonce = ""
         self.connect: LeafConnect | None = None
         self.info: LeafInfo | None = None
@@ -102,10 +102,10 @@ class LeafConnection(RouteOpHandler):
         self.opened = nodes.clock()
         self.pulse = PeerPulse()
         self.traffic = Traffic()
-        self.refused = 0  # messages that came and may not cross
-        self.groups_missed = 0  # messages for a group of which nobody was here any more
+        self.refused = 0  # received messages that may not cross
+        self.groups_missed = 0  # received messages for a group whose members had all left
         self.end_reason = ""
-        # Where messages go, once it is joined.
+        # Where messages go once the other end has joined.
         self.joined = False
         self._router: Router | None = None
         self._forwarding: LeafForwarding | None = None
@@ -116,14 +116,14 @@ class LeafConnection(RouteOpHandler):
     # ── the link's owner ──
 
     def attach(self, link: "Link") -> None:
-        """The connection stands."""
+        """The connection is established."""
         self.link = link
         self.outlet = Outlet(link, link.output)
         self.outlet.is_route = True
         self.nodes.opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse what came, and write what it led to; then wait a moment when a client here is about to be cut off."""
+        """Parse input and write its deliveries; then pause reading when a local client is close to being cut off."""
         router: Router | None = self._router
         if router is None:
             return self.parser.parse(buffer, 0, filled)
@@ -147,13 +147,13 @@ class LeafConnection(RouteOpHandler):
     # ── what is written ──
 
     def send(self, data: bytes) -> None:
-        """Write soon."""
+        """Queue output; it is written before long."""
         if self.link is not None and not self.link.closing and data:
             self.link.output.append(data)
             self.link.flush_soon()
 
     def ping(self, most: int, now: float) -> bool:
-        """Send a PING; False when `most` of them are unanswered: the connection is closed then."""
+        """Send a PING. Returns False, and closes the connection, when `most` of them are unanswered."""
         if not self.pulse.beat(most, now):
             self.close(error_texts.STALE_CONNECTION)
             return False
@@ -161,30 +161,30 @@ class LeafConnection(RouteOpHandler):
         return True
 
     def settled(self) -> "asyncio.Future[None]":
-        """Send a PING; the result is done once the other end has read all that was sent so far, or is lost."""
+        """Send a PING; the future completes once the other end has read everything sent so far, or is lost."""
         settled = self.pulse.settle(self.nodes.clock())
         self.send(PING)
         return settled
 
     def close(self, said: str = "", reason: str = "") -> None:
-        """End it after what was sent, `said` as the last word."""
+        """Close after the pending output; a text in `said` is sent last, as -ERR."""
         self.parser.stopped = True
         self.end_reason = self.end_reason or said or reason
         if said:
             self.send(error_texts.encode_error(said))
         if self.link is not None:
-            self.link.resume_reading()  # it may wait for a verdict; the end of a link is read
+            self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
             self.link.close()
 
     def go_on(self) -> None:
-        """The verdict on CONNECT is there: parse on, if it let the other end in."""
+        """The verdict on CONNECT has come: parse on, if the other end was accepted."""
         if self.parser.suspended and self.link is not None and not self.link.closing:
             self.parser.stopped = self.parser.suspended = False
             self.link.resume_reading()
             self.link.read_on()
 
     def join(self, account: "Account", forwarding: LeafForwarding, target: LeafTarget, headers: bool) -> None:
-        """From now on messages count."""
+        """Join an account: messages are routed from now on."""
         self.account = account
         self._router = account.router
         self._forwarding = forwarding
@@ -193,12 +193,12 @@ class LeafConnection(RouteOpHandler):
         self.joined = True
 
     def allow(self, hears: Crossing, guard: Guard | None) -> None:
-        """What may come: `hears` drops the rest; of a user with permissions `guard` is asked, too."""
+        """Set what may come in: `hears` drops all else; for a user with permissions `guard` decides, too."""
         self._hears = hears
         self._guard = guard
 
     def leads_where(self, other: "LeafConnection") -> bool:
-        """Whether it joins the same account here to the same account of the same server."""
+        """Whether both connections join the same account here to the same account of the same server."""
         return (
             bool(self.server_id)
             and self.server_id == other.server_id
@@ -207,14 +207,14 @@ class LeafConnection(RouteOpHandler):
         )
 
     def standing(self) -> Outlet:
-        """Where it is written to; only for one that is attached."""
+        """The outlet of an attached connection."""
         if self.outlet is None:
             raise AssertionError("a leaf node that was never attached said something")
         return self.outlet
 
     @property
     def target(self) -> LeafTarget | None:
-        """It as a receiver of messages."""
+        """The other end as a receiver of messages; None until it has joined."""
         return self._target
 
     # ── ops ──
@@ -304,11 +304,11 @@ class LeafConnection(RouteOpHandler):
         return 0
 
     def _mappings(self) -> "Mappings | None":
-        """How the account maps subjects now: a reload may change it, so it is no field."""
+        """The account's current subject mappings; a reload may change them, so they are not stored."""
         return self.account.mappings if self.account is not None else None
 
     def _may_come(self, message: MessageView) -> cython.bint:
-        """Whether a message may cross; whoever sends one that may not is told, if its user has permissions here."""
+        """Whether a message may cross. A sender whose user has permissions here gets an error for one that may not."""
         if self._guard is not None and not self._guard.may_publish(message):
             subject: bytes = message.subject_bytes()
             if not subject.startswith((b"$LDS.", b"_GR_.")):

@@ -1,10 +1,10 @@
-"""Who we are to a hub: what goes into CONNECT, made anew for each connection. No error quotes a secret.
+"""Our credentials for a hub: fills in CONNECT, anew for each connection. No error quotes a secret.
 
     credentials   a .creds file: the JWT, and the hub's nonce signed with the seed behind it
     nkey          a seed: the public key, and the nonce signed with it
-    the URL       user and password; a user alone is sent as a token, too, as nats-server does
+    the URL       user and password; a user without a password is also sent as a token, as nats-server does
 
-The file is read at each connection, so that a renewed one counts from the next on.
+The file is read for each connection, so a renewed one takes effect with the next.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def prove(connect: LeafConnect, options: RemoteOptions, address: Address, nonce:
 
 
 def check(options: RemoteOptions) -> None:
-    """Raises what `prove` would raise: before a broker starts."""
+    """Raise what `prove` would raise, before the broker starts."""
     if options.credentials:
         KeyPair(_read(Path(options.credentials))[1])
     elif options.nkey:

@@ -1,10 +1,10 @@
-"""What lies between a leaf node's connection and the wire: TLS before or after the hub's INFO, WebSocket, both.
+"""The layers between a leaf node connection and the wire: TLS before or after the hub's INFO, WebSocket, or both.
 
     tls://, tls {}                  INFO in the clear, then TLS
     tls { handshake_first: true }   TLS before any other byte
     ws://, wss://                   binary frames, at <path>/leafnode; wss: in TLS from the first byte on
 
-A hub that asks for TLS gets it, whatever the URL says; one that does not offer what we insist on is left.
+TLS starts whenever the hub requires it, whatever the URL says; a hub without TLS is left when we require it.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ ENDPOINT = "/leafnode"
 
 
 def check_remote(options: RemoteOptions) -> None:
-    """Raises what dialling would raise each time: ConfigError for files, EnvironmentProblem for a package."""
+    """Raise what every dial would raise: ConfigError for files, EnvironmentProblem for a missing package."""
     check(options)
     addresses = [address_of(url) for url in options.urls]
     if options.tls is not None or any(address.is_secure for address in addresses):
@@ -40,7 +40,7 @@ def check_remote(options: RemoteOptions) -> None:
 
 
 def layer_for(remote: Remote, address: Address) -> Layer | None:
-    """What a connection to `address` begins with. Raises ConfigError for files that cannot be used."""
+    """The layer that a connection to `address` starts with. Raises ConfigError for files that cannot be used."""
     tls = remote.options.tls
     secure: Layer | None = None
     if (
@@ -58,8 +58,8 @@ def layer_for(remote: Remote, address: Address) -> Layer | None:
 
 
 def secured(link: Link, remote: Remote, address: Address, info: LeafInfo) -> None:
-    """Let TLS begin behind the hub's INFO, where it is wanted and has not begun. Raises TransportError when we insist on it
-    and the hub does not offer it; what is written meanwhile waits for the handshake."""
+    """Start TLS after the hub's INFO, if it is wanted and not active yet. Output waits for the handshake. Raises
+    TransportError when we require TLS and the hub does not offer it."""
     if link.layer is not None:
         return
     wanted = address.is_secure or remote.options.tls is not None

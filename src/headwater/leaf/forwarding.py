@@ -1,13 +1,12 @@
-"""Messages to leaf nodes and hubs: who among them gets one, and in which frame.
+"""Forwards messages to leaf nodes and hubs: which of them get a message, and in which frame.
 
-One `LeafForwarding` per account. A message goes to every neighbour with plain interest, but not back to where it came from,
-nor between two spokes of one cluster, nor where its subject may not cross. Of a queue group
+One `LeafForwarding` per account. A message goes to every neighbour with plain interest, except back to its source, between
+two spokes of one cluster, and where its subject may not cross. For a queue group
 
-    a member here           takes it: nothing leaves
-    else one neighbour      by the number of members behind each; its name in the frame says that it was chosen
+    a local member          takes it: nothing is sent
+    else one neighbour      chosen by the number of members behind each; the group's name in the frame marks the choice
 
-A neighbour gets one frame for all that it wants of a message. What was worked out for one Match is kept with it
-(`LeafPlan`).
+A neighbour gets one frame for all its interest in a message. The plan for a Match is stored in it (`LeafPlan`).
 """
 
 import cython
@@ -37,26 +36,26 @@ _NONE: list[bytes] = []
 
 
 class LeafTarget(PeerFrames):
-    """A neighbour as far as frames are concerned. `sends`: what may cross to it. `cluster`: that it is part of, or ""; for
-    hubs always "": what comes from one may go to another.
+    """A neighbour as a receiver of frames. `sends`: what may cross to it. `cluster`: its cluster, or ""; always "" for
+    hubs, because messages from one may go to another.
     """
 
     def __init__(self, outlet: Outlet, sends: Crossing, cluster: str = "") -> None:
         PeerFrames.__init__(self, outlet, b"LMSG ", b"HMSG ")
         self.cluster = cluster
-        self.kept_back = 0  # messages that may not cross
-        self.able = False  # of whoever chooses among several
-        self.guard: Guard | None = None  # of a user who may answer what he is sent: remembers reply subjects
+        self.kept_back = 0  # messages that were not sent because they may not cross
+        self.able = False  # scratch field of `_choose`
+        self.guard: Guard | None = None  # set for a user with `allow_responses`: remembers reply subjects
         self.allow(sends)
 
     def allow(self, sends: Crossing) -> None:
-        """What may cross from now on."""
+        """Set what may cross from now on."""
         self.sends = sends
         self._open = sends.is_open
-        self._last = b""  # a subject that may cross
+        self._last = b""  # the last subject that was found to be allowed
 
     def takes(self, message: MessageView, source: "LeafTarget | None") -> cython.bint:
-        """Whether a message that came from `source` (None: from here) may go there now."""
+        """Whether a message from `source` (None: a local one) may go to this neighbour now."""
         if self.outlet.closed or self is source:
             return False
         if source is not None and source.cluster and source.cluster == self.cluster:
@@ -74,7 +73,7 @@ class LeafTarget(PeerFrames):
 
 
 class LeafChoice:
-    """A queue group at the neighbours; `bounds` are the sums of the weights up to each of `targets`."""
+    """A queue group at the neighbours; `bounds` are the cumulative weights of `targets`."""
 
     def __init__(self, queue: bytes, targets: list[LeafTarget], weights: list[int]) -> None:
         self.queue = queue
@@ -92,7 +91,7 @@ class LeafPlan:
         self.choices: list[LeafChoice] = []
         for queue, members in zip(match.queues, match.groups, strict=True):
             behind: dict[LeafTarget, int] = {}
-            for each in members:  # a group is one across literal subjects and wildcards
+            for each in members:  # entries of a group count together, whether literal or wildcard
                 target = targets[cython.cast(Outlet, each.outlet)]
                 behind[target] = behind.get(target, 0) + weights[each]
             self.choices.append(LeafChoice(queue, list(behind), list(behind.values())))
@@ -113,19 +112,19 @@ class LeafForwarding(PeerForwarding):
     # ── neighbours and what they want ──
 
     def add(self, target: LeafTarget) -> None:
-        """A neighbour is there."""
+        """Add a neighbour."""
         self.targets[target.outlet] = target
         self._known[target.outlet] = {}
 
     def drop(self, outlet: Outlet) -> None:
-        """It is gone: so is all that it wanted."""
+        """Remove a neighbour and its interest."""
         for subscription in self._known.pop(outlet, {}).values():
             self.interest.remove(subscription)
             self._weights.pop(subscription, None)
         self.targets.pop(outlet, None)
 
     def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int) -> None:
-        """It wants `subject` (`weight` members of a group do), or with a weight of 0 no more."""
+        """Set a neighbour's interest in `subject`: `weight` members of a group, 1 for plain interest, 0 for its end."""
         known = self._known.get(outlet)
         if known is None:
             return
@@ -146,7 +145,7 @@ class LeafForwarding(PeerForwarding):
             self.interest.generation += 1  # plans hold the weights
 
     def wants_of(self, outlet: Outlet) -> list[bytes]:
-        """The subjects that it wants, one for each group too."""
+        """The subjects of a neighbour's interest, one more for each group."""
         return [subject for subject, _ in self._known.get(outlet, {})]
 
     # ── what others ask ──
@@ -172,7 +171,7 @@ class LeafForwarding(PeerForwarding):
     # ── messages from here ──
 
     def route(self, router: Router, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
-        """Deliveries here, and frames sent, together."""
+        """Route one message. Returns local deliveries plus frames sent."""
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         frames: cython.int = 0
         if remote.plain or remote.groups:
@@ -182,7 +181,7 @@ class LeafForwarding(PeerForwarding):
         return frames + router.route_here(publisher, match, True, message, None, False)
 
     def route_under(self, router: Router, inbox: bytes, match: Match, message: MessageView) -> cython.int:
-        """The same for a message that goes to `inbox` under another subject; see `shown_subject`."""
+        """Route a message to `inbox` that shows another subject; see `shown_subject`."""
         remote: Match = self.interest.match(inbox)
         frames: cython.int = 0
         if remote.plain or remote.groups:
@@ -200,7 +199,7 @@ class LeafForwarding(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """Receivers here, and neighbours, together; each gets all of a run with one copy, where nothing is to be chosen."""
+        """Route a run. Returns local receivers plus neighbours; without a choice to make, each gets it in one copy."""
         frames: cython.int = self.send_run(router, None, match, message, stride, count)
         return frames + router.route_run_here(publisher, match, message, stride, count)
 
@@ -209,8 +208,8 @@ class LeafForwarding(PeerForwarding):
     def pass_on(
         self, router: Router, source: LeafTarget, served: list[bytes], queues: list[bytes], message: MessageView
     ) -> cython.int:
-        """A message of one neighbour to the others: of groups only those that its frame named in `queues` and that have no
-        member here (`served`). Returns how many frames that were."""
+        """Forward one neighbour's message to the others; of the groups only to those that its frame named in `queues` and
+        that have no local member (`served`). Returns the number of frames."""
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if not remote.plain and not remote.groups:
             return 0
@@ -225,7 +224,7 @@ class LeafForwarding(PeerForwarding):
         stride: cython.Py_ssize_t,
         count: cython.Py_ssize_t,
     ) -> cython.int:
-        """The frames of `count` messages with the same line; leaves `message` where it was."""
+        """Send `count` messages with the same line; `message` is back at the first one afterwards."""
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         if not remote.plain and not remote.groups:
             return 0
@@ -262,7 +261,7 @@ class LeafForwarding(PeerForwarding):
         remote: Match,
         message: MessageView,
     ) -> cython.int:
-        """The frames of one message; returns how many there are. `queues`: the groups that it is for, None for all."""
+        """Send one message; returns the number of frames. `queues`: the groups it is for, None for all."""
         plan: LeafPlan = self._plan(remote)
         frames: cython.int = 0
         target: LeafTarget
@@ -293,7 +292,7 @@ class LeafForwarding(PeerForwarding):
         return frames
 
     def _choose(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> LeafTarget | None:
-        """One of the neighbours that may have it, by their weights; None when there is none."""
+        """One of the neighbours that may get the message, weighted; None when there is none."""
         total: cython.Py_ssize_t = 0
         index: cython.Py_ssize_t
         target: LeafTarget

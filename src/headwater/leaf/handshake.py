@@ -1,10 +1,10 @@
-"""What the documents that open a connection decide. Pure: a verdict for each, in nats-server's words.
+"""Verdicts on the documents that open a connection, with nats-server's error texts. Pure.
 
-    a hub reads CONNECT   `refusal_of` says what is wrong with it, before anybody looks at the credentials
-    a spoke reads INFO    `is_hub_info` says whether that is a port for leaf nodes at all
-    a spoke reads -ERR    `wait_after` says for how long it stays away
+    a hub reads CONNECT   `refusal_of`: what is wrong with it, checked before the credentials
+    a spoke reads INFO    `is_hub_info`: whether that is a leaf node port at all
+    a spoke reads -ERR    `wait_after`: how long it waits before it dials again
 
-The hub alone compares names of clusters: a spoke has no other way to be kept from the hub that it is itself.
+Only the hub compares cluster names, which keeps a server from joining itself.
 """
 
 import re
@@ -21,12 +21,12 @@ WRONG_PORT = "attempted to connect to wrong port"
 LOOP_SECONDS = 30.0
 CLUSTER_SECONDS = 30.0
 VERSION_SECONDS = 5.0
-DUPLICATE_SECONDS = 30.0  # ours: nats-server's two remotes close each other every second, for ever
-TOGETHER_SECONDS = 1.0  # two connections that were made within it were made at the same time
+DUPLICATE_SECONDS = 30.0  # our choice: in nats-server, two such remotes close each other every second, for ever
+TOGETHER_SECONDS = 1.0  # two connections made within this time count as simultaneous
 _LOOP = "Loop detected for leafnode account="
 _OLD = "connection rejected since minimum version required is "
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
-# What a hub says before it closes; after anything else the connection goes on.
+# The errors after which a hub closes the connection; it stays open after any other.
 _FINAL = (
     "Authorization Violation", "Authentication Timeout", "Authentication Expired", _LOOP, SAME_CLUSTER, SPACES, _OLD,
     DUPLICATE, STALE, "Stale Connection", "Permissions Violation for", "maximum ", "Maximum Payload Violation",
@@ -35,13 +35,13 @@ _FINAL = (
 
 
 def loop_text(account: str) -> str:
-    """What is said to whoever gave us back our own mark."""
+    """The error for a neighbour that announced our own loop subject back to us."""
     return f'{_LOOP}"{account}". Delaying attempt to reconnect for 30s'
 
 
 def ours_stays(ours: str, theirs: str, seconds: float) -> bool:
-    """Two servers have dialled each other at the same time: whether we go on with our connection, though theirs has been
-    joined for so many `seconds`. The smaller id's is kept, on both sides; one that stands for longer is kept anyway.
+    """Two servers have dialled each other: whether to keep our connection, although theirs joined `seconds` ago. Of two
+    simultaneous ones both sides keep the smaller id's; otherwise the older one stays.
     """
     return seconds <= TOGETHER_SECONDS and ours < theirs
 
@@ -51,7 +51,7 @@ def old_version_text(minimum: str) -> str:
 
 
 def refusal_of(connect: LeafConnect, cluster: str) -> str:
-    """Why a hub of this `cluster` does not take a spoke; "" when it does, as far as names go."""
+    """Why a hub of this `cluster` refuses a spoke; "" when its names are acceptable."""
     if connect.lang:
         return NOT_A_LEAF
     if connect.gateway:
@@ -64,7 +64,7 @@ def refusal_of(connect: LeafConnect, cluster: str) -> str:
 
 
 def is_too_old(version: str, minimum: str) -> bool:
-    """Whether a spoke of this version may not come; one that says none is too old for any minimum."""
+    """Whether a spoke's version is below the minimum; a spoke without a version is too old for any minimum."""
     if not minimum:
         return False
     found, wanted = _VERSION.match(version), _VERSION.match(minimum)
@@ -74,7 +74,7 @@ def is_too_old(version: str, minimum: str) -> bool:
 
 
 def is_hub_info(info: LeafInfo) -> bool:
-    """Whether the port that said this is one for leaf nodes."""
+    """Whether this INFO comes from a leaf node port."""
     return info.client_id > 0 and (info.leafnode_urls is not None or info.info_on_connect)
 
 
@@ -84,7 +84,7 @@ def is_final(text: str) -> bool:
 
 
 def wait_after(text: str) -> float | None:
-    """How long to stay away after this -ERR, or for this reason of ours, in seconds; None: as after any other loss."""
+    """Seconds to wait before dialling again, after this -ERR or for this reason of ours; None: as after any loss."""
     if text.startswith(DUPLICATE) and text != DUPLICATE:
         return DUPLICATE_SECONDS
     if text.startswith(_LOOP):

@@ -1,14 +1,14 @@
-"""Who is told what is wanted: the interest of one account, here and at its leaf nodes and hubs. Pure: lines come out.
+"""Which interest of one account is announced to which of its leaf nodes and hubs. Pure: protocol lines come out.
 
-    to a spoke   what is wanted here, at our hubs and at the other spokes
-    to a hub     what is wanted here and at our spokes; not what another hub wants
-    to nobody    what it wants itself; what its permissions do not let through; what another spoke of its own cluster wants
+    to a spoke   local interest, and that of our hubs and of the other spokes
+    to a hub     local interest, and that of our spokes; not that of another hub
+    never        a neighbour's own interest; subjects that its permissions deny; interest of a spoke of the same cluster
 
-A subject counts once, a queue group with its members: each line has the whole weight, never a difference. A spoke that is
-isolated hears nothing of other spokes.
+A subject counts once, a queue group with its members: each line has the whole weight, never a difference. An isolated
+spoke gets no interest of other spokes.
 
-Every account has a subject of its own below `$LDS.`, which is announced like any other interest. Whoever gets back what it
-announced is part of a loop.
+Every account has a subject of its own below `$LDS.`, which is announced like any other interest. A server that gets its
+own subject back is part of a loop.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from headwater.wire.leaf_lines import leaf_interest
 
 Key = tuple[bytes, bytes]
 """Subject and queue group, which is empty for plain interest."""
-MOST = 1 << 20  # subjects that one neighbour may want; nats-server knows no bound
+MOST = 1 << 20  # subjects in one neighbour's interest; nats-server has no limit
 HEAVIEST = 1 << 16  # members of a queue group that count for one neighbour
 
 
 class Neighbour:
-    """The other end of one connection. `is_hub`: we are its spoke. `cluster`: the one that it is part of, or "".
+    """The other end of one connection. `is_hub`: we are its spoke. `cluster`: its cluster, or "".
 
-    `hears`: what of our interest it is told.
+    `hears`: the part of our interest that is announced to it.
     """
 
     def __init__(self, *, is_hub: bool, cluster: str = "", isolated: bool = False, hears: Crossing) -> None:
@@ -41,7 +41,7 @@ Line = tuple[Neighbour, bytes]
 
 
 class Interest:
-    """One account's. `loop_subject`: its own, below `$LDS.`."""
+    """The interest of one account. `loop_subject`: the account's own, below `$LDS.`."""
 
     def __init__(self, loop_subject: bytes) -> None:
         self.loop_subject = loop_subject
@@ -53,13 +53,13 @@ class Interest:
     # ── here ──
 
     def add(self, subject: bytes, queue: bytes) -> list[Line]:
-        """Somebody here subscribed."""
+        """Add a local subscription; returns the lines to send."""
         key = (subject, queue)
         self._here[key] = self._here.get(key, 0) + 1
         return self._tell(key)
 
     def remove(self, subject: bytes, queue: bytes) -> list[Line]:
-        """And went again; what was never added is ignored."""
+        """Remove a local subscription; an unknown one is ignored. Returns the lines to send."""
         key = (subject, queue)
         if key not in self._here:
             return []
@@ -69,23 +69,23 @@ class Interest:
     # ── at neighbours ──
 
     def join(self, neighbour: Neighbour) -> bytes:
-        """A neighbour is there: all that it is to hear."""
+        """Add a neighbour; returns the lines that announce all interest to it."""
         self._neighbours.append(neighbour)
         return self.repeat(neighbour)
 
     def repeat(self, neighbour: Neighbour) -> bytes:
-        """All that it is to hear, whatever it has heard."""
+        """The lines that announce all interest to a neighbour, including what was announced before."""
         neighbour.told.clear()
         keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
     def renew(self, neighbour: Neighbour) -> bytes:
-        """What it may hear has changed: what is news to it."""
+        """The permissions of a neighbour have changed: the lines for the difference."""
         keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *neighbour.told))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
     def leave(self, neighbour: Neighbour) -> list[Line]:
-        """It is gone, and so is all that it wanted; unknown ones are ignored."""
+        """Remove a neighbour and its interest; an unknown one is ignored. Returns the lines for the others."""
         if neighbour not in self._neighbours:
             return []
         self._neighbours.remove(neighbour)
@@ -96,7 +96,7 @@ class Interest:
         return [line for key in wanted for line in self._tell(key)]
 
     def want(self, neighbour: Neighbour, subject: bytes, queue: bytes, weight: int) -> list[Line]:
-        """LS+ and, with a `weight` of 0, LS-: what the others are to hear of it."""
+        """LS+ or, with a `weight` of 0, LS-. Returns the lines for the others."""
         key = (subject, queue)
         weight = min(weight, HEAVIEST) if queue else min(weight, 1)
         before = neighbour.wants.get(key, 0)
@@ -109,13 +109,13 @@ class Interest:
         _change(self._hubs if neighbour.is_hub else self._spokes, key, weight - before)
         return self._tell(key)
 
-    # ── what they hear ──
+    # ── announcements ──
 
     def _tell(self, key: Key) -> list[Line]:
         return [(neighbour, line) for neighbour in self._neighbours for line in self._news(neighbour, key)]
 
     def _news(self, neighbour: Neighbour, key: Key) -> Iterator[bytes]:
-        """The line that `neighbour` has to hear of `key`, if any."""
+        """The line to send to `neighbour` about `key`, if any."""
         subject, queue = key
         weight = self._weight(neighbour, key)
         if not queue:

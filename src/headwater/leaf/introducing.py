@@ -1,10 +1,10 @@
-"""A hub introduces itself: its INFO is answered with CONNECT, and its second INFO says where we are joined.
+"""The spoke's side of a login: answers a hub's INFO with CONNECT, and joins the account that its second INFO names.
 
-    INFO ─▶ is it a port for leaf nodes? ─▶ TLS, if either side wants it ─▶ CONNECT
-    INFO with `connect_info`: the account there, and what may cross ─▶ joined
+    INFO ─▶ is it a leaf node port? ─▶ TLS, if either side wants it ─▶ CONNECT
+    INFO with `connect_info`: the account there, and which subjects may cross ─▶ joined
     any later INFO: other addresses of the hub, other permissions
 
-A hub older than `info_on_connect` sends no second one: we are joined once CONNECT is sent.
+A hub without `info_on_connect` (an old one) sends no second INFO: we have joined once CONNECT is sent.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ INFO_SECONDS = 2.0  # for the hub's second INFO
 
 
 class Nodes(Protocol):
-    """What this needs of `service.LeafNodes`."""
+    """What `Introducing` needs from `service.LeafNodes`."""
 
     options: LeafOptions
     info: LeafInfo
@@ -50,7 +50,7 @@ class Nodes(Protocol):
 
 
 class Introducing:
-    """For all hubs that we dial."""
+    """Serves all hubs that we dial."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -58,7 +58,7 @@ class Introducing:
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         remote = leaf.remote
         if remote is None:
-            return  # a spoke's that asks for compression, or says nothing that counts
+            return  # INFO of a spoke, which requests compression or has nothing of interest
         try:
             info = decode_leaf_info(json)
         except RemoteProtocolError as error:
@@ -81,7 +81,7 @@ class Introducing:
             self._join_hub(leaf, remote, info)
 
     def _introduce(self, leaf: LeafConnection, remote: Remote, info: LeafInfo) -> None:
-        """CONNECT, inside TLS where either side wants it."""
+        """Send CONNECT, inside TLS if either side wants it."""
         if leaf.link is None or not self._nodes.is_open(leaf):
             return
         address = self._nodes.address_of(leaf)
@@ -141,7 +141,7 @@ class Introducing:
         self._nodes.join(leaf, account, neighbour, LeafTarget(leaf.standing(), sends), headers=headers)
 
     def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
-        """What we may send there, and what we take."""
+        """What may cross to the hub, and from it."""
         options, system = remote.options, account.is_system
         denied = (*never(self._nodes.info.domain, system=system), *encoded(options.deny_exports))
         sends = Crossing(denied, [rules_of(info.exports)])
@@ -152,7 +152,7 @@ class Introducing:
         return sends, hears
 
     def _renew(self, leaf: LeafConnection, info: LeafInfo) -> None:
-        """A later INFO may change what crosses."""
+        """Apply a later INFO, which may change the permissions."""
         target, neighbour = leaf.target, leaf.neighbour
         if leaf.remote is None or leaf.account is None or target is None or neighbour is None:
             return

@@ -1,14 +1,14 @@
-"""What may cross a connection of a leaf node, in one direction. Pure.
+"""Which subjects may cross a leaf node connection, in one direction. Pure.
 
-    lists of the hub's user, of `deny_imports` and `deny_exports`, of the other side's INFO or CONNECT
-    and what never crosses: the API of JetStream under its own name, and the stores behind it
+    sources   the hub's user, `deny_imports` and `deny_exports`, the other side's INFO or CONNECT
+    never     the JetStream API under its own name, and the subjects of its stores
 
-A message crosses when every list lets it. Interest is announced when some message that it could bring might cross: a
-literal subject is asked about as a message would be, and of one with wildcards only what no message could meet is left out.
-What tells of loops and gateways is exempt.
+A message crosses when every list allows it. Interest is announced when some message that matches it might cross: a
+literal subject is judged like a message, a wildcard is left out only when no message on it could cross. Subjects for loop
+detection and gateways are exempt.
 
-Why JetStream stays: both sides may have one, and a client asks `$JS.API` of the one it is connected to. What is meant for
-the other side is asked under its domain, `$JS.<domain>.API`. Source: nats-server 2.15.1.
+The JetStream API does not cross because both sides may have JetStream: `$JS.API` means the server that the client is
+connected to, and the other side is addressed by its domain, `$JS.<domain>.API`. Source: nats-server 2.15.1.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,16 +21,16 @@ from headwater.wire.peer_documents import SubjectLists
 NEVER = (b"$JS.API.>", b"$KV.>", b"$OBJ.>")
 NEVER_OF_SYSTEM = (b"$JSC.>", b"$NRG.>")
 _EXEMPT = (b"$LDS.", b"_GR_.", b"$GR.")
-REMEMBERED = 1024  # subjects whose answer is kept
+REMEMBERED = 1024  # subjects whose result is cached
 
 
 class Crossing:
-    """One direction. `denied` never crosses; each of `rules` (None: lets everything) has to let it, too."""
+    """One direction. Subjects in `denied` never cross; the others need each of `rules` (None: allows everything)."""
 
     def __init__(self, denied: Iterable[bytes], rules: Sequence[SubjectRules | None] = ()) -> None:
         self._denied = SubjectSet([*denied, *(each for rule in rules if rule for each in encoded(rule.deny))])
         self._allowed = [SubjectSet(encoded(rule.allow)) for rule in rules if rule and rule.allow is not None]
-        # Whether only subjects with a `$` in front have to be asked about.
+        # Whether only subjects that begin with `$` need a check.
         self.is_open = not self._allowed and all(each.startswith(b"$") for each in self._denied.patterns)
         self._known: dict[bytes, bool] = {}
 
@@ -56,28 +56,28 @@ class Crossing:
 
 
 def never(own_domain: str, *, system: bool) -> tuple[bytes, ...]:
-    """What crosses in no direction; and towards the other side, what is asked of our own domain."""
+    """The subjects that never cross; `own_domain` (for the direction to the other side) adds our own domain's API."""
     own = (f"$JS.{own_domain}.API.>".encode(),) if own_domain else ()
     return (*NEVER, *(NEVER_OF_SYSTEM if system else ()), *own)
 
 
 def encoded(subjects: Iterable[str]) -> list[bytes]:
-    """Subjects as they travel."""
+    """Subjects in their wire form."""
     return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
 
 
 def rules_of(lists: SubjectLists | None) -> SubjectRules | None:
-    """What the other side has said in its INFO."""
+    """The rules in the other side's INFO."""
     return SubjectRules(allow=lists.allow or None, deny=lists.deny) if lists is not None else None
 
 
 def lists_of(rules: SubjectRules | None) -> SubjectLists | None:
-    """The same for ours."""
+    """Our rules in the form of INFO."""
     return SubjectLists(allow=rules.allow or (), deny=rules.deny) if rules is not None else None
 
 
 def without_queues(rules: SubjectRules | None) -> SubjectRules | None:
-    """Entries for a queue group count for its subject: what crosses has no group yet."""
+    """Rules in which an entry for a queue group counts for its whole subject: a crossing message has no group yet."""
     if rules is None:
         return None
     allow = None if rules.allow is None else tuple(dict.fromkeys(entry.split()[0] for entry in rules.allow))

@@ -1,15 +1,15 @@
-"""One hub that we dial: which of its addresses is next, and how long we wait before. Pure; randomness is passed in.
+"""One hub that we dial: which of its addresses is next, and how long to wait first. Pure; randomness is passed in.
 
     urls of the configuration ─┐
     leafnode_urls of its INFO ─┴▶ addresses ─ next() ─▶ dial ─┬─ joined          the wait is short again
                                                               ├─ failed, lost     a second, and up to as much again
-                                                              └─ told to stay away   as long as that takes
+                                                              └─ refused for a time  as long as the refusal demands
 
-What the hub says of its addresses replaces what it said before, but never those of the configuration: nats-server forgets
-them, and is lost when its hub advertises an address that cannot be reached.
+The addresses that the hub announces replace those that it announced before, but never the configured ones: nats-server
+forgets those, and cannot reconnect when its hub advertises an unreachable address.
 
-Waits grow by half each time, up to LONGEST, or when nobody lets us in to LONGEST_REFUSED: an operator has to mend that, and
-a second of nats-server's is a storm in two logs.
+Waits grow by half each time, up to LONGEST, or to LONGEST_REFUSED while the hub refuses us: an operator has to fix that,
+and nats-server's retry every second floods two logs.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from typing import NamedTuple
 from headwater.exchange.leaf_options import DEFAULT_PORT, WEBSOCKET_SCHEMES, RemoteOptions, scheme_of, shown_url
 from headwater.net.address import bracketed, url_address
 
-LONGEST = 5.0  # seconds between two tries of a hub that does not answer
-LONGEST_REFUSED = 30.0  # and of one that does not let us in
+LONGEST = 5.0  # seconds between two tries while the hub does not answer
+LONGEST_REFUSED = 30.0  # and while it refuses us
 GROWTH = 1.5
 MOST_DISCOVERED = 64  # addresses that a hub may announce
 
 
 class Address(NamedTuple):
-    """Where a hub may be. `path` is that of a WebSocket."""
+    """An address of a hub. `path`: of its WebSocket endpoint."""
 
     scheme: str
     host: str
@@ -36,7 +36,7 @@ class Address(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """For people: without user and password."""
+        """The address for display, without user and password."""
         return f"{self.scheme}://{bracketed(self.host)}:{self.port}"
 
     @property
@@ -50,7 +50,7 @@ class Address(NamedTuple):
 
 
 def address_of(url: str) -> Address:
-    """Raises ConfigError for what cannot be read."""
+    """Parse the URL of a remote. Raises ConfigError for an invalid one."""
     scheme = scheme_of(url)
     place = url_address(url)
     rest = url.partition("://")[2] or url
@@ -63,8 +63,8 @@ class Remote:
 
     def __init__(self, options: RemoteOptions, interval: float, random: Callable[[], float]) -> None:
         self.options = options
-        self.reason = "not dialled yet"  # why we are not joined; "" when we are
-        self.connected_to = ""  # the address, for people
+        self.reason = "not dialled yet"  # why we are not joined; "" while we are
+        self.connected_to = ""  # the address, for display
         self._interval = interval
         self._random = random
         self._configured = [address_of(url) for url in options.urls]
@@ -78,17 +78,17 @@ class Remote:
 
     @property
     def addresses(self) -> list[Address]:
-        """All that may be dialled."""
+        """All addresses that may be dialled."""
         return [*self._configured, *self._discovered]
 
     def next(self) -> Address:
-        """The address that is to be dialled now."""
+        """The address to dial now."""
         addresses = self.addresses
         self._at = (self._at + 1) % len(addresses) if self._failures else self._at % len(addresses)
         return addresses[self._at]
 
     def announced(self, urls: tuple[str, ...], told_by: Address) -> None:
-        """The hub says where it and its cluster can be reached: dialled as the one who told us was."""
+        """Take the addresses that the hub at `told_by` announces for its cluster; they are dialled in the same way."""
         if self.options.ignore_discovered_servers or told_by.is_websocket:
             return
         known = {(address.host, address.port) for address in self._configured}
@@ -105,7 +105,7 @@ class Remote:
         self._discovered = found
 
     def tls_name(self, address: Address) -> str:
-        """What the certificate has to be for: of a hub that announces itself by a number, the name that we dialled."""
+        """The host name that the certificate must match: for an announced IP address, the configured name."""
         if _is_number(address.host):
             return next((each.host for each in self._configured if not _is_number(each.host)), address.host)
         return address.host
@@ -113,12 +113,12 @@ class Remote:
     # ── how it went ──
 
     def joined(self, address: Address) -> None:
-        """We are its spoke."""
+        """We have joined the hub."""
         self._failures, self._refused, self._stay_away = 0, False, None
         self.reason, self.connected_to = "", address.shown
 
     def failed(self, reason: str, *, refused: bool = False, stay_away: float | None = None) -> None:
-        """It was not reached, did not let us in (`refused`), or was lost."""
+        """The hub could not be reached, refused us (`refused`), or was lost."""
         self._failures = self._failures + 1 if self.reason else 0  # the first try after a loss comes soon
         self._refused = refused
         self._stay_away = stay_away

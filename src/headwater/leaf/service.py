@@ -1,14 +1,14 @@
-"""The leaf nodes of a broker, at work: accepts spokes, dials hubs, joins each to an account, and tells them of interest.
+"""The leaf nodes of a broker: accepts spokes, dials hubs, joins each to an account, and announces interest to them.
 
     accept ─▶ INFO ─▶ CONNECT ─▶ handshake, gate ─▶ INFO ─┐
     dial   ─▶ INFO ─▶ CONNECT ─▶ INFO ───────────────────┴▶ joined ─▶ LS+ lines, messages
-    a client subscribes ─▶ LeafSpace ─▶ Interest ─▶ a line to every neighbour that is to hear it
+    a client subscribes ─▶ LeafSpace ─▶ Interest ─▶ a line to every neighbour that may have it
     a client publishes  ─▶ Router ─▶ LeafForwarding ─▶ frames
     a neighbour's frame ─▶ LeafConnection ─▶ Router, and the other neighbours
 
-A hub is dialled for ever. Whatever keeps us from it is in the log, in the journal and in /leafz, until it is over.
+A hub is dialled for ever. The reason for a failure is in the log, in the journal and, while it lasts, in /leafz.
 
-Refused here: to decide what a document means (handshake), who may come in (exchange.auth), where to dial (remote).
+Decided elsewhere: what a document means (handshake), who may connect (exchange.auth), which address to dial (remote).
 """
 
 import asyncio
@@ -55,25 +55,25 @@ logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 0.5
 FIRST_PING_SECONDS = 1.0
-LONGEST_PING_INTERVAL = 30.0  # as on routes, whatever clients are pinged at: only pings find a line that swallows all
+LONGEST_PING_INTERVAL = 30.0  # as on routes, whatever the interval for clients: only PINGs detect a dead line
 INFO_SECONDS = 2.0  # for the hub's second INFO
-SETTLE_SECONDS = 1.0  # for a neighbour to read what it was sent, before the end
+SETTLE_SECONDS = 1.0  # for a neighbour to read pending output before the end
 _NONCE_BYTES = 11
 
 
 class LeafObserver(Protocol):
-    """Somebody who keeps the books; called by the loop, and must not block."""
+    """Records joins and losses; called in the event loop, and must not block."""
 
     def leaf_joined(self, leaf: LeafConnection) -> None:
-        """A neighbour is joined to an account."""
+        """A neighbour has joined an account."""
 
     def leaf_left(self, leaf: LeafConnection) -> None:
-        """It is gone; its counters are final."""
+        """A neighbour is gone; its counters are final."""
 
 
 class LeafNodes:
-    """`info`: what neighbours are told of this broker; `cluster` in it is what keeps a spoke from itself. `domain`: of the
-    streams here, "" without. `gate` and `make_link`: of the listener. `stores(account)`: whether it has streams.
+    """`info`: our INFO for neighbours; its `cluster` keeps a spoke from joining itself. `domain`: of the JetStream here, ""
+    for none. `gate` and `make_link`: of the listener. `stores(account)`: whether the account has JetStream.
     """
 
     def __init__(
@@ -113,9 +113,9 @@ class LeafNodes:
         self.remotes = [Remote(each, options.reconnect_interval, _any_fraction) for each in options.remotes]
         self._spaces: dict[str, LeafSpace] = {}
         self._leafs: dict[int, LeafConnection] = {}
-        self._addresses: dict[int, Address] = {}  # of those that we dialled
+        self._addresses: dict[int, Address] = {}  # the address of each connection that we dialled
         self._next_ping: dict[int, float] = {}
-        self._deadlines: dict[int, tuple[float, str]] = {}  # until when, and what is said to who is late
+        self._deadlines: dict[int, tuple[float, str]] = {}  # the time, and the -ERR for a connection that misses it
         self._backpressure = Backpressure(self.clock, max_pending)
         self._numbers = 0
         self._listener: Listener | None = None
@@ -129,7 +129,7 @@ class LeafNodes:
     # ── starting and stopping ──
 
     async def start(self) -> None:
-        """Bind the port; `open` accepts there, and dials. Raises EnvironmentProblem, ConfigError."""
+        """Bind the port; `open` starts accepting and dialling. Raises EnvironmentProblem and ConfigError."""
         for remote in self.remotes:
             check_remote(remote.options)
             self._space(self.accounts[remote.options.account])
@@ -157,7 +157,7 @@ class LeafNodes:
         )
 
     def open(self) -> None:
-        """Accept spokes, and dial hubs."""
+        """Start accepting spokes and dialling hubs."""
         if self._listener is not None:
             self._listener.open()
             logger.info("Listening for leafnode connections on %s:%d", self.options.host, self.port)
@@ -166,8 +166,8 @@ class LeafNodes:
             self._start_dial(remote)
 
     async def withdraw(self) -> None:
-        """Make no more connections, and have the neighbours send nothing more: what they sent has arrived when this
-        returns. Messages from here go out as before. One that does not answer within SETTLE_SECONDS is not waited for."""
+        """Make no more connections, and withdraw our interest: on return, everything the neighbours had sent has arrived.
+        Local messages are still forwarded. A neighbour that does not answer within SETTLE_SECONDS is not waited for."""
         if self.stopping:
             return
         self.stopping = True
@@ -182,7 +182,7 @@ class LeafNodes:
         await self._settle()
 
     async def stop(self) -> None:
-        """End every connection, once the neighbours have read what was sent; safe to call again."""
+        """Close every connection, once the neighbours have read our output; safe to call again."""
         await self.withdraw()
         await self._settle()
         if self._sweeper is not None:
@@ -202,22 +202,22 @@ class LeafNodes:
             logger.warning("leafnode_not_drained peer=%s seconds=%g", _peer(asked[late]), SETTLE_SECONDS)
 
     def accounts_changed(self) -> None:
-        """A reload has changed mappings, or brought accounts."""
+        """A reload has changed mappings or added accounts."""
         for space in self._spaces.values():
             space.mappings_changed()
 
-    # ── what others may ask ──
+    # ── views ──
 
     def connections(self) -> list[LeafConnection]:
-        """Every connection, joined or not yet."""
+        """All connections, joined or not."""
         return list(self._leafs.values())
 
     def joined(self) -> list[LeafConnection]:
-        """Every neighbour that is joined to an account, in the order they came."""
+        """Every neighbour that has joined an account, in the order they connected."""
         return [leaf for leaf in self._leafs.values() if leaf.joined]
 
     async def wait_for(self, count: int) -> None:
-        """Return once so many neighbours are joined; they may be fewer again by the time that is seen."""
+        """Return once at least `count` neighbours have joined; some may have left again by the time the caller looks."""
         while len(self.joined()) < count:
             self._changed.clear()
             await self._changed.wait()
@@ -232,18 +232,18 @@ class LeafNodes:
         return list(self._spaces.items())
 
     def space(self, account: str) -> LeafSpace:
-        """One account's part. Raises KeyError for one that was never joined to."""
+        """One account's part. Raises KeyError for an account that no neighbour has ever joined."""
         return self._spaces[account]
 
     # ── connections come and go ──
 
     def make(self) -> LeafConnection:
-        """The owner of a connection that a spoke is about to make."""
+        """Create the owner of a connection that is being accepted."""
         self._numbers += 1
         return LeafConnection(self, self._numbers, self.info.max_payload)
 
     def opened(self, leaf: LeafConnection) -> None:
-        """A connection stands; who accepted speaks first."""
+        """A connection is established; the accepting side sends first."""
         if self.stopping:
             leaf.close()
             return
@@ -261,7 +261,7 @@ class LeafNodes:
         leaf.send(encode_leaf_info(self.info.replace(client_id=leaf.number, nonce=leaf.nonce)))
 
     def lost(self, leaf: LeafConnection, error: Exception | None) -> None:
-        """A connection is gone, and with it all that its other end wanted."""
+        """A connection is gone, and with it the interest of its other end."""
         self._leafs.pop(leaf.number, None)
         self._next_ping.pop(leaf.number, None)
         self._deadlines.pop(leaf.number, None)
@@ -293,11 +293,11 @@ class LeafNodes:
         self.journal.note("leafnode_lost", name=leaf.name, account=account.name, address=_peer(leaf), reason=reason)
 
     def _not_joined(self, remote: Remote, where: str, reason: str) -> None:
-        """We are no spoke of a hub that we should be: the journal writes a line of the log, but not one for each try."""
+        """Record that a hub is not joined: the journal logs the first failure, but not every try."""
         self.journal.note("leafnode_not_joined", account=remote.options.account, address=where, reason=reason)
 
     def hold(self, leaf: LeafConnection, congested: list[Outlet]) -> None:
-        """Some who got messages of this neighbour are behind."""
+        """Pause reading from this neighbour: receivers of its messages are behind."""
         if leaf.link is not None:
             self._backpressure.hold_route(leaf.link, congested)
 
@@ -307,36 +307,36 @@ class LeafNodes:
         leaf.close(said, reason)
 
     def on_early(self, leaf: LeafConnection) -> None:
-        """Anything but CONNECT came first; of a hub, anything but INFO."""
+        """The first op was not CONNECT or, from a hub, not INFO."""
         if leaf.remote is None and not leaf.end_reason:
             self.refuse(leaf, error_texts.AUTHORIZATION, "it did not begin with CONNECT")
 
     # ── documents ──
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
-        """True when the verdict comes later, and nothing more may be read until then."""
+        """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
         return self._accepting.on_connect(leaf, json)
 
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         self._introducing.on_info(leaf, json)
 
     def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None:
-        """A spoke is not let in, and told so; why is for our log."""
+        """Refuse a spoke: `said` goes to it as -ERR, `reason` to our log."""
         name = leaf.connect.name if leaf.connect is not None else ""
         user = leaf.connect.user if leaf.connect is not None else ""
         self.journal.note("leafnode_refused", name=name, user=user, address=_peer(leaf), reason=reason)
         leaf.close(said)
 
     def is_open(self, leaf: LeafConnection) -> bool:
-        """Whether a connection is still of use."""
+        """Whether a connection is still open and known."""
         return leaf.number in self._leafs and not self.stopping and leaf.link is not None and not leaf.link.closing
 
     def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None:
-        """Close it, saying `said`, unless it is joined within `seconds`."""
+        """Close a connection with the -ERR `said` unless it has joined within `seconds`."""
         self._deadlines[leaf.number] = (self.clock() + seconds, said)
 
     def address_of(self, leaf: LeafConnection) -> Address:
-        """Where a hub was dialled."""
+        """The address at which a hub was dialled."""
         return self._addresses[leaf.number]
 
     # ── joined ──
@@ -350,7 +350,7 @@ class LeafNodes:
     def join(
         self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
     ) -> None:
-        """From now on its messages count, and it hears what is wanted here."""
+        """Join an account: route the neighbour's messages, and announce our interest to it."""
         space = self._space(account)
         leaf.neighbour = neighbour
         leaf.join(account, space.forwarding, target, headers)
@@ -372,14 +372,14 @@ class LeafNodes:
         self._changed.set()
 
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None:
-        """Tell a neighbour again what is wanted here; or only what is news to it, for what may cross has changed."""
+        """Announce our interest to a neighbour again; or only the difference, after a change of permissions."""
         if leaf.neighbour is None or leaf.account is None or self.stopping:
             return
         interest = self._spaces[leaf.account.name].interest
         leaf.send(interest.repeat(leaf.neighbour) if all_of_it else interest.renew(leaf.neighbour))
 
     def on_interest(self, leaf: LeafConnection, subject: bytes, queue: bytes, weight: int) -> None:
-        """A neighbour wants something, or not any more."""
+        """Apply a change of a neighbour's interest."""
         neighbour, target, account = leaf.neighbour, leaf.target, leaf.account
         if neighbour is None or target is None or account is None or leaf.end_reason:
             return
@@ -393,7 +393,7 @@ class LeafNodes:
             leaf.send(error_texts.encode_error(handshake.INVALID_SUBSCRIPTION))
             return
         if weight and leaf.remote is None and is_literal(subject) and not target.sends.has(subject):
-            if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are kept back without a word
+            if not subject.startswith((b"$JS.", b"$KV.", b"$OBJ.")):  # those are kept back without an error
                 text = error_texts.subscribe_permission(subject.decode("utf-8", "surrogateescape"))
                 self.journal.note("subscription_refused", account=account.name, subject=subject, address=_peer(leaf))
                 leaf.close(text)
@@ -405,7 +405,7 @@ class LeafNodes:
             space.account.router.awaited.heard(subject)
 
     def publish_refused(self, leaf: LeafConnection, subject: bytes) -> None:
-        """A spoke has sent what its user may not: it hears so, and has to come again."""
+        """A spoke has published to a denied subject: it gets an error, and has to reconnect."""
         if leaf.end_reason:
             return
         account = leaf.account.name if leaf.account is not None else ""
@@ -413,13 +413,13 @@ class LeafNodes:
         leaf.close(error_texts.publish_permission(subject.decode("utf-8", "surrogateescape")))
 
     def on_error(self, leaf: LeafConnection, text: str) -> None:
-        """-ERR: the other end has closed, or goes on."""
+        """-ERR: the other end may have closed the connection."""
         logger.warning("leafnode_error name=%s peer=%s text=%s", leaf.name, _peer(leaf), text)
         if handshake.is_final(text):
             leaf.close("", text)
 
     def _tell(self, space: LeafSpace, lines: Iterable[Line]) -> None:
-        """Written with what a client is answered, or before: once it has its PONG, the news is on its way."""
+        """Send interest lines, with the answer to the client or before: once it has its PONG, they are on their way."""
         if self.stopping:
             return
         outlets = {leaf.neighbour: leaf.outlet for leaf in self._leafs.values() if leaf.joined} if lines else {}
@@ -464,7 +464,7 @@ class LeafNodes:
         timer = self._loop.call_later(remote.wait(), run)
         self._timers.add(timer)
 
-    # ── watching over them ──
+    # ── timers ──
 
     def _sweep(self) -> None:
         now = self.clock()

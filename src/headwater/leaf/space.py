@@ -1,7 +1,7 @@
-"""One account among leaf nodes: its router here, what is wanted here, and what the neighbours want.
+"""One account and its leaf nodes: its router, the local interest, and that of the neighbours.
 
-It is made for the first neighbour that is joined to the account, or for a hub that is dialled for it. What the account
-wants of the server (`$SYS.`) stays here, but for that of the system account.
+It is created for the first neighbour that joins the account, or for a hub that is dialled for it. Interest in the server's
+own subjects (`$SYS.`) is not announced, except for the system account.
 """
 
 import os
@@ -21,7 +21,7 @@ _MARK_LENGTH = 22
 
 
 class LeafSpace:
-    """`tell` gets the lines that neighbours are to hear."""
+    """`tell` sends interest lines to neighbours."""
 
     def __init__(self, account: "Account", tell: Callable[["LeafSpace", list[Line]], None]) -> None:
         self.account = account
@@ -31,7 +31,7 @@ class LeafSpace:
         self._tell = tell
         self._announced: set[Subscription] = set()
         self._mapped: list[bytes] = []
-        # Of connections that are gone: messages that might not cross, either way, and those for groups without members.
+        # Counts of closed connections: messages that might not cross, either way, and those for groups without members.
         self.refused = 0
         self.missed = 0
         self._kept_back = 0
@@ -39,7 +39,7 @@ class LeafSpace:
         self.mappings_changed()
 
     def mappings_changed(self) -> None:
-        """What is mapped to other subjects here is wanted from neighbours, whoever subscribes to those."""
+        """Announce interest in the sources of the account's mappings, whether or not their targets have subscribers."""
         before, self._mapped = self._mapped, self.account.mappings.sources if self.account.mappings is not None else []
         for source in self._mapped:
             self._tell(self, self.interest.add(source, b""))
@@ -51,7 +51,7 @@ class LeafSpace:
         return self._kept_back + sum(target.kept_back for target in self.forwarding.targets.values())
 
     def count_lost(self, target: LeafTarget | None, refused: int, missed: int) -> None:
-        """A connection is gone: what it counted stays."""
+        """Add the counts of a closed connection."""
         self.refused += refused
         self.missed += missed
         if target is not None:
@@ -66,7 +66,7 @@ class LeafSpace:
         self._tell(self, self.interest.add(subject, subscription.queue))
 
     def unsubscribed(self, subscription: "Subscription") -> None:
-        """One has ended."""
+        """A subscription has ended."""
         if subscription in self._announced:
             self._announced.discard(subscription)
             self._tell(self, self.interest.remove(subscription.subject, subscription.queue))
