@@ -83,6 +83,11 @@ async def streams(client: Client) -> None:
     async with jetstream.pull_consumer("ORDERS", "d").consume() as messages:
         async for message in messages:
             await message.ack()
+    member = jetstream.pull_consumer("ORDERS", "d", group="A")
+    print(len(await member.fetch(10, min_pending=100, min_ack_pending=10, priority=1)))
+    await member.fetch(10, min_pendin=100)  # type: ignore[call-arg]
+    await member.fetch(10, priority="high")  # type: ignore[arg-type]
+    await jetstream.unpin_consumer("ORDERS", "d", "A")
     async with jetstream.atomic_batch() as atomic:
         await atomic.publish("orders.eu", b"1", expect_last_sequence=7)
         await atomic.publish("orders.eu", b"1", expect_last_seq=7)  # type: ignore[call-arg]

@@ -9,6 +9,7 @@ them have come, the next one is sent, so that the server never runs dry. Request
 some end the whole consumption:
 
     404, 408, 409 Batch Completed, Message Size Exceeds MaxBytes      ask again
+    423 …, where this client was pinned                               ask again without the pin, see `pull_group`
     409 Consumer Deleted, Consumer is push based, 503, …              ConsumerGone
     a new connection                                                  ask again, at once
     no byte for two heartbeats                                        ask again; ConsumerGone after MISSES in a row
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from headwater.client.events import Event, Reconnected
+from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
 from headwater.errors import JetStreamError, LocalProtocolError, RequestTimeout
@@ -45,7 +47,14 @@ class Consumption:
     """Messages of one pull consumer, one after the other. Made by `PullConsumer.consume`; use it in `async with`."""
 
     def __init__(
-        self, client: Requester, subject: str, batch: int, expires: float, heartbeat: float, max_bytes: int
+        self,
+        client: Requester,
+        subject: str,
+        batch: int,
+        expires: float,
+        heartbeat: float,
+        also: dict[str, object],
+        group: PullGroup,
     ) -> None:
         if batch < 1 or not 0 < 2 * heartbeat <= expires:
             raise LocalProtocolError(
@@ -56,7 +65,8 @@ class Consumption:
         self._batch = batch
         self._heartbeat = heartbeat
         self._expires = expires
-        self._max_bytes = max_bytes
+        self._also = also
+        self._group = group
         self._subscription: Subscription | None = None
         self._asked = 0  # messages requested that have not come
         self._requests = 0
@@ -107,6 +117,7 @@ class Consumption:
             status = status_of(message)
             if status is None:
                 self._asked -= 1
+                self._group.note(message)
                 yield StreamMessage(self._client, message)
             else:
                 self._heed(status, message.headers, message.subject)
@@ -118,11 +129,12 @@ class Consumption:
             "batch": wanted,
             "expires": int(self._expires * 1e9),
             "idle_heartbeat": int(self._heartbeat * 1e9),
+            **self._also,
+            **self._group.pin,
         }
-        if self._max_bytes:
-            body["max_bytes"] = self._max_bytes
         self._asked += wanted
-        self._client.publish(self._subject, msgspec.json.encode(body), reply=f"{self._inbox}.{self._requests}")
+        reply = f"{self._inbox}.{self._group.turn}-{self._requests}"
+        self._client.publish(self._subject, msgspec.json.encode(body), reply=reply)
 
     def _happened(self, event: Event) -> None:
         """After a reconnect: the server has dropped the requests of the lost connection."""
@@ -143,7 +155,9 @@ class Consumption:
         if status.code == IDLE_HEARTBEAT:
             return
         description = status.description or ""
-        if status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
+        turn = subject.rpartition(".")[2].partition("-")[0]
+        pin_is_lost = turn.isascii() and turn.isdigit() and self._group.gives_up(status, int(turn))
+        if pin_is_lost or status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
             # The open part of the request, where the server reports it; otherwise a request of ours that has ended.
             left = headers.first("Nats-Pending-Messages")
             self._asked = max(0, self._asked - (int(left) if left.isascii() and left.isdigit() else self._asked))

@@ -42,9 +42,9 @@ class JetStream(JetStreamApi):
         """The counters of a stream with `allow_msg_counter`, one for each subject."""
         return Counters(self, checked_name(stream))
 
-    def pull_consumer(self, stream: str, name: str) -> PullConsumer:
-        """Read from an existing pull consumer."""
-        return PullConsumer(self._client, checked_name(stream), checked_name(name), self._prefix)
+    def pull_consumer(self, stream: str, name: str, *, group: str = "") -> PullConsumer:
+        """Read from an existing pull consumer, as a member of its priority group `group` if it has groups."""
+        return PullConsumer(self._client, checked_name(stream), checked_name(name), self._prefix, group)
 
     def push_consumer(self, stream: str, config: ConsumerConfig | None = None) -> PushConsumer:
         """Have the server push: use it in `async with`, and iterate. It is created with `config`."""

@@ -258,6 +258,12 @@ class JetStreamApi:
         answer = await self.ask(f"CONSUMER.PAUSE.{checked_name(stream)}.{checked_name(name)}", body, dict[str, object])
         return bool(answer.get("paused"))
 
+    async def unpin_consumer(self, stream: str, name: str, group: str) -> None:
+        """Take the pin from the client that has it in the priority `group` of the consumer `name` of `stream`; the next one
+        that waits gets it."""
+        call = f"CONSUMER.UNPIN.{checked_name(stream)}.{checked_name(name)}"
+        await self.ask(call, {"group": group}, dict[str, object])
+
     # ── for the modules beside this one ──
 
     def forget_consumer(self, stream: str, name: str) -> None:

@@ -6,6 +6,7 @@ A pull request ends with its last message, or with a status in place of one:
     408 Request Timeout        the request expired                             the batch is what came so far
     409 Batch Completed, Message Size Exceeds MaxBytes                         the batch is what came so far
     409 Consumer Deleted, Leadership Change, …                                 JetStreamError, unless something came
+    423 …                      the pin of this client is gone                  asked again without it, see `pull_group`
     503                        no responders: no such consumer                NoResponders
     100                        a heartbeat                                     passed over
     200                        OK: no status that says anything                a message like any other
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headwater.client.events import Event, Reconnected
+from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
 from headwater.errors import JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
@@ -35,27 +37,53 @@ _ENDS_A_BATCH = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes"})
 
 
 class PullConsumer:
-    """Fetches from one consumer."""
+    """Fetches from one consumer, as a member of a priority group where one is named."""
 
-    def __init__(self, client: Requester, stream: str, name: str, prefix: str = "$JS.API") -> None:
+    def __init__(self, client: Requester, stream: str, name: str, prefix: str = "$JS.API", group: str = "") -> None:
         self.stream = stream
         self.name = name
+        self._group = PullGroup(group)
         self._client = client
         self._subject = f"{prefix}.CONSUMER.MSG.NEXT.{stream}.{name}"
 
     def consume(
-        self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
+        self,
+        batch: int = 500,
+        *,
+        expires: float = 30.0,
+        heartbeat: float = 5.0,
+        max_bytes: int = 0,
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int = 0,
     ) -> "Consumption":
         """Read without end: `async with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
 
         `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
-        idle server; after two that did not come the request is repeated."""
+        idle server; after two that did not come the request is repeated. `min_pending`,
+        `min_ack_pending` and `priority` are those of `fetch`."""
         from headwater.client.consume import Consumption
 
-        return Consumption(self._client, self._subject, batch, expires, heartbeat, max_bytes)
+        also = self._group.wishes(min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
+        if max_bytes:
+            also["max_bytes"] = max_bytes
+        return Consumption(self._client, self._subject, batch, expires, heartbeat, also, self._group)
 
-    async def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[StreamMessage]:
+    async def fetch(
+        self,
+        batch: int = 100,
+        *,
+        timeout: float = 5.0,
+        no_wait: bool = False,
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int = 0,
+    ) -> list[StreamMessage]:
         """Up to `batch` messages, as many as arrive within `timeout` seconds; with `no_wait` those that are available.
+
+        In a priority group, of a consumer with policy overflow: messages come as long as `min_pending` of them are there, or
+        `min_ack_pending` await their acknowledgement. With policy prioritized: requests of a lower `priority`, 0 to 9, are
+        served first. With policy pinned_client nothing comes while another client is pinned.
 
         Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
         is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
@@ -63,15 +91,25 @@ class PullConsumer:
         """
         if batch < 1:
             raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)
+        also = self._group.wishes(min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
+        if no_wait:
+            also["no_wait"] = True
+        return await self._fetch(batch, timeout, also)
+
+    async def _fetch(self, batch: int, timeout: float, also: dict[str, object]) -> list[StreamMessage]:
+        group = self._group
+        turn = group.turn
         inbox = f"{self._client.new_inbox()}.{secrets.token_hex(4)}"
         subscription = await self._client.subscribe(inbox)
         came: list[StreamMessage] = []
         deadline = asyncio.get_running_loop().time() + timeout
 
         def ask(left: float) -> None:
-            asked: dict[str, object] = {"batch": batch - len(came), "expires": int(left * 1e9)}
-            if no_wait or left <= 0:
-                asked = {"batch": batch - len(came), "no_wait": True}
+            nonlocal turn
+            turn = group.turn
+            asked = {"batch": batch - len(came), **also, **group.pin}
+            if "no_wait" not in also:
+                asked |= {"expires": int(left * 1e9)} if left > 0 else {"no_wait": True}
             self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
 
         def ask_again(event: Event) -> None:
@@ -86,7 +124,10 @@ class PullConsumer:
                     message = await subscription.next()
                     status = status_of(message)
                     if status is None:
+                        group.note(message)
                         came.append(StreamMessage(self._client, message))
+                    elif group.gives_up(status, turn):
+                        ask(deadline - asyncio.get_running_loop().time())
                     elif self._ends(status, came):
                         break
         except TimeoutError as error:

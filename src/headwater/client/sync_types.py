@@ -80,22 +80,44 @@ class SyncConsumption(Protocol):
 
 
 class SyncPullConsumer(Protocol):
-    """Fetches from one consumer."""
+    """Fetches from one consumer, as a member of a priority group where one is named."""
 
     stream: str
 
     name: str
 
     def consume(
-        self, batch: int = 500, *, expires: float = 30.0, heartbeat: float = 5.0, max_bytes: int = 0
+        self,
+        batch: int = 500,
+        *,
+        expires: float = 30.0,
+        heartbeat: float = 5.0,
+        max_bytes: int = 0,
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int = 0,
     ) -> SyncConsumption:
         """Read without end: `with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
 
         `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
-        idle server; after two that did not come the request is repeated."""
+        idle server; after two that did not come the request is repeated. `min_pending`,
+        `min_ack_pending` and `priority` are those of `fetch`."""
 
-    def fetch(self, batch: int = 100, *, timeout: float = 5.0, no_wait: bool = False) -> list[SyncStreamMessage]:
+    def fetch(
+        self,
+        batch: int = 100,
+        *,
+        timeout: float = 5.0,
+        no_wait: bool = False,
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int = 0,
+    ) -> list[SyncStreamMessage]:
         """Up to `batch` messages, as many as arrive within `timeout` seconds; with `no_wait` those that are available.
+
+        In a priority group, of a consumer with policy overflow: messages come as long as `min_pending` of them are there, or
+        `min_ack_pending` await their acknowledgement. With policy prioritized: requests of a lower `priority`, 0 to 9, are
+        served first. With policy pinned_client nothing comes while another client is pinned.
 
         Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
         is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
@@ -423,6 +445,10 @@ class SyncJetStream(Protocol):
         """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339; one in the past (or "")
         resumes. Returns whether it is paused."""
 
+    def unpin_consumer(self, stream: str, name: str, group: str) -> None:
+        """Take the pin from the client that has it in the priority `group` of the consumer `name` of `stream`; the next one
+        that waits gets it."""
+
     def publisher(self, window: int = 1024) -> SyncPublisher:
         """Publish with up to `window` messages unacknowledged; use it in `with`."""
 
@@ -432,8 +458,8 @@ class SyncJetStream(Protocol):
     def counters(self, stream: str) -> SyncCounters:
         """The counters of a stream with `allow_msg_counter`, one for each subject."""
 
-    def pull_consumer(self, stream: str, name: str) -> SyncPullConsumer:
-        """Read from an existing pull consumer."""
+    def pull_consumer(self, stream: str, name: str, *, group: str = "") -> SyncPullConsumer:
+        """Read from an existing pull consumer, as a member of its priority group `group` if it has groups."""
 
     def push_consumer(self, stream: str, config: ConsumerConfig | None = None) -> SyncPushConsumer:
         """Have the server push: use it in `with`, and iterate. It is created with `config`."""
