@@ -40,7 +40,6 @@ CEILINGS = {
     "columns": 2,
     "iggy": 8,
     "iggy_wire": 4,
-    "jetstream": 3,
     "jetstream_documents": 2,
     "server": 9,
     "spark": 2,

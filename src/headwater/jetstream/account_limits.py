@@ -1,7 +1,7 @@
-"""What an account may store, from the options to what JetStream goes by. Pure.
+"""Converts the configured storage limits of an account into those that JetStream applies. Pure.
 
-The limits of the whole server (`jetstream { max_file, max_mem }`) hold for the global account where it is the only one;
-with accounts, each has its own.
+The server-wide limits (`jetstream { max_file, max_mem }`) apply to the global account when it is the only one; with
+accounts, each has its own.
 """
 
 from headwater.exchange.access_options import JetStreamLimits

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The way of most acknowledgements: settled, nothing to answer.
+"""The fast path for most acknowledgements: they settle a message and need no answer.
 
 Hot and compiled: `take` is the callback of the router for a consumer's ack subjects. An acknowledgement of another kind,
 one with a reply subject, and one that makes a message leave the stream go to `rest` (`Acks` in consumer_acks.py).
-`settled()` is called once for all links that were ready together.
+`settled()` is called once for all links that were readable in the same turn.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Rest = Callable[[bytes, bytes, bytes, bytes], None]
 
 
 class AckIntake:
-    """`closed`: the consumer is over, and nothing is taken in any more."""
+    """`closed`: the consumer has ended, and acknowledgements are ignored."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The way of a batch out of the committer: its messages are counted, their publishers answered, the stream notified.
+"""Handles a batch once it is durable: counts its messages, answers their publishers, notifies the stream.
 
-Hot and compiled, as `capture.py` is on the way in: with one publish in flight a batch is one message, and what is done here
-is done for every one of them. A stream without consumers, limits, pending deletions or other work that follows a message
-is not called at all.
+Hot and compiled, like `capture.py` on the way in: with one publish in flight a batch is one message, so the cost here is
+paid per message. The stream is not called at all when it has no consumers, limits, pending deletions or other work that
+follows a message.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,9 +25,9 @@ from headwater.jetstream_state.contents import Contents
 
 
 class Acknowledging:
-    """`consumers`: the stream's, as they are at any time. `ack_head`: the ordinary PubAck up to its sequence.
-    `on_stored(first, count, items)` is called when `count` messages of a batch became durable, the first of them with that
-    sequence. `is_plain`: the configuration demands nothing that follows a message."""
+    """`consumers`: the stream's, shared with it. `ack_head`: the ordinary PubAck up to its sequence.
+    `on_stored(first, count, items)` is called when `count` messages of a batch became durable, from sequence `first` on.
+    `is_plain`: the configuration requires no work after a message is stored."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Acknowledging:
         self._ack_head = ack_head
         self._on_stored = on_stored
         self.router: Router | None = None
-        self.subjects: SubjectTable | None = None  # of `contents`, where it keeps no history
+        self.subjects: SubjectTable | None = None  # the table of `contents`, if that keeps no history
         self.is_plain = False
 
     def take(self, items: list[Item]) -> None:

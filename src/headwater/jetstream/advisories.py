@@ -1,6 +1,6 @@
-"""What a stream publishes on `$JS.EVENT.ADVISORY.>`: documents with nats-server's names and fields.
+"""The advisories of a stream on `$JS.EVENT.ADVISORY.>`: documents with nats-server's names and fields.
 
-Nothing is made without a subscriber: that is one look into the router.
+No document is built without a subscriber; checking costs one look-up in the router.
 """
 
 import secrets
@@ -19,12 +19,12 @@ ID_LENGTH = 22  # characters
 
 
 def made_up_id() -> str:
-    """22 random characters, as nats-server's ids have."""
+    """A random id of 22 characters, like nats-server's."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(ID_LENGTH))
 
 
 class Advisories:
-    """Of one account. `clock_ns`: time of day."""
+    """The advisories of one account. `clock_ns`: time of day."""
 
     def __init__(self, router: Router, clock_ns: Callable[[], int], domain: Domain) -> None:
         self._router = router
@@ -47,13 +47,13 @@ class Advisories:
         self._router.publish(subject, b"", b"", msgspec.json.encode(document))
 
     def pinned(self, stream: str, consumer: str, group: str, pin: str) -> None:
-        """A client of a priority group has the messages for itself from now on."""
+        """A client was pinned in a priority group: it alone gets the group's messages."""
         fields: dict[str, object] = {"account": self._domain.account, "stream": stream, "consumer": consumer}
         fields |= {"group": group, "pinned_id": pin}
         self.send(f"CONSUMER.PINNED.{stream}.{consumer}", "consumer_group_pinned", fields)
 
     def unpinned(self, stream: str, consumer: str, group: str, reason: str) -> None:
-        """It has lost them. `reason`: admin, timeout."""
+        """The pinned client was unpinned. `reason`: admin or timeout."""
         fields: dict[str, object] = {"account": self._domain.account, "stream": stream, "consumer": consumer}
         fields |= {"group": group, "reason": reason}
         self.send(f"CONSUMER.UNPINNED.{stream}.{consumer}", "consumer_group_unpinned", fields)

@@ -1,8 +1,8 @@
-"""The way of an atomic batch into a stream: its messages are kept until the commit, judged, and staged all at once.
+"""Publishes atomic batches: keeps their messages until the commit, then judges and stages them all at once.
 
     Capture ─▶ take ─▶ kept; an empty answer ─▶ ... ─▶ commit ─▶ judged in order ─▶ one batch of the log ─▶ one answer
 
-What is decided is in `jetstream_state/atomic_batch.py`; here are the answers, the advisories and the timer.
+The decisions are in `jetstream_state/atomic_batch.py`; this file has the answers, the advisories and the timer.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from headwater.version import API_LEVEL
 
 
 class AtomicPublish:
-    """Of one stream. `clocks`: the time of day, and a clock that is never set."""
+    """The atomic batches of one stream. `clocks`: the time of day, and a monotonic clock."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class AtomicPublish:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, last_id: bytes) -> bytes:
-        """A message that names a batch. `last_id`: message id of the stream's last message; returns what it is now."""
+        """Take a message of a batch. `last_id`: message id of the stream's last message; returns its new value."""
         config = self._rules.config
         if config.no_ack:
             reply = b""
@@ -72,12 +72,12 @@ class AtomicPublish:
         return last_id
 
     def attach(self, router: Router, committer: Committer) -> None:
-        """Batches can be committed from now on."""
+        """Connect to the router and the committer: batches can be committed from now on."""
         self._committer = committer
         self._advisories = Advisories(router, self._clock_ns, self._domain)
 
     def stop(self) -> None:
-        """Batches that were not committed are dropped."""
+        """Drop the batches that were not committed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -122,7 +122,7 @@ class AtomicPublish:
             self._advisories.batch_abandoned(self._rules.config.name, batch_id, reason)
 
     def _set_timer(self) -> None:
-        """Look again when the time of the next batch is over; a message that comes meanwhile leaves the timer as it is."""
+        """Set the timer for the next batch to expire; messages that arrive meanwhile do not reset it."""
         ends = self._open.next_end()
         if self._timer is None and ends:
             delay = max(0, ends - self._ticks_ns()) / SECOND

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The way of a publish into a stream, from the router to the committer: it is judged, staged, and waits for its answer.
+"""Takes publishes into a stream, from the router to the committer: judges and stages them, and keeps their reply subjects.
 
-Hot and compiled: `take` is the callback of the router and runs once for every message on the stream's subjects. A message
-whose headers demand nothing, for a stream whose configuration demands nothing of it, is staged as it is. All others go
-through `PublishRules.judge` first.
+Hot and compiled: `take` is the router's callback and runs for every message on the stream's subjects. A message is staged
+unchanged when neither its headers nor the stream's configuration require a check. All others go through
+`PublishRules.judge` first.
 """
 
 from collections.abc import Callable
@@ -33,12 +33,11 @@ from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
 
 
 class Capture:
-    """`duplicates`: the ids that the stream remembers, by the clock `ticks_ns`, which is never set. `overhead`: what the
-    accounting adds to a message, `header_overhead`: to one with headers, besides. `is_plain`: a message whose headers demand
-    nothing needs no look at the configuration. `last_message_id`: of the last message, b"" when it had none. `batches`:
-    takes the messages that name an atomic batch. `appending`:
-    subject and callback of the message that another face of the stream is publishing in this very call
-    (`Stream.append`)."""
+    """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `overhead`: bytes that the
+    accounting adds to every message, `header_overhead`: bytes that it adds to one with headers. `is_plain`: the
+    configuration requires no check of a message without special headers. `last_message_id`: of the last message, b"" when
+    it had none. `batches`: takes the messages of atomic batches. `appending`: subject and callback of the message that
+    another face of the stream is publishing in this very call (`Stream.append`)."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""Steps of the system clock: noticed, so that timers for a time of day can be set anew.
+"""Detects steps of the system clock, so that timers for a time of day can be reset.
 
-A limit of age, a TTL and a pause end at a time of day, the loop's timers count seconds. After a step of the clock (by an
-operator, or in a virtual machine that was suspended) such a timer could fire an hour late. The two clocks are compared
-every LOOK seconds, and a callback runs when they have drifted apart.
+An age limit, a TTL and a pause end at a time of day, but the loop's timers count seconds. After a step of the clock (by an
+operator, or in a resumed virtual machine) such a timer could fire an hour late. The two clocks are compared every LOOK
+seconds, and a callback runs when they have drifted apart.
 
-What is measured in seconds (ack waits, expiries of pull requests, heartbeats) needs none of this.
+Durations (ack waits, expiries of pull requests, heartbeats) are not affected.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ WORTH_SAYING = 2 * SECOND
 
 
 class ClockWatch:
-    """Calls `on_step()` soon after the time of day was set. Begins at once; belongs to the running loop."""
+    """Calls `on_step()` soon after a clock step. Starts at once, in the running loop."""
 
     def __init__(self, clock_ns: Callable[[], int], on_step: Callable[[], None]) -> None:
         self._clock_ns = clock_ns
@@ -31,7 +31,7 @@ class ClockWatch:
         self._timer = self._loop.call_later(LOOK, self._look)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._timer.cancel()
 
     def _measure(self) -> int:

@@ -1,4 +1,4 @@
-"""What a consumer needs of the stream that it reads: the protocol that `Stream` and `ViewStream` implement.
+"""What a consumer needs from the stream that it reads: the protocol that `Stream` and `ViewStream` implement.
 
 Consumers are made and held by their stream, so they do not import it.
 """
@@ -13,7 +13,7 @@ from headwater.streams.log import Log
 
 
 class ConsumedStream(Protocol):
-    """`requests_dropped`: pulls whose requester had gone, or had no listener that may have its messages."""
+    """`requests_dropped`: pull requests whose requester had gone, or had no subscriber with permission for the messages."""
 
     config: StreamConfig
     contents: Contents
@@ -43,8 +43,8 @@ class ConsumedStream(Protocol):
         ...
 
     async def written(self) -> None:
-        """Wait until what has been captured so far is durable, or refused."""
+        """Wait until every message captured so far is durable, or refused."""
 
     def on_settled(self, sequence: int, subject: bytes) -> None:
-        """A consumer needs this message no longer."""
+        """A consumer no longer needs this message."""
         ...

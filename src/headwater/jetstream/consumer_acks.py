@@ -1,6 +1,6 @@
-"""The acknowledgements of one consumer: the subjects on which they arrive, and what each kind of them does.
+"""The acknowledgements of one consumer: the subjects on which they arrive, and the effect of each kind.
 
-Most are no more than "settled" and are taken by `ack_intake.py`; all others come to `Acks` itself.
+Most just settle a message and are handled by `ack_intake.py`; all others by `Acks` itself.
 """
 
 import logging
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class AckedConsumer(KeptConsumer, Protocol):
-    """What acknowledgements need of their consumer."""
+    """What acknowledgements need from their consumer."""
 
     @property
     def is_kept(self) -> bool:
@@ -31,7 +31,7 @@ class AckedConsumer(KeptConsumer, Protocol):
         ...
 
     def on_progress(self) -> None:
-        """The state has changed: messages may be due again, or may go out that had to wait."""
+        """The state has changed: messages may be due for redelivery, or no longer be held back."""
         ...
 
 
@@ -46,7 +46,7 @@ class Activity:
 
 
 class Acks:
-    """`head`: what the ack subjects that are given out begin with. `intake`: the way of most acknowledgements."""
+    """`head`: the prefix of the ack subjects in deliveries. `intake`: the fast path for most acknowledgements."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Acks:
             ]
 
     def close(self) -> None:
-        """Take nothing in any more."""
+        """Take no more acknowledgements."""
         self.intake.closed = True
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
@@ -116,7 +116,7 @@ class Acks:
         consumer.on_progress()
 
     def settle_up_to(self, sequence: int, consumer_sequence: int) -> None:
-        """An answer to a flow-control request has come: all up to here is safe with the receiver."""
+        """The client has answered a flow-control request: it has received everything up to here."""
         self._settle(sequence, consumer_sequence)
         self._on_settled()
 

@@ -1,4 +1,4 @@
-"""The requests about consumers: `$JS.API.CONSUMER.…`, all but MSG.NEXT, which goes straight to its consumer.
+"""The API requests about consumers: `$JS.API.CONSUMER.…`, except MSG.NEXT, which goes directly to its consumer.
 
 There are three ways to create one: by the name in the subject (with or without a filter behind it), by the older
 subject for durable consumers, and by the oldest, nameless one for ephemeral consumers. Creating one that exists
@@ -64,8 +64,8 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 class ConsumerApi:
-    """Handlers of requests about consumers. `default_max_consumers`: of a stream whose configuration and account name no
-    limit."""
+    """Handlers of requests about consumers. `default_max_consumers`: the limit of a stream when neither its configuration
+    nor its account sets one."""
 
     def __init__(self, streams: StreamRegistry, consumers: ConsumerRegistry, default_max_consumers: int) -> None:
         self._streams = streams
@@ -167,7 +167,7 @@ class ConsumerApi:
         return answer
 
     def unpin(self, names: list[str], payload: bytes) -> Answer:
-        """The pinned client of a group loses its place, if there is one."""
+        """Unpin the client of a priority group, if one is pinned."""
         group = decode_request(payload, UnpinRequest).group
         if not group:
             raise api_error("invalid_json", reason="consumer group not specified")
@@ -218,7 +218,7 @@ class ConsumerApi:
         return answer
 
     def _check_new(self, config: ConsumerConfig, stream: Stream) -> None:
-        """Whether the stream has room for one more consumer, and a work queue for this one."""
+        """Check that the stream may have one more consumer and, if it is a work queue, that no other has this filter."""
         most, of_account = stream.config.max_consumers, self._streams.settings.limits.max_consumers
         if most <= 0 or 0 < of_account < most:
             most = of_account if of_account > 0 else self._default_max_consumers
@@ -270,8 +270,8 @@ class ConsumerApi:
 
 
 async def _count_again(stream: Stream, consumer: DeliveringConsumer) -> None:
-    """How much is pending, for a consumer at work. One that has delivered while it was counted is counted again, from where
-    it is now, a few times; then too much is better than too little: the end of the log puts it right."""
+    """Recount what is pending for a running consumer. If it has delivered meanwhile, count again from its new position, a
+    few times; after that the number may be too high, never too low, and is corrected at the end of the log."""
     state = consumer.state
     for _ in range(MOST_COUNTS):
         position = state.position
@@ -282,7 +282,7 @@ async def _count_again(stream: Stream, consumer: DeliveringConsumer) -> None:
 
 
 async def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
-    """Where a new consumer begins (deliver policy)."""
+    """The initial state of a new consumer, from its deliver policy."""
     wanted = _filter(config)
     behind = stream.last_sequence + 1
     first = max(stream.first_sequence, 1)
@@ -315,12 +315,12 @@ def _filter(config: ConsumerConfig) -> SubjectFilter | None:
 
 
 def _pause_time(text: str | None) -> str | None:
-    """The time as it is kept. Raises JetStreamError."""
+    """The time in its stored form. Raises JetStreamError."""
     return None if text == ZERO else _time(text)
 
 
 def _time(text: str | None) -> str | None:
-    """In UTC, without trailing zeros. Raises JetStreamError for what is no time."""
+    """The time in UTC, without trailing zeros. Raises JetStreamError for an invalid one."""
     if not text:
         return None
     try:

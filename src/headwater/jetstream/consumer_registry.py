@@ -1,8 +1,8 @@
-"""The consumers of a server's streams: made, stored, restored and deleted, each durable once this returns.
+"""Creates, stores, restores and deletes the consumers of a server's streams; each change is durable on return.
 
-What survives a restart: durable consumers with their configuration and every confirmed acknowledgement, and what else they
-knew 10 ms before a kill (state_keeper.py; a clean stop loses nothing): messages may be delivered again, none is skipped.
-Ephemeral consumers and waiting requests do not.
+Durable consumers survive a restart with their configuration, every confirmed acknowledgement, and the rest of their state
+as of 10 ms before a kill (state_keeper.py; a clean stop loses nothing): messages may be redelivered, none is skipped.
+Ephemeral consumers and waiting requests do not survive.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class ConsumerRegistry:
         self._durable = durable
 
     async def add(self, stream: Stream, name: str, state: Consumer) -> DeliveringConsumer:
-        """A consumer at work; durable, if it is to be, once this returns."""
+        """Create and start a consumer; a durable one is on disk when this returns."""
         consumer = self._make(stream, name, self._clock_ns(), state)
         await self.save(stream, consumer)
         return consumer
@@ -68,7 +68,7 @@ class ConsumerRegistry:
             raise
 
     async def save_all(self, stream: Stream, threads: Executor) -> None:
-        """All of a stream's, at its end; what cannot be saved stays in the journal."""
+        """Save all consumers of a stream when it ends; a state that cannot be saved stays in the journal."""
         directory, keeper = stream.directory, stream.keeper
         if directory is None or keeper is None:
             return
@@ -91,7 +91,7 @@ class ConsumerRegistry:
             logger.error("journal_not_removed stream=%s reason=%s", stream.name, error)
 
     async def delete(self, stream: Stream, consumer: DeliveringConsumer) -> None:
-        """Delete it, durably once this returns; requests that wait get a status."""
+        """Delete a consumer, durably on return; waiting requests get a status."""
         stream.consumers.pop(consumer.name, None)
         if stream.keeper is not None:
             stream.keeper.forget(consumer)
@@ -143,8 +143,8 @@ class ConsumerRegistry:
             stream.keeper.begin(journal, max((record.frame for record in records), default=0), replayed)
 
     def keep(self, stream: Stream, writers: Writers | None) -> None:
-        """Have what its consumers know made durable from now on. Writes wait for a thread of `writers` while the disk is
-        slow."""
+        """Keep the states of the stream's consumers durable from now on. Writes use a thread of `writers` while the disk
+        is slow."""
         assert stream.directory is not None
 
         async def save(kept: KeptConsumer) -> None:

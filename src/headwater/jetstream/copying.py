@@ -1,8 +1,8 @@
-"""A stream that copies others: where its publishing and its copies (`jetstream_sources`) meet.
+"""Connects a stream that copies others to its copiers (`jetstream_sources`).
 
-The copies take messages in by `copy`, which goes past the subjects and the checks of a publish, and learn by `when_stored`
-what is durable. Where they are is kept with the stream: in the messages themselves, and in the document beside the log's
-index.
+The copiers store messages by `copy`, which skips the subject match and the checks of a publish, and `when_stored` reports
+when they are durable. Their positions are kept with the stream: in the messages themselves, and in the document beside
+the log's index.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from headwater.streams.log import Log
 
 
 class Copying:
-    """Of one stream, also of one that copies nothing."""
+    """The copying of one stream; every stream has one, even if it copies nothing."""
 
     def __init__(self, publishing: Publishing, log: Log, domain: Domain) -> None:
         self._publishing = publishing
@@ -28,26 +28,26 @@ class Copying:
         self._positions: dict[str, Position] = {}
         publishing.positions = self.positions
 
-    # ── what the stream asks ──
+    # ── called by the stream ──
 
     def restore(self, positions: Mapping[str, tuple[int, str]]) -> None:
-        """Take up what a document has kept, before `learn`."""
+        """Restore the positions in a document; call this before `learn`."""
         self._positions.update({index: Position(*place) for index, place in positions.items()})
 
     def learn(self, header_block: bytes) -> None:
-        """A message that was stored in an earlier run may tell how far its source was."""
+        """Learn a source's position from the headers of a message that was stored in an earlier run."""
         stamp = read_stamp(header_block)
         if stamp is not None:
             self._positions[stamp[0]] = stamp[1]
 
     def positions(self) -> Mapping[str, tuple[int, str]]:
-        """Where the sources are, as far as it is durable, by their index names."""
+        """The durable positions of the sources, by their index names."""
         if self._copies is not None:
             self._copies.note(self._positions)
         return self._positions
 
     def follow(self, config: StreamConfig) -> None:
-        """Copy what the configuration names: once the API answers, and after each change."""
+        """Copy the configured sources; called once the API is ready, and after each change."""
         router = self._publishing.router
         if self._copies is None and (config.mirror is not None or config.sources) and router is not None:
             self._copies = Copies(self, router, self._domain.account, self._domain.name)
@@ -56,7 +56,7 @@ class Copying:
             self._copies.follow(config, self._positions)
 
     def infos(self) -> tuple[SourceInfo | None, list[SourceInfo] | None]:
-        """What STREAM.INFO says of the mirror and of the sources."""
+        """The mirror and the sources in STREAM.INFO."""
         return self._copies.infos() if self._copies is not None else (None, None)
 
     def on_stream_made(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Copying:
             self._copies.on_stream_made(name)
 
     def stop(self, *, for_good: bool = False) -> None:
-        """Copy nothing more. `for_good`: the stream is deleted."""
+        """Stop copying. `for_good`: the stream is being deleted."""
         if self._copies is not None:
             self._copies.stop(for_good=for_good)
 
@@ -73,7 +73,7 @@ class Copying:
         assert self._copies is not None
         self._copies.on_lost(error)
 
-    # ── what the copies ask ──
+    # ── called by the copiers ──
 
     @property
     def name(self) -> str:

@@ -1,16 +1,16 @@
-"""What pull and push consumers have in common: they count what is pending, render messages, follow what leaves the stream,
-and deliver in turns. Decisions are `jetstream_state/consumer.py`'s; to which subject and when, `pull.py`'s or `push.py`'s.
+"""The common part of pull and push consumers: counts what is pending, renders messages, tracks removals from the stream,
+and delivers in turns. `jetstream_state/consumer.py` decides what to deliver; `pull.py` or `push.py`, where to and when.
 
     Turns ─▶ _turn ─▶ _deliver (pull.py, push.py) ─▶ ReadAhead, redeliveries ─▶ Router.deliver
     Acks  ─▶ state ─▶ Turns                           Pause, OriginalPace hold deliveries back
 
-A message goes to an inbox, but under its own subject, and its reply subject carries the numbers by which it is
-acknowledged. It counts as delivered only if a subscriber took it.
+A message is routed to an inbox but shows its own subject, and its reply subject carries the numbers for its
+acknowledgement. It counts as delivered only if a subscriber received it.
 
-`_turn` is the one place that delivers. It runs once per loop iteration while there is something to do, and at most
-TURN_MESSAGES or TURN_BYTES at a time, so that a replay of millions leaves the broker's other clients their turns.
+Only `_turn` delivers. It runs once per loop iteration while there is work, and sends at most TURN_MESSAGES or TURN_BYTES,
+so that a replay of millions does not starve the broker's other clients.
 
-Times are the loop's clock, which never steps back, in nanoseconds; only pauses and what INFO shows are times of day.
+Times are nanoseconds of the loop's monotonic clock; only pauses and the times in INFO are times of day.
 """
 
 import logging
@@ -44,16 +44,16 @@ logger = logging.getLogger(__name__)
 TURN_MESSAGES = 256
 ALONE = 4  # of these, for a message that is looked up by itself: some 70 us, where one of a run takes less than 10
 TURN_BYTES = 1 << 20
-LINK_HIGH_WATER = 4 << 20  # bytes waiting for a client's link above which it gets no more
-LINK_RETRY = 0.005  # seconds until such a link is looked at again
+LINK_HIGH_WATER = 4 << 20  # bytes of pending output above which a client's link gets no more
+LINK_RETRY = 0.005  # seconds until such a link is checked again
 DISK_RETRY = 1.0  # seconds after a read of the log failed
 
-NOTHING: Final = -1.0  # what a turn returns: no delivery until something happens
-MORE: Final = 0.0  # the turn is over, there is more to deliver; above: seconds until there is
+NOTHING: Final = -1.0  # result of a turn: nothing to deliver until the next event
+MORE: Final = 0.0  # result of a turn: there is more to deliver; a positive number: seconds until there is
 
 
 class DeliveringConsumer(ABC):
-    """One consumer. `on_idle(consumer)` is called when it was inactive for its threshold; `on_change` when the state
+    """One consumer. `on_idle(consumer)` is called when it has been inactive for its threshold; `on_change` when the state
     of a durable one should be stored soon."""
 
     def __init__(
@@ -85,7 +85,7 @@ class DeliveringConsumer(ABC):
         self._acks = Acks(stream, router, self, self._turns, self._activity, clock_ns)
         self._configure(state.config)
 
-    # ── what differs ──
+    # ── hooks of the two kinds ──
 
     @abstractmethod
     def on_request(self, reply: bytes, payload: bytes) -> None:
@@ -97,46 +97,46 @@ class DeliveringConsumer(ABC):
 
     @abstractmethod
     def _before_turn(self, now: int) -> None:
-        """A turn begins."""
+        """Called at the start of a turn."""
 
     @abstractmethod
     def _after_turn(self, now: int, again: float) -> None:
-        """A turn has ended; `again`: what `_deliver` returned."""
+        """Called at the end of a turn; `again`: the result of `_deliver`."""
 
     @abstractmethod
     def _has_taker(self) -> bool:
-        """Whether a message could go out now if there were one."""
+        """Whether a receiver is ready for a message."""
 
     @abstractmethod
     def _next_event(self, now: int) -> list[int]:
-        """When something is due that is not an ack deadline; 0 among them: nothing."""
+        """The times of the next events other than ack deadlines; 0 for none."""
 
     @abstractmethod
     def _dismiss(self, status: bytes) -> None:
-        """The consumer is over: answer the requests that wait."""
+        """The consumer has ended: answer the waiting requests."""
 
     @abstractmethod
     def _is_idle(self) -> bool:
         """Whether no client uses the consumer."""
 
     def _busy_until(self) -> int:
-        """Until when clients may work on what was delivered without a sign of life."""
+        """The time until which clients may be processing deliveries without any sign of activity."""
         return 0
 
     def _waiting(self) -> int:
-        """Requests that wait."""
+        """The number of waiting requests."""
         return 0
 
     def unpin(self, group: str) -> bool:
-        """Whoever is pinned in this priority group is so no longer. False when there is no such group."""
+        """Unpin the client of this priority group. False when there is no such group."""
         return False
 
     def start(self) -> None:
-        """Begin to deliver. The API calls this behind its answer: a client learns how much is pending before the first
+        """Start delivering. The API calls this after its answer, so that a client gets the pending count before the first
         message."""
         self._turns.wake()
 
-    # ── what the API shows and changes ──
+    # ── API ──
 
     @property
     def config(self) -> ConsumerConfig:
@@ -155,8 +155,8 @@ class DeliveringConsumer(ABC):
 
     @property
     def is_kept(self) -> bool:
-        """Whether what happens here outlives the process. With a work queue the acknowledgements of an ephemeral consumer
-        do, too: they decide what is still in the queue."""
+        """Whether the state is stored. On a work queue that includes an ephemeral consumer's acknowledgements, which decide
+        what is still in the queue."""
         return self.state.events is not None
 
     @property
@@ -165,7 +165,7 @@ class DeliveringConsumer(ABC):
         return False
 
     def is_replaying(self, since_ns: int) -> bool:
-        """Whether this consumer was made after `since_ns` (time of day) and has yet to send what was pending then."""
+        """Whether this consumer was created after `since_ns` (time of day) and still has to send messages pending then."""
         return False
 
     def info(self, *, full: bool = True) -> ConsumerInfo:
@@ -202,7 +202,7 @@ class DeliveringConsumer(ABC):
 
     @property
     def pause_remaining(self) -> int:
-        """Nanoseconds until deliveries go on; 0 when the consumer is not paused."""
+        """Nanoseconds until deliveries resume; 0 when the consumer is not paused."""
         return self._pause.remaining
 
     def reconfigure(self, config: ConsumerConfig) -> None:
@@ -218,7 +218,7 @@ class DeliveringConsumer(ABC):
         self._pause.configure(config)
 
     def reset(self, sequence: int) -> int:
-        """Deliver from `sequence` on as if for the first time (0: from behind the ack floor); returns where."""
+        """Restart delivery at `sequence` (0: after the ack floor); returns the starting sequence."""
         sequence = sequence or self.state.floor_stream + 1
         self.state.reset(sequence)
         self._activity.delivered_ns = self._activity.acked_ns = 0
@@ -227,12 +227,12 @@ class DeliveringConsumer(ABC):
         return sequence
 
     def record(self, frame: int) -> ConsumerRecord:
-        """What is stored of a durable consumer; its state holds up to this frame of the journal."""
+        """The stored form of a durable consumer, whose state includes the journal up to this frame."""
         return ConsumerRecord(self.name, self.config, self.created_ns, self.state.snapshot(), frame)
 
     def restore(self, snapshot: ConsumerSnapshot, events: Iterable[list[int]]) -> list[int]:
-        """Restore the state of an earlier run, and what happened after it was saved; returns the sequences that were
-        settled by that."""
+        """Restore the state of an earlier run and apply the events after it was saved; returns the sequences that those
+        settled."""
         state, end, now = self.state, self._stream.last_sequence + 1, self._turns.now()
         kept, state.events = state.events, None
         state.restore(snapshot, end, now)
@@ -243,7 +243,7 @@ class DeliveringConsumer(ABC):
         return settled
 
     def close(self, status: bytes) -> None:
-        """Deliver no more; requests that wait are answered with `status`."""
+        """Stop delivering; waiting requests are answered with `status`."""
         self._turns.close()
         self._acks.close()
         self._dismiss(status)
@@ -278,7 +278,7 @@ class DeliveringConsumer(ABC):
             self._turns.wake()
 
     def on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:
-        """Some of those (sequence, subject) that are to leave the stream have left; `on_purged(counted=True)` follows."""
+        """These (sequence, subject) have left the stream as part of a purge; `on_purged(counted=True)` follows."""
         state, wanted = self.state, self.filter
         self._ahead.forget()
         ahead = (subject for sequence, subject in gone if sequence >= state.position)
@@ -286,7 +286,7 @@ class DeliveringConsumer(ABC):
         state.num_pending = max(0, state.num_pending - count)
 
     def on_purged(self, *, counted: bool = False) -> None:
-        """Many messages have left the stream; `counted`: those ahead are no longer among what is pending."""
+        """Many messages have left the stream; `counted`: the pending count excludes them already."""
         self._ahead.forget()
         state, log = self.state, self._stream.log
         waited = len(state.unacked)
@@ -311,12 +311,12 @@ class DeliveringConsumer(ABC):
             self._turns.wake()
 
     def on_clock_step(self) -> None:
-        """The time of day was set: a pause may be over."""
+        """The system clock was stepped: a pause may have ended."""
         if self._pause.until:
             self._turns.wake()
 
     def needs(self, sequence: int, subject: bytes) -> bool:
-        """Whether this consumer has still to deliver the message, or waits for its ack."""
+        """Whether this consumer has yet to deliver the message, or is waiting for its ack."""
         if self.filter is not None and not self.filter.matches(subject):
             return False
         return sequence >= self.state.position or sequence in self.state.unacked
@@ -327,14 +327,14 @@ class DeliveringConsumer(ABC):
             self._on_change(self)
 
     def _note_settled(self) -> None:
-        """Some of what was delivered waits for its ack no longer."""
+        """Some deliveries no longer await an ack."""
         self._activity.acked_ns = self._clock_ns()
         self._note_change()
 
     # ── messages ──
 
     def _may_send_runs(self) -> bool:
-        """Whether messages can go out without a look at each: first deliveries, as they are, at once."""
+        """Whether new messages can be sent in runs: unchanged, without delay, and with no redelivery due."""
         config, state = self.config, self.state
         return (
             not (state.selected or state.redeliveries or config.headers_only)
@@ -359,8 +359,8 @@ class DeliveringConsumer(ABC):
         return len(delivered), size
 
     def _next_due(self, now: int) -> tuple[StoredRecord, int] | float:
-        """The next message to go out, and its sequence if it goes out again; or what `_deliver` is to return where there
-        is none now. Raises StorageError."""
+        """The next message to send, and its sequence if it is a redelivery; if there is none, the value for `_deliver` to
+        return. Raises StorageError."""
         state = self.state
         while state.redeliveries and (again := state.next_redelivery()):
             record = self._stream.contents.load(again)
@@ -392,7 +392,7 @@ class DeliveringConsumer(ABC):
         return reply, block, payload
 
     def _sent(self, record: StoredRecord, again: int, now: int) -> None:
-        """A delivery has gone out."""
+        """Record a delivery."""
         state, sequence = self.state, sequence_of(record.offset)
         if again:
             state.deliver_again(sequence, now)
@@ -406,7 +406,7 @@ class DeliveringConsumer(ABC):
             self._stream.on_settled(sequence, record.subject)
 
     def _note_turn(self, now: int) -> None:
-        """Something went out in this turn."""
+        """Record that this turn has delivered."""
         self._activity.at = now
         self._activity.delivered_ns = self._clock_ns()
         self._note_change()
@@ -417,7 +417,7 @@ class DeliveringConsumer(ABC):
     # ── time ──
 
     def _turn(self) -> None:
-        """One turn of delivering."""
+        """Run one turn of delivery."""
         now = self._turns.now()
         self.state.expire(now)
         self._before_turn(now)
@@ -443,13 +443,13 @@ class DeliveringConsumer(ABC):
         self._turn()
 
     def _arm(self, again: float = NOTHING) -> None:
-        """Set the alarm to the next thing that is due: a status, a heartbeat, a redelivery, the end of a pause or of the
-        inactive threshold."""
+        """Set the alarm for the next event: a status, a heartbeat, a redelivery, the end of a pause or of the inactive
+        threshold."""
         if self._turns.closed:
             return
         now = self._turns.now()
         deadlines = self._next_event(now)
-        if self._has_taker():  # else what becomes due is found when a request or a subscriber comes
+        if self._has_taker():  # otherwise the next request or subscriber triggers a turn
             deadlines.append(self.state.expire(now))
             if again < 0 and self.state.redeliveries and not self._pause.until:
                 self._turns.wake()
@@ -467,6 +467,6 @@ def _everything(_subject: bytes) -> bool:
 
 
 def _with_size(header_block: bytes, size: int) -> bytes:
-    """The header block of a headers-only delivery: it says how large the payload was."""
+    """The header block of a headers-only delivery, with the size of the payload."""
     line = b"Nats-Msg-Size: %d\r\n\r\n" % size
     return header_block.removesuffix(b"\r\n") + line if header_block else b"NATS/1.0\r\n" + line

@@ -1,12 +1,12 @@
-"""Direct get: messages of a stream by a request whose answer is the message itself, headers and all; no JSON, no queue.
+"""Direct get: the answer to a request is the stored message itself, with its headers; no JSON, no queue.
 
     $JS.API.DIRECT.GET.<stream>              {"seq":1} {"last_by_subj":"a"} {"next_by_subj":"a.*","seq":1} {"start_time":…}
                                              with "batch"/"max_bytes": several; "multi_last": the last of many subjects
     $JS.API.DIRECT.GET.<stream>.<subject>    the last message of the subject
 
-Answered at once and read only, so key-value gets never wait behind a publish; what takes several messages is done in
-turns of TURN_MESSAGES, between which publishers and others have theirs. Statuses, their order and their headers are
-nats-server's.
+Requests are read-only and answered at once, so key-value gets never wait for a publish; answers of several messages are
+sent in turns of TURN_MESSAGES, between which other clients are served. Statuses, their order and their headers are those
+of nats-server.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from headwater.streams.log import StoredRecord
 logger = logging.getLogger(__name__)
 
 TURN_MESSAGES = 64  # some 60 us each
-MOST_SUBJECTS = 1024  # of a multi_last request
-DEFAULT_MAX_BYTES = 64 << 20  # of a batch that names no limit
+MOST_SUBJECTS = 1024  # matched by one multi_last request
+DEFAULT_MAX_BYTES = 64 << 20  # of a batch without a limit
 
 NOT_FOUND = b"NATS/1.0 404 Message Not Found\r\n\r\n"
 NO_RESULTS = b"NATS/1.0 404 No Results\r\n\r\n"
@@ -43,14 +43,14 @@ TOO_MANY_RESULTS = b"NATS/1.0 413 Too Many Results\r\n\r\n"
 
 
 class DirectGet:
-    """Answers of one stream."""
+    """Answers the direct gets of one stream."""
 
     def __init__(self, stream: ConsumedStream, router: Router) -> None:
         self._stream = stream
         self._router = router
 
     def answer(self, reply: bytes, subject: bytes, payload: bytes) -> asyncio.Task[None] | None:
-        """Answer a request; `subject` is what follows the stream's name, b"" for none. A task when it takes longer."""
+        """Answer a request; `subject` follows the stream's name, b"" for none. Returns a task when it takes longer."""
         try:
             return self._answer(reply, subject, payload)
         except StorageError as error:
@@ -81,7 +81,7 @@ class DirectGet:
         return self._one(reply, request)
 
     def _takes_long(self, request: DirectGetRequest) -> bool:
-        """Whether many subjects, or a long log, have to be looked through for one message."""
+        """Whether finding the message takes a scan of many subjects or of a long log."""
         log, subjects = self._stream.contents.log, self._stream.contents.subjects
         if request.last_by_subj:
             return len(subjects) > looking.SUBJECTS and not is_literal(
@@ -115,7 +115,7 @@ class DirectGet:
     # ── one ──
 
     def _one(self, reply: bytes, request: DirectGetRequest) -> asyncio.Task[None] | None:
-        """What is not found may be on its way to the disk, as for STREAM.MSG.GET."""
+        """Answer with one message. One that is not found may still be on its way to disk, as for STREAM.MSG.GET."""
         record = self._find(request)
         if record is None and self._stream.waiting[0]:
             return asyncio.create_task(self._one_written(reply, request))
@@ -161,7 +161,7 @@ class DirectGet:
     # ── several ──
 
     async def _next(self, request: DirectGetRequest) -> StoredRecord | None:
-        """The first message that a request by start and subject means."""
+        """The first message that matches a request by start and subject."""
         contents, sequence = self._stream.contents, self._start(request)
         if request.next_by_subj:
             return await looking.next_matching(contents, sequence, SubjectFilter([request.next_by_subj.encode()]))
@@ -239,7 +239,7 @@ class DirectGet:
 
 
 class _Several:
-    """The messages of one answer, up to what was asked for, and the status that ends it."""
+    """An answer of several messages, up to the requested limits, and its final status."""
 
     def __init__(self, door: DirectGet, reply: bytes, request: DirectGetRequest, pending: int) -> None:
         self._door = door
@@ -252,11 +252,11 @@ class _Several:
 
     @property
     def is_turn_over(self) -> bool:
-        """Whether others should have their turn before the next message."""
+        """Whether to yield to other clients before the next message."""
         return self._sent % TURN_MESSAGES == 0
 
     def send(self, record: StoredRecord) -> bool:
-        """One more; False when it is the last that may be sent."""
+        """Send one more message; False when it is the last that may be sent."""
         if not self._bare:
             self._pending -= 1
         more = b"\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d" % (self._pending, self._last)
@@ -268,13 +268,13 @@ class _Several:
         return self._left > 0 and self._room > 0
 
     def end(self, closing: bytes) -> None:
-        """The status behind the last message."""
+        """Send the status after the last message."""
         end = b"NATS/1.0 204 EOB\r\nNats-Num-Pending: %d\r\nNats-Last-Sequence: %d%b\r\n\r\n"
         self._door.status(self._reply, end % (self._pending, self._last, closing))
 
 
 def _refusal(request: DirectGetRequest) -> bytes | None:
-    """The status that refuses a request which contradicts itself or names nothing."""
+    """The error status for a request that is contradictory or empty; None for a valid one."""
     by_time = bool(request.start_time)
     if not (request.seq or request.last_by_subj or request.next_by_subj or request.multi_last or by_time):
         return EMPTY_REQUEST

@@ -1,7 +1,7 @@
-"""How much room is left where streams are stored: reported before there is none.
+"""Watches the free space of the disk that stores streams, and warns before it runs out.
 
-Below LOW_SHARE of the disk, at most LOW_BYTES, room counts as low: it is logged once, /healthz warns while it lasts, and
-publishes still go in. What happens when there is none is the log's affair (a refused write, error 10023).
+Space is low below LOW_SHARE of the disk, at most LOW_BYTES: that is logged once, /healthz warns while it lasts, and
+publishes are still accepted. A full disk is handled by the log (a refused write, error 10023).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ LOOK = 10.0  # seconds between two looks
 
 
 class Room(NamedTuple):
-    """Bytes."""
+    """Free and total space, in bytes."""
 
     free: int
     size: int
@@ -32,7 +32,7 @@ class Room(NamedTuple):
 
 
 def room_at(path: str) -> Room | None:
-    """Of the file system that holds the path, for a process that is not root; None when the system does not tell.
+    """The space of the path's file system, as available to a process that is not root; None when that is unknown.
     Blocking."""
     try:
         found = os.statvfs(path)
@@ -42,7 +42,7 @@ def room_at(path: str) -> Room | None:
 
 
 class RoomWatch:
-    """Looks every LOOK seconds, in a thread, for a file system may hang; `room` is what it saw last."""
+    """Checks every LOOK seconds, in a thread because a file system may hang; `room` is the last result."""
 
     def __init__(self, path: str) -> None:
         self.room = room_at(path)
@@ -51,11 +51,11 @@ class RoomWatch:
         self._task = asyncio.get_running_loop().create_task(self._watch())
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._task.cancel()
 
     def note(self, room: Room | None) -> None:
-        """What was seen; a change for the worse or the better is logged."""
+        """Record a result; crossing the limit in either direction is logged."""
         self.room = room
         if room is None or room.is_low == self._was_low:
             return

@@ -1,16 +1,16 @@
-"""A JetStream domain: the same API under a second name, by which clients reach these streams from elsewhere.
+"""A JetStream domain: the same API under a second name, by which clients elsewhere reach these streams.
 
     $JS.<domain>.API.<verb>…    ─▶ as $JS.API.<verb>…
     $JS.<domain>.API.$KV.…      ─▶ $KV.…     clients put the prefix of the API before every key of a bucket
     $JS.<domain>.API.$OBJ.…     ─▶ $OBJ.…
 
-The subjects of acks and of flow control have two forms, and both are listened to:
+Ack and flow-control subjects have two forms, and the server subscribes to both:
 
-    $JS.ACK.<stream>.<consumer>.…                           given out by default, as by nats-server
-    $JS.ACK.<domain>.<account hash>.<stream>.<consumer>.…   with `feature_flags { js_ack_fc_v2: true }`, for it cannot be
-                                                            mistaken where several domains meet; `_` is no domain
+    $JS.ACK.<stream>.<consumer>.…                           used by default, as in nats-server
+    $JS.ACK.<domain>.<account hash>.<stream>.<consumer>.…   with `feature_flags { js_ack_fc_v2: true }`; unambiguous when
+                                                            several domains are connected; `_` for no domain
 
-Refused here: a choice among domains. A request for another one has no responders.
+Not here: a choice among domains. A request for another domain has no responders.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ OnApi = Callable[[bytes, bytes, bytes, bytes], object]
 
 
 class Domain(NamedTuple):
-    """Where a stream lives: the domain (`name`, "" for none) and the account. `scoped`: the long form is given out."""
+    """Where a stream lives: the domain (`name`, "" for none) and the account. `scoped`: deliveries use the long form."""
 
     name: str = ""
     account: str = GLOBAL_ACCOUNT
@@ -42,8 +42,8 @@ class Domain(NamedTuple):
         return f"{self.name or NO_DOMAIN}.{short_hash(self.account)}"
 
     def heads(self, kind: str, stream: str, consumer: str) -> tuple[bytes, bytes, bytes]:
-        """What subjects of a consumer begin with, `kind` being `ACK` or `FC`: the short form, the long one, and the one that
-        is given out."""
+        """The prefixes of a consumer's subjects of one `kind`, `ACK` or `FC`: the short form, the long form, and the one in
+        use."""
         short = f"$JS.{kind}.{stream}.{consumer}.".encode()
         long = f"$JS.{kind}.{self.tokens}.{stream}.{consumer}.".encode()
         return short, long, long if self.scoped else short

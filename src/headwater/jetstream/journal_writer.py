@@ -1,4 +1,4 @@
-"""What `StateKeeper` writes and answers: frames that wait, their way to the disk, and the acknowledgements to confirm."""
+"""The parts of `StateKeeper` that write and answer: pending frames, their writes, and acknowledgements to confirm."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from headwater.jetstream_state.consumer_journal import Entry, JournalFiles, enco
 
 
 class PendingFrames:
-    """Frames that are encoded and not written yet. `number`: of the newest one. `dropping`: after a failure events go
-    nowhere, because the states will be saved whole."""
+    """Encoded frames that are not written yet. `number`: of the newest one. `dropping`: after a failure events are
+    discarded, because the states will be saved whole."""
 
     def __init__(self, identity: bytes) -> None:
         self.number = 0
         self.dropping = False
         self._identity = identity
-        self._first = 0  # number of the first one
+        self._first = 0  # number of the first frame
         self._frames: list[bytes] = []
 
     def __bool__(self) -> bool:
@@ -35,18 +35,18 @@ class PendingFrames:
             self._frames.append(encode(self._identity, self.number, entries))
 
     def take(self) -> tuple[bytes, int]:
-        """All of them, and the number of the first; none are left."""
+        """Remove and return all frames, with the number of the first."""
         frames, self._frames = b"".join(self._frames), []
         return frames, self._first
 
     def drop(self) -> None:
-        """Forget them, and what is added from now on."""
+        """Discard all frames, and those added later."""
         self.dropping = True
         self._frames.clear()
 
 
 class Confirmations:
-    """Acknowledgements that are answered when what they changed is durable."""
+    """Acknowledgements that are answered once their effect is durable."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -56,31 +56,31 @@ class Confirmations:
         return bool(self._waiting)
 
     def add(self, reply: bytes) -> None:
-        """One more, to be answered at `reply`."""
+        """Add an acknowledgement to answer at `reply`."""
         self._waiting.append(reply)
 
     def take(self) -> list[bytes]:
-        """The reply subjects of all that wait; none are left."""
+        """Remove and return all reply subjects."""
         replies, self._waiting = self._waiting, []
         return replies
 
     def answer(self, replies: list[bytes]) -> None:
-        """They are durable."""
+        """Confirm them: they are durable."""
         for reply in replies:
             self._router.publish(reply, b"", b"", b"")
 
     def refuse(self, replies: list[bytes], error: BaseException) -> None:
-        """They cannot be made durable: status 503 and the reason."""
+        """Answer with status 503 and the reason: they cannot be made durable."""
         block = b"NATS/1.0 503 %s\r\n\r\n" % store_reason(error).encode()
         for reply in replies:
             self._router.publish(reply, b"", block, b"")
 
 
 class JournalWriter:
-    """Writes frames, at most one write at a time: in the loop while the disk is quick, in a writing thread while it is not.
+    """Writes frames, one write at a time: in the loop while the disk is fast, in a writing thread while it is slow.
 
-    `durable`: whether a confirmation waits for a sync. `fresh`: the next frame begins a new file. `unsynced`: something
-    was written and not synced. `idle` is set while no write is under way.
+    `durable`: whether a confirmation waits for a sync. `fresh`: the next frame starts a new file. `unsynced`: there are
+    writes without a sync. `idle` is set while no write is in progress.
     """
 
     def __init__(self, files: JournalFiles, writers: Writers | None, *, durable: bool) -> None:
@@ -112,7 +112,7 @@ class JournalWriter:
         self._written(done, failure, sync)
 
     def write_last(self, frames: bytes, first: int) -> None:
-        """Blocking: the last frames. Raises OSError."""
+        """Blocking: write the last frames. Raises OSError."""
         self.files.append(frames, first, fresh=self.fresh and bool(frames), sync=self.durable)
 
     def _write(self, first: int, fresh: bool, sync: bool, frames: bytes) -> None:

@@ -1,7 +1,7 @@
-"""Long looks at a stream, in turns with the broker's other work: a stream may hold a million subjects.
+"""Long scans of a stream, interleaved with the broker's other work: a stream may hold a million subjects.
 
-Each of these gives way to the loop after a thousand entries. What is added or removed meanwhile may or may not be in the
-result, as if it had come a moment earlier or later; what was there all the time is.
+Each scan yields to the loop after a thousand entries. Entries added or removed meanwhile may or may not be in the
+result, as if that had happened a moment earlier or later; entries present throughout are.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
 from headwater.streams.log import StoredRecord
 
-SUBJECTS = 1024  # looked at in one turn, some 3 us each
+SUBJECTS = 1024  # scanned in one turn, some 3 us each
 
 
 async def records(contents: Contents, offset: int, end: int | None = None) -> AsyncIterator[list[StoredRecord]]:
-    """The durable records from `offset` on, as many at a time as one turn may look at; up to `end`, or to where the log ends
-    when the last are read. There is no pause behind the last."""
+    """The durable records from `offset` on, in batches of one turn's size; up to `end`, or to the end of the log at the last
+    read. There is no pause after the last batch."""
     while some := contents.log.read(offset, SCAN_RECORDS, SCAN_BYTES):
         offset = some[-1].offset + 1
         if end is not None and offset >= end:
@@ -41,8 +41,8 @@ async def next_matching(contents: Contents, sequence: int, wanted: SubjectFilter
 
 
 async def count_matching(contents: Contents, sequence: int, wanted: SubjectFilter | None) -> int:
-    """Messages from `sequence` on that match, as of the moment this returns: there is no pause behind the last look. What
-    was removed meanwhile may still be counted, never is one left out."""
+    """The number of matching messages from `sequence` on, up to date on return: there is no pause after the last step.
+    Messages removed meanwhile may still be counted; none is left out."""
     table, log = contents.subjects, contents.log
     if wanted is None or wanted.literals or len(table) <= SUBJECTS:
         known = contents.count_from(sequence, wanted)
@@ -57,10 +57,10 @@ async def count_matching(contents: Contents, sequence: int, wanted: SubjectFilte
 
 
 async def _count_in_table(contents: Contents, wanted: SubjectFilter) -> int:
-    """From the table of subjects, and from the log what comes while that is gone through."""
+    """Count in the table of subjects, and in the log the messages that arrive during that scan."""
     table, log = contents.subjects, contents.log
     begin, count = log.end_offset, 0
-    growing: dict[bytes, int] = {}  # subjects that had got more when they were counted, and where the log ended then
+    growing: dict[bytes, int] = {}  # subjects that grew during the scan, with the end of the log when they were counted
     names = table.names()
     for start in range(0, len(names), SUBJECTS):
         for name in names[start : start + SUBJECTS]:
@@ -102,7 +102,7 @@ async def lasts_up_to(contents: Contents, wanted: SubjectFilter, up_to: int) -> 
 
 
 async def page_of_counts(table: SubjectTable, pattern: bytes, offset: int, limit: int) -> tuple[int, dict[str, int]]:
-    """How many subjects match, and a page of them in their order: each with its number of messages."""
+    """How many subjects match, and one page of them in order, each with its number of messages."""
     wanted = SubjectFilter([pattern])
     runs: list[list[bytes]] = []
     names = table.names()
@@ -129,8 +129,8 @@ async def purge(
     keep: int,
     told: Callable[[list[tuple[int, bytes]]], None],
 ) -> int:
-    """Remove what matches, only what is `below` a sequence, or all but the last `keep`; `told` hears (sequence, subject) of
-    those that one turn has removed. Returns how many. Raises StorageError."""
+    """Remove matching messages, only those `below` a sequence, or all but the last `keep`; `told` is called with the
+    (sequence, subject) pairs that a turn has removed. Returns how many. Raises StorageError."""
     most = max(0, contents.count_of(wanted) - keep) if keep else contents.subjects.messages
     end = offset_of(below) if below else contents.log.end_offset
     gone = 0

@@ -1,4 +1,4 @@
-"""The timer of a stream's limits of time: it runs the decisions of `jetstream_state/expiry.py` when a message is due."""
+"""The expiry timer of a stream: applies the decisions of `jetstream_state/expiry.py` when a message is due."""
 
 import asyncio
 import logging
@@ -13,8 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 class ExpiryTimer:
-    """Applies the limits of `contents` when the time of the next message is over. `readers()`: the consumers. `on_applied()`
-    is called after each look."""
+    """Applies the time limits of `contents` when the next message expires. `readers()`: the consumers. `on_applied()` is
+    called each time."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ExpiryTimer:
         self._on_applied()
 
     def set(self) -> None:
-        """Have the limits applied when time makes the next message too old."""
+        """Set the timer for the next message to expire."""
         at = self._contents.next_expiry()
         if at == self._at and self._timer is not None:
             return
@@ -49,13 +49,13 @@ class ExpiryTimer:
             self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 
     def stop(self) -> None:
-        """Apply nothing any more, until `set` is called."""
+        """Stop the timer, until `set` is called."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def on_clock_step(self) -> None:
-        """The time of day was set: look now, and set the timer anew."""
+        """The system clock was stepped: apply the limits now, and reset the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._on_timer()

@@ -1,10 +1,10 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Many messages from a stream to clients in one go: the acknowledgements of a batch, the records of a replay.
+"""Sends many messages from a stream to clients at once: the acknowledgements of a batch, the records of a replay.
 
-Hot and compiled. Each message is laid out once, as it stands on the wire behind the subject, in a buffer that is used
-again for the next one, and handed to the router as a `MessageView` of it.
+Hot and compiled. Each message is encoded once, in its wire form after the subject, into a reused buffer, and handed to the
+router as a `MessageView`.
 
-Refused here: what is sent to whom and when (stream.py, pull.py).
+Decided elsewhere: what to send, to which client and when (stream.py, pull.py).
 """
 
 import cython
@@ -28,8 +28,8 @@ else:
 
 
 def send_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
-    """Answer every publish of a batch, in order, and write the answers now, without another turn of the loop. `head`: the
-    ordinary PubAck up to its sequence. A callback in place of a reply subject must not raise."""
+    """Answer every publish of a batch, in order, and write the answers in this turn of the loop. `head`: the ordinary
+    PubAck up to its sequence. A callback in place of a reply subject must not raise."""
     router.begin_read()
     try:
         _route_acks(router, items, head)
@@ -72,7 +72,7 @@ def _route_acks(router: Router, items: list[Item], head: bytes) -> cython.int:
 def _append_ack_subject(
     buffer: OutputBuffer, head: bytes, record: StoredRecord, given: cython.longlong, pending: cython.longlong
 ) -> cython.int:
-    """Append where a delivery is acknowledged: `head`, then the numbers of the message and of its delivery."""
+    """Append the ack subject of a delivery: `head`, then the numbers of the message and of its delivery."""
     buffer.append(head)
     append_number(buffer, record.offset + 1)  # sequence_of, without the call
     buffer.append(b".")
@@ -85,11 +85,11 @@ def _append_ack_subject(
 
 
 class RecordSender:
-    """Delivers records of a stream to the subscribers of `inbox`, each for the first time.
+    """Delivers records of a stream to the subscribers of `inbox`, as first deliveries.
 
-    `head`: what their ack subjects begin with. `given`: consumer sequence of the delivery before. `pending`: matching
-    messages left, those to come included. `room`: bytes (subject, ack subject, header block, payload) that may be delivered,
-    -1 for any number.
+    `head`: the prefix of their ack subjects. `given`: consumer sequence of the previous delivery. `pending`: matching
+    messages left, including these. `room`: bytes (subject, ack subject, header block, payload) that may be delivered, -1
+    for no limit.
     """
 
     def __init__(

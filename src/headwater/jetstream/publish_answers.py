@@ -1,7 +1,7 @@
-"""The answers to publishes that are not the ordinary acknowledgement: refusals, and duplicates of what is stored already.
+"""The answers to publishes other than the ordinary acknowledgement: refusals, and acknowledgements of duplicates.
 
-A publisher gets its answer at its reply subject, a face of the stream (`Stream.append`) by a callback; a refusal goes to
-whichever there is, and is counted in either case.
+A publisher gets its answer at its reply subject, another face of the stream (`Stream.append`) by a callback. Refusals are
+counted in either case.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from headwater.jetstream_documents.api_errors import store_error
 from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_state.items import Answer, Item
 
-_SERVERS_FAULT = 429  # and above: codes of refusals that are no mistake of the publisher
+_SERVERS_FAULT = 429  # and above: codes of refusals that are not the publisher's fault
 _ACCOUNT_IS_FULL = 10002
 
 
@@ -30,8 +30,8 @@ class PublishRefusal(msgspec.Struct):
 
 
 class PublishAnswers:
-    """Of one stream. `head`: the ordinary acknowledgement up to its sequence. `on_refused(stream, error)` is called for
-    publishes that found no room. `stats` count refusals for the account, `refused` those of this stream."""
+    """The answers of one stream. `head`: the ordinary acknowledgement up to its sequence. `on_refused(stream, error)` is
+    called for publishes refused for lack of space. `stats` counts the account's refusals, `refused` this stream's."""
 
     def __init__(self, stream: str, domain: Domain) -> None:
         self.router: Router | None = None
@@ -72,7 +72,7 @@ class PublishAnswers:
             answer(None)
 
     def confirm_item(self, item: Item) -> None:
-        """The same for one that waited in the committer, with the answer made when it came."""
+        """Answer a publish that waited in the committer, with the answer prepared on its arrival."""
         self.confirm(item.reply, item.ack, item.answer)
 
     def _publish(self, reply: bytes, document: bytes) -> None:

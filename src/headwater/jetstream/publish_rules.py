@@ -1,12 +1,12 @@
-"""Whether a stream takes a publish: its headers' demands, duplicates, the limits of the stream and of the account.
+"""Decides whether a stream accepts a publish: checks its headers, duplicates, and the limits of stream and account.
 
     full, sealed, too large ─▶ headers before the id ─▶ duplicate? ─▶ headers after the id ─▶ room
 
-`Capture` calls `judge` for the messages that it cannot take as they are. The order of the checks is nats-server's, so that
-a publish with two faults gets the same answer from both.
+`Capture` calls `judge` for the messages that need a check. The order of the checks is nats-server's, so that a publish with
+two faults gets the same answer from both.
 
-With "discard new" messages that have a sequence and are not durable yet count as stored: `note_staged` and `note_done` keep
-that sum.
+With "discard new", messages that have a sequence but are not durable yet count as stored: `note_staged` and `note_done`
+keep that sum.
 """
 
 import random
@@ -41,8 +41,8 @@ from headwater.streams.log import Log
 
 
 class Admitted(NamedTuple):
-    """A publish to be stored. `size`: what it adds to the stream. `particulars`: see `Item`. `tail`: what its
-    acknowledgement says behind the sequence; b"" for the ordinary one. `sum`: of a counter."""
+    """A publish to be stored. `size`: the bytes it adds to the stream. `particulars`: see `Item`. `tail`: the part of its
+    acknowledgement after the sequence; b"" for the ordinary one. `sum`: the new value of a counter."""
 
     header_block: bytes
     payload: bytes
@@ -54,17 +54,17 @@ class Admitted(NamedTuple):
 
 
 class Duplicate(NamedTuple):
-    """A publish whose message is stored already, or on its way to the disk, with this sequence."""
+    """A publish whose message is already stored, or being written, with this sequence."""
 
     sequence: int
 
 
 class Unwritten(Protocol):
-    """What is on its way to the disk (`Committer`)."""
+    """The messages that are staged or being written (`Committer`)."""
 
     @property
     def full(self) -> bool:
-        """Whether more would only pile up in memory."""
+        """Whether further messages would only pile up in memory."""
         ...
 
     @property
@@ -74,12 +74,12 @@ class Unwritten(Protocol):
 
     @property
     def waiting(self) -> list[Item]:
-        """What is staged."""
+        """The staged messages."""
         ...
 
     @property
     def writing(self) -> list[Item]:
-        """What is being written."""
+        """The messages being written."""
         ...
 
 
@@ -90,8 +90,8 @@ _CAPPED = {
 
 
 class PublishRules:
-    """Of one stream. `ticks_ns`: the clock of `duplicates`, which is never set. `has_room(bytes)`: whether the account may
-    store so much more; None where it is not limited. `server_has_room`: the same for the server. `unwritten`: set when the
+    """The rules of one stream. `ticks_ns`: the monotonic clock of `duplicates`. `has_room(bytes)`: whether the account may
+    store that much more; None without a limit. `server_has_room`: the same for the server. `unwritten`: set when the
     stream is attached."""
 
     def __init__(self, log: Log, contents: Contents, duplicates: DuplicateWindow, ticks_ns: Callable[[], int]) -> None:
@@ -103,12 +103,12 @@ class PublishRules:
         self._duplicates = duplicates
         self._ticks_ns = ticks_ns
         self.sums = Sums(lambda subject: contents.subjects.last(subject), contents.load)
-        self._in_flight = 0  # messages that were given a sequence and are not durable yet, and their bytes
+        self._in_flight = 0  # messages with a sequence that are not durable yet, and their bytes
         self._in_flight_bytes = 0
         self.configure(contents.config)
 
     def configure(self, config: StreamConfig) -> None:
-        """Follow a new configuration."""
+        """Apply a new configuration."""
         self.config = config
         self.republisher = Republisher.of(config)
         self.transform = transform_of(config.subject_transform) if config.subject_transform is not None else None
@@ -118,7 +118,7 @@ class PublishRules:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a message without headers needs no look at the configuration."""
+        """Whether the configuration requires no check of a message without headers."""
         config = self.config
         special = config.republish is not None or config.allow_rollup_hdrs or config.allow_msg_ttl
         special = special or config.allow_msg_counter or self.transform is not None
@@ -128,12 +128,12 @@ class PublishRules:
 
     @property
     def last_sequence(self) -> int:
-        """The last that was given out; that of the last durable message while nothing is on its way to the disk."""
+        """The last assigned sequence; that of the last durable message while nothing is being written."""
         busy = self.unwritten is not None and self.unwritten.busy
         return self._log.next_offset if busy else self._log.end_offset
 
     def plain_block(self, header_block: bytes) -> bytes:
-        """As it is stored, as far as the headers of a message alone decide that."""
+        """The header block as stored, as far as that depends on the message's headers alone."""
         config, header_block = self.config, without_request_info(header_block)
         if header_block and config.subject_delete_marker_ttl and config.max_msgs_per_subject != 1:
             return with_ttl_of_at_least(header_block, config.subject_delete_marker_ttl)
@@ -148,8 +148,8 @@ class PublishRules:
         last_message_id: bytes,
         so_far: BatchSoFar | None = None,
     ) -> Admitted | Duplicate:
-        """What is to become of a publish at `now` (time of day, ns). `last_message_id`: of the message before it. `so_far`:
-        of the atomic batch that it is part of. Raises JetStreamError for one that is refused."""
+        """Judge a publish at `now` (time of day, ns). `last_message_id`: of the previous message. `so_far`: the state of the
+        atomic batch that it belongs to. Raises JetStreamError to refuse it."""
         config = self.config
         header_block = self.plain_block(header_block)
         self._check_size(header_block, payload)
@@ -185,8 +185,8 @@ class PublishRules:
         return Admitted(header_block, payload, message_id, size, particulars, counted.tail, counted.sum)
 
     def judge_copy(self, subject: bytes, header_block: bytes, payload: bytes, now: int) -> Admitted:
-        """As `judge`, for a message that another stream has taken in: only the limits apply. Roll-ups are executed where
-        this stream allows them, and TTLs where it has them."""
+        """As `judge`, for a message copied from another stream: only the limits apply. Roll-ups and TTLs are applied if this
+        stream allows them."""
         self._check_size(header_block, payload)
         config = self.config
         message_id = rollup = b""
@@ -208,11 +208,11 @@ class PublishRules:
         return Admitted(header_block, payload, message_id, size, particulars, b"", total)
 
     def is_durable(self, sequence: int) -> bool:
-        """Whether a message that was given this sequence is durable."""
+        """Whether the message with this sequence is durable."""
         return offset_of(sequence) < self._log.end_offset
 
     def note_staged(self, subject: bytes, sequence: int, admitted: Admitted) -> None:
-        """A publish that was admitted has its sequence."""
+        """An admitted publish was given its sequence."""
         if admitted.sum is not None:
             self.sums.note_staged(subject, sequence, admitted.sum)
         if self.config.discard == "new":
@@ -220,7 +220,7 @@ class PublishRules:
             self._in_flight_bytes += admitted.size
 
     def note_done(self, items: list[Item], *, stored: bool = True) -> None:
-        """These are durable, or were lost."""
+        """These messages are durable or, if not `stored`, lost."""
         if self.config.allow_msg_counter:
             for item in items:
                 self.sums.note_done(item.subject, item.sequence, stored=stored)
@@ -229,7 +229,7 @@ class PublishRules:
             self._in_flight_bytes = max(0, self._in_flight_bytes - sum(item.size for item in items))
 
     def items(self) -> list[Item]:
-        """What is on its way to the disk, oldest first."""
+        """The messages that are staged or being written, oldest first."""
         return [] if self.unwritten is None else [*self.unwritten.writing, *self.unwritten.waiting]
 
     def moved(self, subject: bytes) -> bytes:
@@ -259,7 +259,7 @@ class PublishRules:
         if so_far is not None:
             so_far.check_headers(header_block)
             allowed = allowed._replace(in_batch=partial(self._check_in_batch, header_block, subject, so_far))
-        last = self.last_sequence  # a publisher may expect what is staged
+        last = self.last_sequence  # the expected sequence may be that of a staged message
         return check_before_id(header_block, subject, name, last, self._last_of_subject, allowed, payload)
 
     def _check_in_batch(self, header_block: bytes, subject: bytes, so_far: BatchSoFar) -> None:

@@ -1,13 +1,13 @@
-"""The publishes of one stream: from the router into the log, and their answers when they are durable.
+"""Publishes into one stream: from the router into the log, and their answers once they are durable.
 
     Router ─▶ Capture ─(PublishRules)─▶ Staging, Committer ─▶ (durable) ─▶ Acknowledging ─▶ acks, `on_stored`
                   └─ refused, duplicate ─▶ PublishAnswers         └─ (failed) ─▶ refusals for the whole batch
 
-A refusal is answered at once; an error of the disk as soon as it is known, to every publish of the batch: never silence.
-Sequences that a failed batch was given are not used again, so a stream may have gaps.
+Every publish with a reply subject gets an answer: a refusal at once, a disk error as soon as it occurs, for each publish of
+the batch. Sequences of a failed batch are not used again, so a stream may have gaps.
 
-A duplicate whose original is still being written gets its answer together with the original's fate, in its place
-among the acks: the message may yet be lost.
+A duplicate whose original is still being written is answered together with the original, in its place among the acks,
+because the write may still fail.
 """
 
 import logging
@@ -42,7 +42,7 @@ OnStored = Callable[[int, int, list[Item]], None]
 class Publishing:
     """See the head of this module. `answers` counts refusals; `rules` decide what is refused; `router` and `committer`
     are None until the stream is attached. `on_stored`: see `Acknowledging`. `on_copies_lost(error)`: called when copies of
-    another stream's messages could not be written; then nothing that was staged behind them is stored. `positions()`: see
+    another stream's messages could not be written; nothing staged after them is stored then. `positions()`: see
     `StreamDocument`."""
 
     def __init__(
@@ -83,17 +83,17 @@ class Publishing:
             self.duplicates.remember(message_id, record.offset, min(record.timestamp_ns, now) - self.ticks_apart())
 
     def restore(self, ids: list[tuple[bytes, int, int]], last_message_id: bytes) -> None:
-        """Take up the ids and the last id that a `StreamDocument` has kept, before anything else is remembered."""
+        """Restore the ids and the last id of a `StreamDocument`; call this before `remember`."""
         self.duplicates.load(ids, self._ticks_ns(), -self.ticks_apart())
         self.last_message_id = last_message_id
 
     def ticks_apart(self) -> int:
-        """What is to be added to a time of the duplicate window, for the time of day; ns."""
+        """The offset from the duplicate window's clock to the time of day, in ns."""
         return self._clock_ns() - self._ticks_ns()
 
     @property
     def last_message_id(self) -> bytes:
-        """Of the last message that was taken in, b"" when it had none."""
+        """The id of the last captured message, b"" when it had none."""
         return self._capture.last_message_id
 
     @last_message_id.setter
@@ -101,7 +101,7 @@ class Publishing:
         self._capture.last_message_id = message_id
 
     def attach(self, router: Router, writers: Writers | None) -> None:
-        """Start to capture. Without writers, writes happen in the loop."""
+        """Start capturing. Without writers, writes happen in the loop."""
         self.router = self.answers.router = self._acknowledging.router = router
         committer = Committer(self._log, writers, self._acknowledging.take, self._on_failed, self.answers.stats)
         committer.upkeep.document = self._checkpoint
@@ -115,7 +115,7 @@ class Publishing:
         return checkpoint(self._log, self._contents, self.duplicates, self.ticks_apart(), self.positions())
 
     async def detach(self) -> None:
-        """Capture nothing more; what was staged is written and acknowledged."""
+        """Stop capturing; staged messages are written and acknowledged."""
         self.unsubscribe()
         if self._capture.batches is not None:
             self._capture.batches.stop()
@@ -124,8 +124,8 @@ class Publishing:
             self.committer.close()
 
     def configure(self, config: StreamConfig) -> None:
-        """Follow a configuration that holds from now on, before the contents do."""
-        self._capture.is_plain = self._acknowledging.is_plain = False  # what follows is right for any configuration
+        """Apply a new configuration; called before the contents apply it."""
+        self._capture.is_plain = self._acknowledging.is_plain = False  # the slow paths are right for any configuration
         resubscribe = config.subjects != self.rules.config.subjects
         self.duplicates.resize(config.duplicate_window, self._ticks_ns())
         self.rules.configure(config)
@@ -143,7 +143,7 @@ class Publishing:
         self.choose_ways()
 
     def choose_ways(self) -> None:
-        """Take the short ways that the configuration allows, once the contents follow it too."""
+        """Enable the fast paths that the configuration allows, once the contents have applied it too."""
         contents = self._contents
         plain = self._capture.is_plain = self.rules.is_plain
         self._acknowledging.subjects = contents.subjects if contents.keeps_no_history else None
@@ -152,17 +152,17 @@ class Publishing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a message whose headers demand nothing needs no look at the configuration, and nothing follows it."""
+        """Whether the configuration requires no check of a message without special headers, and no work after storing it."""
         return self._capture.is_plain
 
     def subscribe(self) -> None:
-        """Capture what is published on the stream's subjects."""
+        """Start capturing publishes on the stream's subjects."""
         assert self.router is not None
         for subject in self.rules.config.subjects:
             self._subscriptions.append(self.router.subscribe_internal(subject.encode(), self._capture.take))
 
     def unsubscribe(self) -> None:
-        """Capture nothing more."""
+        """Stop capturing."""
         for subscription in self._subscriptions:
             assert self.router is not None
             self.router.unsubscribe(subscription)
@@ -183,7 +183,7 @@ class Publishing:
             answer(api_error("store_failed", reason=f"stream does not capture {subject.decode('utf-8', 'replace')!r}"))
 
     def store_own(self, subject: bytes, header_block: bytes) -> None:
-        """Store a message of the stream itself, without payload; not after its end."""
+        """Store a message that the stream itself creates, without payload; ignored once the stream has ended."""
         if self._subscriptions:
             self._capture.take(subject, b"", header_block, b"")
 
@@ -225,7 +225,7 @@ class Publishing:
         assert self.committer is not None
         answers, refusal = self.answers, store_error(error)
         if self.rules.config.allow_msg_counter or self.on_copies_lost is not None:
-            # What came later was added to what is lost, or follows it in the origin.
+            # Later messages build on the lost ones, or follow them in the origin.
             items = items + self.committer.give_up_waiting()
         lost = {item.sequence for item in items if item.subject}
         self.rules.note_done(items, stored=False)

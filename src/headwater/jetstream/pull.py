@@ -1,8 +1,8 @@
-"""A pull consumer at work: requests come in, messages go out, each requester in turn.
+"""Delivery by a pull consumer: answers requests with messages, each requester in turn.
 
-Redeliveries go before new messages, and the requests take turns. A requester that has vanished loses its place, not a
-message; `Stream.requests_dropped` counts these. While the link of the request whose turn it is has too much to send, all
-wait.
+Redeliveries go before new messages, and the requests take turns. A request whose requester has vanished is dropped without
+losing a message; `Stream.requests_dropped` counts these. All requests wait while the link of the next one has too much
+pending output.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ class PullConsumer(DeliveringConsumer):
         self._send_status(request.reply, request.wrong_pin())
 
     def _first(self) -> Waiting | None:
-        """Whose turn it is."""
+        """The request whose turn it is."""
         if not self._groups.active:
             return self._queue.first()
         state = self.state
@@ -171,7 +171,7 @@ class PullConsumer(DeliveringConsumer):
         checked: set[bytes] = set()
         delay = NOTHING
         runs = self._may_send_runs() and not self._groups.active
-        alone = queue.has_one_reply()  # a client that requests ahead has several requests here, and no rival
+        alone = queue.has_one_reply()  # one client with several requests ahead, and no other
         while (request := self._first()) is not None:
             if messages <= 0 or size_left <= 0:
                 delay = MORE

@@ -1,14 +1,13 @@
-"""A push consumer at work: messages go to the deliver subject as soon as a client subscribes to it.
+"""Delivery by a push consumer: sends messages to the deliver subject as soon as a client subscribes to it.
 
 Without a subscriber the consumer waits until there is one, here or at another broker of the cluster (an ephemeral consumer
-is deleted when its threshold has passed). A subscriber that may not have the message counts as none; its permissions are
-tried again every POLL. With a deliver group the subscribers share the messages as a queue group does, without this file's
-doing.
+is deleted when its threshold has passed). A subscriber without permission for the message counts as none, and is tried
+again every POLL. With a deliver group the router shares the messages among the subscribers, as for any queue group.
 
-Flow control (`FlowControl`): while more than half of a window is sent and not answered for, the client gets a status 100
-with a reply subject `$JS.FC.<stream>.<consumer>.<n>`, on which it answers when it has come so far; a full window stops the
-deliveries. Every answer doubles the window, up to what nats-server allows. With ack policy `flow_control` the answer also
-acknowledges; then the client is asked whenever there is nothing more to send.
+Flow control (`FlowControl`): when more than half of the window is unanswered, the client gets a status 100 with a reply
+subject `$JS.FC.<stream>.<consumer>.<n>`, to which it replies when it has processed everything before; a full window stops
+delivery. Every reply doubles the window, up to nats-server's limit. With ack policy `flow_control` the reply also
+acknowledges, and a status is sent whenever there is nothing more to send, too.
 
 Idle heartbeats go out when nothing else was sent for that long, and name the flow-control subject while its answer is
 missing.
@@ -35,13 +34,13 @@ from headwater.jetstream_state.consumer import Consumer
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 
-POLL = SECOND // 20  # ns between two tries where there is a subscriber, and none of them takes anything
+POLL = SECOND // 20  # ns between two tries while no subscriber may receive the message
 FIRST_WINDOW = 64 << 10  # bytes
 LARGEST_WINDOW = 32 << 20
 
 
 class FlowControl:
-    """The window of one consumer. `awaited`: the flow-control subject on which an answer is missing, b"" for none.
+    """The flow-control window of one consumer. `awaited`: the subject on which a reply is missing, b"" for none.
     `on_answer(header_block)` is called when the client has caught up."""
 
     def __init__(
@@ -51,8 +50,8 @@ class FlowControl:
         self._router = router
         self._on_answer = on_answer
         self._window = FIRST_WINDOW
-        self._out = 0  # bytes that were sent and not answered for
-        self._awaited_bytes = 0  # of these, those that the missing answer is about
+        self._out = 0  # unanswered bytes
+        self._awaited_bytes = 0  # the part of these that the awaited reply covers
         self._requests = 0
         self.awaited = b""
         self._subscriptions: list[Subscription] = []
@@ -61,18 +60,18 @@ class FlowControl:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing may go out before the client answers."""
+        """Whether the client has to reply before anything more is sent."""
         return bool(self._subscriptions) and self._out >= self._window
 
     @property
     def room(self) -> int:
-        """Bytes that may go out before the client is sent a request, or has answered it; -1: any number."""
+        """Bytes that may be sent before the next request or reply is due; -1 for no limit."""
         if not self._subscriptions:
             return -1
         return max(0, (self._window if self.awaited else self._window // 2) - self._out)
 
     def note_sent(self, target: bytes, size: int) -> None:
-        """Count bytes that went out to `target`, and send it a request when they are half a window."""
+        """Count bytes sent to `target`, and send it a request when they exceed half a window."""
         if not self._subscriptions:
             return
         self._out += size
@@ -80,7 +79,7 @@ class FlowControl:
             self.ask(target)
 
     def ask(self, target: bytes) -> None:
-        """Have the client say how far it has come, unless it was asked already."""
+        """Send the client a flow-control request, unless one is unanswered."""
         if not self.awaited:
             self._requests += 1
             self.awaited = b"%b%d" % (self._head, self._requests)
@@ -88,7 +87,7 @@ class FlowControl:
             self._router.publish(target, self.awaited, flow_control_request(), b"")
 
     def begin_anew(self) -> None:
-        """Another client listens from now on: nothing is on its way to it."""
+        """Reset the window for a new subscriber."""
         self._out = self._awaited_bytes = 0
         self.awaited = b""
 
@@ -107,7 +106,7 @@ class FlowControl:
 
 
 class PushConsumer(DeliveringConsumer):
-    """Delivers to its subject."""
+    """Delivers to the configured deliver subject."""
 
     def __init__(
         self,
@@ -123,10 +122,10 @@ class PushConsumer(DeliveringConsumer):
         self._target = state.config.deliver_subject.encode()
         self._started = False
         self._caught_up = False
-        self._awaited = b""  # the subject that lacks a subscriber
+        self._awaited = b""  # the deliver subject that we wait for a subscriber on
         self._beat_at = 0
         self._poll_at = 0
-        self._free_at = 0  # rate limit: nothing goes out before
+        self._free_at = 0  # rate limit: time of the next delivery
         heads = stream.domain.heads("FC", stream.name, name)
         self._flow = FlowControl(router, heads, state.config.flow_control, self._on_caught_up)
         super().__init__(stream, router, name, created_ns, state, clock_ns, on_idle, on_change)
@@ -158,7 +157,7 @@ class PushConsumer(DeliveringConsumer):
         return [self._beat_at, self._poll_at]
 
     def _dismiss(self, status: bytes) -> None:
-        """Nothing goes to the deliver subject, as with nats-server: clients hand a status that they do not know to the
+        """Send nothing to the deliver subject, as nats-server: clients pass a status that they do not know to the
         application, as an empty message."""
         self._flow.close()
         self._await_subscriber(b"")
@@ -171,7 +170,7 @@ class PushConsumer(DeliveringConsumer):
         self._target = config.deliver_subject.encode()
 
     def _await_subscriber(self, target: bytes) -> None:
-        """Wake when a client subscribes to `target`; b"": not any more."""
+        """Wake when a client subscribes to `target`; b"" cancels that."""
         if self._awaited != target:
             if self._awaited:
                 self._router.awaited.remove(self._awaited, self._on_subscriber)

@@ -1,4 +1,4 @@
-"""The new messages of a consumer, read from the log in batches and left in place until they are delivered."""
+"""The new messages of a consumer, read from the log in batches and kept until they are delivered."""
 
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream_documents.consumer_rules import filters_of
@@ -10,11 +10,11 @@ from headwater.streams.log import StoredRecord
 
 RECORDS = 256  # read from the log at once
 BYTES = 1 << 20
-SKIPPED = 1024  # records that the filter passes over in one turn, and what is left of a batch
+SKIPPED = 1024  # records that the filter may skip in one turn, plus the rest of a batch
 
 
 class ReadAhead:
-    """`filter`: which subjects the consumer takes, None for all. `records[at:]` are read and not delivered yet."""
+    """`filter`: the subjects that the consumer delivers, None for all. `records[at:]` are read but not delivered yet."""
 
     def __init__(self, stream: ConsumedStream, state: Consumer) -> None:
         self.filter = filter_of(state.config)
@@ -24,7 +24,7 @@ class ReadAhead:
         self._state = state
 
     def next(self) -> StoredRecord | None:
-        """The next matching message. None: the end of the log, or as many records passed over as one turn may. Raises
+        """The next matching message. None at the end of the log, or when one turn has skipped its limit of records. Raises
         StorageError."""
         if self._state.selected:
             return self._next_selected()
@@ -33,12 +33,12 @@ class ReadAhead:
         return self.records[self.at]
 
     def forget(self) -> None:
-        """Read again from the consumer's position: it, the filter or the log has changed."""
+        """Discard what was read: the consumer's position, the filter or the log has changed."""
         self.records = []
         self.at = 0
 
     def forget_removed(self, sequence: int) -> None:
-        """The same, if the message that left the stream may be among those that were read."""
+        """Discard what was read, if it may include the message that left the stream."""
         if self.records and sequence <= sequence_of(self.records[-1].offset):
             self.forget()
 
@@ -51,12 +51,12 @@ class ReadAhead:
             return True
         state.position = max(state.position, sequence_of(end))
         if end >= log.end_offset:
-            state.num_pending = 0  # what was counted is not readable: damaged since, and reported by the log
+            state.num_pending = 0  # the rest is unreadable: damaged since the count, and reported by the log
         return False
 
     def _next_selected(self) -> StoredRecord | None:
-        """The next of those that "last per subject" picked; None in the turn in which the last of them is found
-        gone."""
+        """The next of the messages selected by "last per subject"; None in the turn in which the last of them turns out to
+        be gone."""
         selected = self._state.selected
         while selected:
             record = self._stream.contents.load(selected[0])
@@ -68,6 +68,6 @@ class ReadAhead:
 
 
 def filter_of(config: ConsumerConfig) -> SubjectFilter | None:
-    """The subjects that a consumer takes; None for all."""
+    """The subjects that a consumer delivers; None for all."""
     patterns = filters_of(config)
     return SubjectFilter(patterns) if patterns else None

@@ -20,7 +20,7 @@ class Recounts:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self) -> None:
-        """Count; if a count runs, once more behind it."""
+        """Request a count; if one is running, another follows it."""
         self._wanted = True
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -31,7 +31,7 @@ class Recounts:
             await asyncio.wait([self._task])
 
     def stop(self) -> None:
-        """The stream ends."""
+        """Stop counting: the stream ends."""
         if self._task is not None:
             self._task.cancel()
 

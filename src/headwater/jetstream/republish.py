@@ -1,6 +1,6 @@
-"""Republishing: what a stream has stored goes out again under another subject, with its sequence in headers.
+"""Republishing: sends stored messages out again under another subject, with their sequence in headers.
 
-A republished message reaches subscribers as a publish of the broker itself; a stream never republishes into itself.
+Subscribers get a republished message as one published by the broker; a stream never republishes into itself.
 """
 
 import random
@@ -14,7 +14,7 @@ from headwater.model.timestamps import format_time
 
 
 class Republisher:
-    """A stream's `republish` setting at work."""
+    """Applies a stream's `republish` setting."""
 
     def __init__(self, stream: str, transform: SubjectTransform, *, headers_only: bool) -> None:
         self._stream = stream.encode()
@@ -30,7 +30,7 @@ class Republisher:
         return cls(config.name, transform, headers_only=setting.headers_only)
 
     def republish(self, router: Router, item: Item, last_sequence: int) -> None:
-        """Send a durable message on. `last_sequence`: of the message before it with its subject, 0 for none."""
+        """Republish a durable message. `last_sequence`: of the previous message on its subject, 0 for none."""
         assert item.particulars is not None
         target = self._transform.apply(item.subject, random.randrange)
         if target is None:

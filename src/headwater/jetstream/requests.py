@@ -1,7 +1,7 @@
-"""Requests of the API: how one is found in the table of those that are served (service.py has it), and how it is refused.
+"""API requests: finds the handler of a request in the table of routes (in service.py), and builds refusals.
 
-MSG.NEXT and DIRECT.GET are not among them: they are answered with messages. A subject that is not in the table is met
-with silence, as in nats-server.
+MSG.NEXT and DIRECT.GET are not in the table: they are answered with messages. A subject outside the table gets no answer,
+as in nats-server.
 """
 
 from collections.abc import Callable, Coroutine
@@ -18,7 +18,7 @@ from headwater.jetstream_documents.answers import (
 
 
 class Aside(NamedTuple):
-    """An answer that takes long and changes nothing: the requests behind it need not wait for it."""
+    """A slow answer that changes nothing: the requests after it need not wait."""
 
     work: Coroutine[object, object, Answer]
 
@@ -27,7 +27,7 @@ Handler = Callable[[list[str], bytes], Answer | Aside | Coroutine[object, object
 
 
 class Route(NamedTuple):
-    """One verb: its handler, how many names follow it, and the answer that carries an error."""
+    """One verb: its handler, the number of names after it, and the type of an error answer."""
 
     handler: Handler
     fewest_names: int
@@ -37,7 +37,7 @@ class Route(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A request that waits for its turn."""
+    """A queued request."""
 
     route: Route
     names: list[str]
@@ -50,7 +50,7 @@ Routes = dict[tuple[str, ...], Route]
 
 
 def find_call(table: Routes, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> Call | None:
-    """The request that a message on `$JS.API.…` is; None for what is none."""
+    """The request in a message on `$JS.API.…`; None if it is not one."""
     try:
         tokens = subject[len(API_PREFIX) :].decode().split(".")
     except UnicodeDecodeError:
@@ -66,7 +66,7 @@ def find_call(table: Routes, subject: bytes, reply: bytes, header_block: bytes, 
 
 
 def refusal_of(call: Call, error: JetStreamError) -> Answer:
-    """The answer that carries an error."""
+    """The answer for an error."""
     answer = call.route.refusal(type=TYPE_PREFIX + call.route.kind, error=error_document(error))
     if isinstance(answer, StreamListAnswer):
         answer.streams = []

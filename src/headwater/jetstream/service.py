@@ -1,4 +1,4 @@
-"""JetStream: streams on disk, and the API under `$JS.API.>` by which clients make, read and inspect them.
+"""JetStream: streams on disk, and the API under `$JS.API.>` by which clients create, read and inspect them.
 
     $JS.API.<verb>.<names>   ─▶ `_on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
     $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
@@ -7,12 +7,11 @@
     $JS.<domain>.API.>                             ─▶ the same as under `$JS.API` (domain.py)
     a stream's subjects                            ─▶ the stream (stream.py)
 
-Requests are served one after the other in the order of their arrival, so a client may send STREAM.CREATE and what
-depends on it in one breath. What touches the disk waits in a worker thread, and the queue with it; publishes, acks
-and MSG.NEXT do not. An unknown verb is met with silence, as in nats-server; a MSG.NEXT for a consumer that is not
-there with status 503.
+Requests are served one at a time in the order of their arrival, so a client may pipeline STREAM.CREATE and requests that
+depend on it. Disk access runs in a worker thread while the queue waits; publishes, acks and MSG.NEXT do not. An unknown
+verb gets no answer, as in nats-server; a MSG.NEXT for an unknown consumer gets status 503.
 
-Streams are kept by `StreamRegistry`, their consumers by `ConsumerRegistry`.
+`StreamRegistry` holds the streams, `ConsumerRegistry` their consumers.
 """
 
 import asyncio
@@ -66,7 +65,7 @@ from headwater.version import API_LEVEL
 
 logger = logging.getLogger(__name__)
 
-WRITERS = 4  # threads; each stream writes in one at a time
+WRITERS = 4  # threads; a stream uses one at a time
 DEFAULT_MAX_CONSUMERS = (
     1000  # of a stream, where neither its configuration nor its account names a limit; nats-server's number
 )
@@ -76,13 +75,13 @@ STREAM_IDENTITY = b"Nats-Stream-Identity"
 
 
 class JetStream:
-    """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a clock that is never set, for what
-    lasts so many seconds whatever the time of day; None: the same. `sync`: when a publish is acknowledged
-    (LogOptions.sync). `default_max_consumers`: of a stream whose configuration and account name no limit. `caps`: what the
+    """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a monotonic clock for durations;
+    None: the same clock. `sync`: when a publish is acknowledged (LogOptions.sync). `default_max_consumers`: the limit of a
+    stream when neither its configuration nor its account sets one. `caps`: what the
     streams of all accounts may hold together; None: any number of bytes.
 
-    `requests` counts API requests, `refusals` those that were answered with an error. Raises ConfigError for an unknown sync
-    policy, and from `start` EnvironmentProblem when the store directory cannot be used.
+    `requests` counts API requests, `refusals` those answered with an error. Raises ConfigError for an unknown sync policy;
+    `start` raises EnvironmentProblem when the store directory cannot be used.
     """
 
     def __init__(
@@ -108,8 +107,8 @@ class JetStream:
         self.requests = 0
         self.refusals = 0
         self._router = router
-        # One thread for everything but writing messages: what is done to one document is done in the order of the
-        # requests. A consumer that is saved and then deleted stays deleted.
+        # One thread for everything except writing messages, so that changes to a document happen in the order of the
+        # requests: a consumer that is saved and then deleted stays deleted.
         self._clerk = ThreadPoolExecutor(1, "headwater-jetstream-clerk")
         consumers = ConsumerRegistry(router, clock_ns, self._clerk, self._spawn, durable=sync == "always")
         options, disk = LogOptions(sync=sync), files if files is not None else KeepingFiles()
@@ -128,7 +127,7 @@ class JetStream:
     # ── life ──
 
     async def start(self) -> None:
-        """Recover every stream and its durable consumers, then answer requests."""
+        """Recover every stream and its durable consumers, then start answering requests."""
         settings = self._registry.settings
         try:
             await self._registry.start(Writers(WRITERS, "headwater-jetstream-write"))
@@ -144,7 +143,7 @@ class JetStream:
             stream.copying.follow(stream.config)
 
     async def stop(self) -> None:
-        """Write and acknowledge what is staged, store what consumers know, release the files. Safe to call again."""
+        """Write and acknowledge staged messages, store the consumers' states, release the files. Safe to call again."""
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
@@ -169,7 +168,7 @@ class JetStream:
         for stream in self.streams.values():
             stream.on_clock_step()
 
-    # ── what others see ──
+    # ── views ──
 
     @property
     def caps(self) -> ServerCaps | None:
@@ -178,7 +177,7 @@ class JetStream:
 
     @property
     def streams(self) -> dict[str, Stream]:
-        """By name."""
+        """The streams by name."""
         return self._registry.streams
 
     @property
@@ -208,27 +207,27 @@ class JetStream:
 
     @property
     def room(self) -> Room | None:
-        """What is left of the disk that holds the streams; None when the system does not tell."""
+        """The space on the disk that holds the streams; None when that is unknown."""
         return self._room.room if self._room is not None else None
 
     @property
     def load(self) -> tuple[int, int]:
-        """Requests to the API that wait for their turn, and those that are being served."""
+        """The numbers of API requests queued and being served."""
         return len(self._calls), int(self._serving is not None)
 
     def findings(self) -> list[Finding]:
-        """What is wrong or was lost in this store, the streams that could not be recovered first."""
+        """Damage and losses in this store, streams that could not be recovered first."""
         return self._registry.findings()
 
     def is_put_aside(self, name: str) -> bool:
-        """Whether there are files of a stream of this name that could not be recovered."""
+        """Whether the store has files of a stream of this name that could not be recovered."""
         return self._registry.is_put_aside(name)
 
     def report_to(
         self, on_finding: Callable[[Finding], None], on_refused: Callable[[str, JetStreamError], None]
     ) -> None:
-        """Call `on_finding` for each finding that the start did not make, `on_refused(stream, error)` for publishes that
-        found no room."""
+        """Call `on_finding` for each finding after the start, `on_refused(stream, error)` for publishes refused for lack of
+        space."""
         self._registry.reports.on_finding = on_finding
         self._registry.reports.on_refused = on_refused
 
@@ -265,7 +264,7 @@ class JetStream:
         if consumer is not None:
             consumer.on_request(reply, payload)
         elif reply:
-            # The answer on a subject without a subscriber: nats-server has a subscription for each consumer.
+            # As on a subject without a subscriber: nats-server has a subscription for each consumer.
             self._router.publish(reply, b"", b"NATS/1.0 503\r\nNats-Subject: %s\r\n\r\n" % subject, b"")
 
     def _on_direct_get(self, subject: bytes, reply: bytes, payload: bytes) -> None:
@@ -282,7 +281,7 @@ class JetStream:
             task.add_done_callback(self._tasks.discard)
 
     def _direct_stream(self, name: str) -> Stream | None:
-        """Who answers direct gets of this stream: itself, or a mirror of it that may."""
+        """The stream that answers direct gets of this name: itself, or a mirror with `mirror_direct`."""
         stream = self.streams.get(name)
         if stream is not None and stream.config.allow_direct:
             return stream
@@ -326,7 +325,7 @@ class JetStream:
             self._router.publish(call.reply, b"", self._identity(call, answer), encode(answer))
 
     def _check_identity(self, call: Call) -> None:
-        """A copy that knows its origin does not go on with another stream of the same name. Raises JetStreamError 10225."""
+        """Refuse a copier whose origin was replaced by another stream of the same name. Raises JetStreamError 10225."""
         stream = self.streams.get(call.names[0]) if call.header_block and call.names else None
         known = lookup(call.header_block, STREAM_IDENTITY) if stream is not None else None
         if stream is not None and known and call.route.kind == "consumer_create_response":
@@ -335,7 +334,7 @@ class JetStream:
                 raise api_error("identity_mismatch", identity=identity)
 
     def _identity(self, call: Call, answer: Answer) -> bytes:
-        """The header of an answer to a copy: which stream this is."""
+        """The header of an answer to a copier: this stream's identity."""
         if not isinstance(answer, ConsumerAnswer) or not isinstance(answer.config, ConsumerConfig):
             return b""
         asked = answer.config.direct or answer.config.sourcing
@@ -364,7 +363,7 @@ class JetStream:
 
 
 def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
-    """Every verb of the API that is answered."""
+    """The routes of all supported API verbs."""
     return {
         ("INFO",): Route(streams.account_info, 0, 0, "account_info_response", Answer),
         ("STREAM", "CREATE"): Route(streams.create, 1, 1, "stream_create_response", Answer),
@@ -396,7 +395,7 @@ def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
 
 
 def unserved_routes() -> Routes:
-    """The table without a service: its handlers are named, not called."""
+    """The table without a service, for listing: its handlers cannot be called."""
     no_streams, no_consumers = cast(StreamRegistry, None), cast(ConsumerRegistry, None)
     return routes(StreamApi(no_streams, "", ApiStats), ConsumerApi(no_streams, no_consumers, 0))
 

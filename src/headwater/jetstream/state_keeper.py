@@ -1,22 +1,22 @@
-"""The states of a stream's consumers, made durable: a confirmed acknowledgement is answered when it would survive.
+"""Makes the states of a stream's consumers durable: a confirmed acknowledgement is answered once it would survive a crash.
 
     delivery, ack ─▶ Consumer.events ─┬─ confirmed (has a reply) ─▶ a frame, one fdatasync for all that wait ─▶ answers
                                       └─ else, within WRITE_DELAY ─▶ a frame, no sync of its own
 
-    power loss   what was confirmed is there; of the rest, what happened more than SYNC_DELAY before
-    kill -9      the same, and all that happened more than WRITE_DELAY before
+    survives power loss   all that was confirmed; of the rest, what happened more than SYNC_DELAY before
+    survives kill -9      the same, and all that happened more than WRITE_DELAY before
 
-So an unconfirmed acknowledgement is in the system's hands within 10 ms and costs no sync: the next confirmed one takes it
-along, or the sync that follows after SYNC_DELAY. Under the sync policies `interval` and `never` a confirmation waits for the
-write only, as the acknowledgement of a publish does.
+So an unconfirmed acknowledgement reaches the operating system within 10 ms and costs no sync: the sync of the next
+confirmed one covers it, or the one that follows after SYNC_DELAY. Under the sync policies `interval` and `never` a
+confirmation waits for the write only, as the acknowledgement of a publish does.
 
-When the journal has grown past CHECKPOINT_BYTES the states of its consumers are saved whole (`store`), frames going to a new
-file meanwhile, and the old file is removed. A work queue's deletions are made durable before: an acknowledged message whose
-frame is gone must not come back. After a write that failed, the states are saved whole until that succeeds; acks that
-wait for a confirmation are answered by status 503 and the disk's reason.
+When the journal exceeds CHECKPOINT_BYTES the states of its consumers are saved whole (`store`) while frames go to a new
+file, and the old file is removed. A work queue's deletions are made durable first: an acknowledged message whose frame is
+gone must not reappear. After a failed write, saving the whole states is retried until it succeeds; acks that wait for a
+confirmation are answered with status 503 and the disk's error.
 
-At most one write is in progress. It is done in the loop while the disk is quick, in a writing thread while it is not, as
-`group_commit/committer.py` does it.
+At most one write is in progress. It runs in the loop while the disk is fast, in a writing thread while it is slow, as in
+`group_commit/committer.py`.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class KeptConsumer(Protocol):
 
 
 class StateKeeper:
-    """Of one stream with a directory. `save(consumer)` stores the state of a durable consumer whole; `settle()` makes
+    """The keeper of one stream on disk. `save(consumer)` stores the whole state of a durable consumer; `settle()` makes
     the stream's deletions durable. `durable`: a confirmation waits for a sync. `failure`: why the journal cannot be
     written; None while it can."""
 
@@ -78,8 +78,8 @@ class StateKeeper:
         self._writing = JournalWriter(JournalFiles(directory.files, directory.consumers_path), writers, durable=durable)
         loop = asyncio.get_running_loop()
         self._soon: Callable[[Callable[[], None]], object] = getattr(loop, "after_reads", loop.call_soon)
-        self._changed: dict[KeptConsumer, None] = {}  # have events that are in no frame
-        self._unsaved: dict[KeptConsumer, None] = {}  # have frames that their saved states do not hold
+        self._changed: dict[KeptConsumer, None] = {}  # consumers with events that are in no frame yet
+        self._unsaved: dict[KeptConsumer, None] = {}  # consumers with frames that their saved states do not include
         self._scheduled = False
         self._sync_wanted = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -87,14 +87,14 @@ class StateKeeper:
         self._closed = False
 
     def begin(self, journal: Journal, saved: int, unsaved: Iterable[KeptConsumer]) -> None:
-        """Go on behind the frames that were found, and `saved`, the highest that a saved state names. `unsaved`: whose
-        states were made of frames."""
+        """Continue after the frames that were found, and after `saved`, the highest in a saved state. `unsaved`: consumers
+        whose states were rebuilt from frames."""
         self._frames.number = max(saved, journal.frames[-1].number if journal.frames else 0)
         self._unsaved.update(dict.fromkeys(unsaved))
         if journal.paths:
             self._start_checkpoint()
 
-    # ── what happens ──
+    # ── events ──
 
     def note(self, consumer: KeptConsumer) -> None:
         """A consumer has events."""
@@ -102,7 +102,7 @@ class StateKeeper:
         self._set_timer("write", WRITE_DELAY, self._schedule)
 
     def confirm(self, consumer: KeptConsumer, reply: bytes) -> None:
-        """Answer when all that was noted so far is durable."""
+        """Answer `reply` once everything noted so far is durable."""
         if self._closed:
             self._confirmations.refuse([reply], StorageError("the stream is closed"))
             return
@@ -111,7 +111,7 @@ class StateKeeper:
         self._schedule()
 
     def cover(self, consumer: KeptConsumer) -> int:
-        """The number of the frame up to which the consumer's present state holds."""
+        """The number of the last frame that the consumer's present state includes."""
         self._encode()
         if self._frames:
             self._schedule()
@@ -128,7 +128,7 @@ class StateKeeper:
         self._unsaved.pop(consumer, None)
 
     async def close(self) -> None:
-        """Write what is pending, answer the acks that wait, and take nothing in any more."""
+        """Write what is pending, answer the waiting acks, and take no more events."""
         await self._end()
         self._encode()
         replies = self._confirmations.take()
@@ -145,7 +145,7 @@ class StateKeeper:
         self._writing.files.close()
 
     async def abandon(self) -> None:
-        """The stream is to be removed."""
+        """Stop without writing: the stream is being removed."""
         await self._end()
         self._writing.files.close()
 
@@ -160,13 +160,13 @@ class StateKeeper:
         await self._writing.idle.wait()
 
     def remove_files(self) -> None:
-        """Blocking: all states were saved whole after `close`. Raises OSError."""
+        """Blocking: remove the journal, once all states were saved whole after `close`. Raises OSError."""
         self._writing.files.remove(self._writing.files.paths())
 
     # ── writing ──
 
     def _set_timer(self, name: str, delay: float, work: Callable[[], None]) -> None:
-        """Have `work` done after `delay` seconds, unless a timer of this name is set already."""
+        """Run `work` after `delay` seconds, unless a timer of this name is set already."""
         if name not in self._timers and not self._closed:
             self._timers[name] = asyncio.get_running_loop().call_later(delay, self._on_timer, name, work)
 
@@ -229,7 +229,7 @@ class StateKeeper:
         self._writing.fresh = True
         self._start_checkpoint()
 
-    # ── saving whole ──
+    # ── saving whole states ──
 
     def _start_checkpoint(self) -> None:
         if self._checkpoint is None and not self._closed:
@@ -243,10 +243,10 @@ class StateKeeper:
             self._checkpoint = None
 
     async def _save_all(self) -> bool:
-        """Save the states of all consumers that have frames; then the files up to here are not needed any more."""
+        """Save the states of all consumers that have frames; the files up to here are then obsolete."""
         self._frames.dropping = False
         self._encode()
-        self._writing.fresh = True  # what happens from here on is in no saved state
+        self._writing.fresh = True  # later events are in no saved state
         consumers = list(self._unsaved)
         try:
             doomed = self._writing.files.paths()

@@ -1,12 +1,12 @@
 """A stream: the messages of some subjects, kept in a durable log, each acknowledged once it is durable.
 
-    Publishing   how a publish comes in and how it is answered          Contents    what is kept, and the limits
-    ExpiryTimer  when limits of time are applied                        consumers   its readers (delivering.py)
+    Publishing   stores and answers publishes          Contents    the stored messages, and the limits
+    ExpiryTimer  applies time limits                   consumers   the readers (delivering.py)
 
-This file connects them: what was stored goes to the consumers, what consumers have settled leaves the contents.
+This file connects them: stored messages go to the consumers, and messages that consumers have settled are removed.
 
-Retention by interest: a message stays while a consumer needs it, that is, until all whose filter matches have settled it.
-One that no consumer needs is given its sequence, acknowledged, and removed.
+Interest retention: a message stays until every consumer whose filter matches has settled it. One that no consumer needs is
+given its sequence, acknowledged, and removed.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ MOST_DELETED_SHOWN = 100_000  # sequences in the answer to a STREAM.INFO with de
 
 
 class StreamFindings:
-    """What is wrong with the files of one stream, or was lost. `on_finding` is called for what is found after the start."""
+    """Damage and losses in the files of one stream. `on_finding` is called for those found after the start."""
 
     def __init__(self, name: str, log: Log, directory: StreamDirectory | None) -> None:
         self.all = findings_of(log.recovery, name, log.directory)
@@ -60,7 +60,7 @@ class StreamFindings:
         self._log = log
 
     def note_damage(self, damage: Damage) -> None:
-        """Reading has found bytes that fail their checks: reported once, and no longer counted."""
+        """Reading has found bytes that fail their checks: report them once, and exclude them from the counts."""
         finding = finding_of(damage, self._name, self._log.directory)
         self.all.append(finding)
         report(logger, finding)
@@ -69,10 +69,10 @@ class StreamFindings:
 
 
 class Stream:
-    """One stream, open. Made by `recover`, which reads the log; `attach` connects it to the router.
+    """One open stream. `recover` reads its log; `attach` connects it to the router.
 
-    `keeper` makes the states of consumers durable, None for a stream in memory. `requests_dropped`: pulls whose
-    requester had gone, or had no subscriber that may have its messages. `copying`: of other streams.
+    `keeper` makes the states of consumers durable, None for a stream in memory. `requests_dropped`: pull requests whose
+    requester had gone, or had no subscriber with permission for the messages. `copying`: copies other streams.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Stream:
         domain: Domain = Domain(),  # noqa: B008  (a constant)
         ticks_ns: Callable[[], int] | None = None,
     ) -> None:
-        """`directory` is None for a stream with memory storage; `clock_ns` is the time of day, ns since 1970; `ticks_ns` a
-        clock that is never set, if there is one."""
+        """`directory` is None for memory storage; `clock_ns` is the time of day, ns since 1970; `ticks_ns` a monotonic
+        clock, if there is one."""
         self.directory = directory
         self.domain = domain
         self.config = record.config
@@ -108,12 +108,12 @@ class Stream:
     # ── life ──
 
     def recover(self) -> None:
-        """Blocking: learn what is known by subject and by message id, from what a clean stop left, or a checkpoint and what
-        is newer in the log, or all of the log; also for the ids: where the clock was set back, old and new time stamps are
-        mixed. Raises StorageError.
+        """Blocking: rebuild the tables of subjects and message ids, from the document of a clean stop, or a checkpoint and
+        the newer part of the log, or the whole log. Ids are looked for in all of that part, because time stamps are not in
+        order where the clock was set back. Raises StorageError.
         """
         now, start, publishing = self._clock_ns(), 0, self._publishing
-        if self.config.mirror is None:  # which may have copied a batch in part
+        if self.config.mirror is None:  # a mirror may have copied part of a batch
             self._drop_halves()
         document = StreamDocument.decode(self.log.document)
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
@@ -138,7 +138,7 @@ class Stream:
             publishing.last_message_id = message_id_of(last[0])
 
     def _drop_halves(self) -> None:
-        """Blocking: remove, durably, what a crash has left of an atomic batch that was not acknowledged."""
+        """Blocking: durably remove the rest of an unacknowledged atomic batch that a crash has left."""
         log = self.log
         gone = [log.discard_range(start, end) for start, end in halves(log)] if log.recovery.records else []
         if any(gone) and (batch := log.seal()) is not None:
@@ -147,7 +147,7 @@ class Stream:
             log.publish(batch)
 
     def document(self) -> bytes:
-        """What `recover` will find if the log is closed cleanly now."""
+        """The document for `recover`, if the log is closed cleanly now."""
         publishing = self._publishing
         ids, last_id = publishing.duplicates.dump(publishing.ticks_apart()), publishing.last_message_id
         return msgspec.msgpack.encode(
@@ -166,7 +166,7 @@ class Stream:
             await self._publishing.committer.flush()
 
     async def written(self) -> None:
-        """Wait until what has been captured so far is durable, or refused; unlike `flush`, not for what comes meanwhile."""
+        """Wait until every message captured so far is durable, or refused; unlike `flush`, not for later ones."""
         if self._publishing.committer is not None:
             await self._publishing.committer.settle()
 
@@ -178,7 +178,7 @@ class Stream:
         await self._publishing.detach()
 
     def reconfigure(self, config: StreamConfig) -> None:
-        """Change to a configuration that was checked and made durable."""
+        """Apply a configuration that was checked and made durable."""
         unneeded = config.retention == "interest" != self.config.retention
         self.config = config
         self._publishing.configure(config)
@@ -201,8 +201,8 @@ class Stream:
         on_refused: Callable[[str, JetStreamError], None],
         stats: WriteStats | None,
     ) -> None:
-        """Call `on_finding` for what is found wrong from now on, `on_refused(stream, error)` for publishes that found no
-        room; count writes in `stats`, where the stream waits for a disk. Before `attach`."""
+        """Call `on_finding` for later findings, `on_refused(stream, error)` for publishes refused for lack of space; count
+        writes in `stats` if the stream is on disk. To be called before `attach`."""
         self._findings.on_finding = on_finding
         self._publishing.answers.on_refused = on_refused
         if stats is not None:
@@ -217,12 +217,12 @@ class Stream:
 
     @property
     def subjects(self) -> SubjectTable:
-        """What is held of which subject."""
+        """The table of subjects with their messages."""
         return self.contents.subjects
 
     @property
     def weight(self) -> int:
-        """Bytes of all messages, those on their way to the disk included."""
+        """Bytes of all messages, including those being written."""
         return self.subjects.size_bytes + self.waiting[1]
 
     @property
@@ -238,13 +238,13 @@ class Stream:
 
     @property
     def last_sequence(self) -> int:
-        """Of the last durable message."""
+        """The sequence of the last durable message."""
         return self.log.end_offset
 
     @property
     def first_sequence(self) -> int:
-        """Of the first message that is there, or of the next in an empty stream; 0 when it has never held a message and its
-        configuration does not name its first sequence."""
+        """The sequence of the first message, or of the next in an empty stream; 0 when the stream has never held a message
+        and its configuration does not set `first_seq`."""
         return sequence_of(self.log.start_offset) if self.log.end_offset or self.contents.begins else 0
 
     def info(self, *, full: bool = True) -> StreamInfo:
@@ -265,7 +265,7 @@ class Stream:
         )
 
     def state(self) -> StreamState:
-        """What the stream holds now; only what is durable counts."""
+        """The stream's state, from durable messages only."""
         first, last = self.log.first_timestamp_ns, self.log.last_timestamp_ns
         messages = self.subjects.messages
         state = StreamState(
@@ -294,7 +294,7 @@ class Stream:
         return self.log.failure or (self.keeper.failure if self.keeper is not None else None)
 
     def findings(self) -> list[Finding]:
-        """What is wrong with the stream's files, or was lost."""
+        """Damage and losses in the stream's files."""
         return self._findings.all
 
     def _on_damage(self, damage: Damage) -> None:
@@ -312,8 +312,8 @@ class Stream:
     def append(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
         """Store a message that came in through another face of this stream, and call `answer` once, now or later.
 
-        It goes through the router, as every publish does: subscribers and other brokers get it too. Only the answer does
-        not; it is a callback, which no client can forge, and a stream with `no_ack` gives it as well.
+        It goes through the router like every publish, so subscribers and other brokers get it too. Only the answer does not:
+        a client cannot forge a callback, and a stream with `no_ack` calls it as well.
         """
         self._publishing.append(subject, header_block, payload, answer)
 
@@ -323,9 +323,7 @@ class Stream:
         for consumer in list(self.consumers.values()):
             consumer.on_stored(first, count, items)
         if not self._publishing.is_plain:
-            for (
-                item
-            ) in items:  # behind the consumers: a roll-up has them count anew, what has just been stored included
+            for item in items:  # after the consumers: a roll-up makes them recount, including what was just stored
                 if item.particulars is not None:
                     self._attend_to(item)
         if self.config.retention == "interest":
@@ -334,7 +332,7 @@ class Stream:
             self.enforce()
 
     def _attend_to(self, item: Item) -> None:
-        """Roll-up, TTL and republishing of a message that became durable."""
+        """Apply roll-up, TTL and republishing of a message that became durable."""
         assert item.particulars is not None
         rollup, block, _, timestamp = item.particulars
         if rollup:
@@ -345,20 +343,20 @@ class Stream:
         if republisher is not None and router is not None:
             republisher.republish(router, item, self.contents.previous(item.subject, item.sequence))
 
-    # ── what leaves ──
+    # ── removals ──
 
     def _leave_marker(self, subject: bytes) -> None:
-        """Publish a marker in place of the last message of a subject, whose time is over; behind what runs now."""
+        """Publish a marker in place of the expired last message of a subject, after the current callback."""
         block = marker_block(self.config.subject_delete_marker_ttl)
         asyncio.get_running_loop().call_soon(self._publishing.store_own, subject, block)
 
     def enforce(self) -> None:
-        """Apply the limits now, and again when time makes the next message too old."""
+        """Apply the limits now, and set the timer for the next message to expire."""
         self._expiry.enforce()
 
     async def delete_message(self, sequence: int, *, erase: bool) -> bool:
-        """Remove one message, durably once this returns; False when it is not there. `erase`: have it leave the disk
-        too, soon after. Raises StorageError."""
+        """Remove one message, durably on return; False when there is none. `erase`: also overwrite it on disk soon after.
+        Raises StorageError."""
         committer = self._publishing.committer
         assert committer is not None
         if not self.contents.remove(sequence):
@@ -390,7 +388,7 @@ class Stream:
             await committer.barrier()
 
     def on_settled(self, sequence: int, subject: bytes) -> None:
-        """A consumer needs a message no longer: with retention by interest or as a work queue it may go."""
+        """A consumer no longer needs a message: on an interest stream or a work queue it may be removed."""
         retention = self.config.retention
         if retention == "limits":
             return
@@ -400,15 +398,15 @@ class Stream:
             self._after_removals()
 
     def drop_settled(self, sequences: list[int]) -> None:
-        """A work queue: remove what was settled according to the consumers' journal, where a crash came before its
-        deletion."""
+        """A work queue: remove messages that are settled according to the consumers' journal, if a crash prevented their
+        removal."""
         if self.config.retention == "workqueue":
             for sequence in sequences:
                 self.contents.remove(sequence)
             self._after_removals()
 
     def drop_unneeded(self) -> None:
-        """With retention by interest: remove what no consumer needs, after one has gone or come back."""
+        """With interest retention: remove messages that no consumer needs, after one was deleted or restored."""
         if self.config.retention == "interest":
             consumers = list(self.consumers.values())
             for record in list(self.contents.scan(0)):
@@ -444,7 +442,7 @@ class Stream:
         self._expiry.set()
 
     def on_clock_step(self) -> None:
-        """The time of day was set: limits of time are applied now, and timed anew."""
+        """The system clock was stepped: apply the time limits now, and reset the timer."""
         self._expiry.on_clock_step()
         for consumer in list(self.consumers.values()):
             consumer.on_clock_step()

@@ -1,8 +1,7 @@
-"""The requests about streams: `$JS.API.STREAM.…` and `$JS.API.INFO`.
+"""The API requests about streams: `$JS.API.STREAM.…` and `$JS.API.INFO`.
 
-Each handler takes the names from the request's subject and its payload, and returns the answer or raises the
-JetStreamError to put into one. Handlers that touch the disk are coroutines; `service.py` runs one request after the
-other.
+Each handler takes the names in the request's subject and its payload, and returns the answer or raises a JetStreamError.
+Handlers that access the disk are coroutines; `service.py` runs one request at a time.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -216,8 +215,8 @@ class StreamApi:
     def get_message(
         self, names: list[str], payload: bytes
     ) -> MessageGetAnswer | Aside | Coroutine[object, object, MessageGetAnswer]:
-        """One message. What is not found may be on its way to the disk: somebody was told of it by another stream's
-        acknowledgement when it was republished into this one, or by a subscription. Then the answer waits for the disk.
+        """STREAM.MSG.GET. A message that is not found may still be on its way to disk: a client may know of it from a
+        subscription, or from the acknowledgement of a stream that republished it into this one. The answer waits then.
         """
         if is_empty_request(payload):
             raise api_error("bad_request")
@@ -238,7 +237,7 @@ class StreamApi:
         return _message(_find(stream, request, start), request)
 
     def no_snapshot(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        """nats-server's snapshots are its own files, which are not used here: refused, with the server's number."""
+        """Refuse a snapshot, with nats-server's error number: its format is that of nats-server's files."""
         self._registry.stream(names[0])
         raise api_error(
             "snapshot_failed", reason="not supported by this server; copy its files, or read it by a consumer"
@@ -280,7 +279,7 @@ class StreamApi:
                 raise api_error("subjects_overlap")
 
     def _check_room(self, config: StreamConfig, old: Stream | None) -> None:
-        """What the account may reserve."""
+        """Check the limits on `max_bytes` and reserved storage, of the account and of the server."""
         limits, streams = self._registry.settings.limits, self._registry.streams.values()
         in_memory = config.storage == "memory"
         if limits.max_bytes_required and config.max_bytes <= 0:
@@ -310,7 +309,7 @@ def _checked_update(request: StreamConfigRequest) -> StreamConfig:
 
 
 def _check_consumers(config: StreamConfig, stream: Stream) -> None:
-    """New limits for consumers must not be below what one of them has."""
+    """New consumer limits must not be below the settings of an existing consumer."""
     new, old = consumer_limits_of(config), consumer_limits_of(stream.config)
     pending = new.max_ack_pending if new.max_ack_pending != old.max_ack_pending else 0
     threshold = new.inactive_threshold if new.inactive_threshold != old.inactive_threshold else 0
@@ -327,12 +326,12 @@ def _check_consumers(config: StreamConfig, stream: Stream) -> None:
 
 
 def _reserved(streams: Iterable[Stream], storage: str) -> int:
-    """Bytes that streams of this storage may fill, as far as they are bounded."""
+    """The sum of `max_bytes` of the bounded streams with this storage."""
     return sum(max(0, stream.config.max_bytes) for stream in streams if stream.config.storage == storage)
 
 
 def _start_time(text: str) -> int | None:
-    """Raises JetStreamError for what is no time."""
+    """Parse a start time. Raises JetStreamError for an invalid one."""
     try:
         return parse_time(text) if text else None
     except ValueError as error:
@@ -340,7 +339,7 @@ def _start_time(text: str) -> int | None:
 
 
 def _contradicts(request: MessageGetRequest) -> bool:
-    """Whether the request names nothing, or two things at once: sequence, last and time exclude each other."""
+    """Whether the request is empty or contradictory: sequence, last and time exclude each other."""
     ways = [request.seq > 0, bool(request.last_by_subj), bool(request.start_time)]
     both = bool(request.last_by_subj and request.next_by_subj)
     return sum(ways) > 1 or both or not (any(ways) or request.next_by_subj)
@@ -358,7 +357,7 @@ def _find(stream: Stream, request: MessageGetRequest, start: int | None) -> Stor
 
 
 def _takes_long(stream: Stream, request: MessageGetRequest) -> bool:
-    """Whether many subjects, or a long log, have to be looked through."""
+    """Whether finding the message takes a scan of many subjects or of a long log."""
     if request.last_by_subj:
         return len(stream.subjects) > looking.SUBJECTS and not is_literal(request.last_by_subj.encode())
     return bool(request.next_by_subj) and stream.log.end_offset - stream.log.start_offset > SCAN_RECORDS

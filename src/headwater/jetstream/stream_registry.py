@@ -1,7 +1,7 @@
-"""The streams of one account: recovered, made, changed and deleted; durable once this returns.
+"""Recovers, creates, changes and deletes the streams of one account; each change is durable on return.
 
-Everything that blocks runs in the clerk's thread, in the order of the calls: what is done to one document is done in the
-order in which it was requested. A stream that cannot be recovered is put aside and reported, and the others start.
+Everything that blocks runs in the clerk's thread, in the order of the calls, so changes to a document happen in the order
+of their requests. A stream that cannot be recovered is put aside and reported, and the others start.
 """
 
 import asyncio
@@ -45,15 +45,15 @@ from headwater.streams.options import LogOptions
 
 logger = logging.getLogger(__name__)
 
-CLOSERS = 16  # threads that close streams: each waits for some six syncs, and a disk makes many at once
+CLOSERS = 16  # threads that close streams: each close waits for about six syncs, and a disk handles many at once
 IN_MEMORY = LogOptions(sync="never", preallocate_bytes=0, cache_bytes=0)
 
 T = TypeVar("T")
 
 
 class StreamSettings(NamedTuple):
-    """What the streams of one account have in common. `directory`: of the account's store. `clock_ns`: the time of day,
-    `ticks_ns`: a clock that is never set."""
+    """Settings shared by the streams of one account. `directory`: of the account's store. `clock_ns`: the time of day,
+    `ticks_ns`: a monotonic clock."""
 
     files: Files
     directory: Path
@@ -66,8 +66,8 @@ class StreamSettings(NamedTuple):
 
 
 class Reports:
-    """Where streams report what happens to them. `on_finding`: called for each finding that the start did not make,
-    `on_refused(stream, error)` for publishes that found no room; None: not reported."""
+    """The callbacks for reports of streams. `on_finding` is called for each finding after the start,
+    `on_refused(stream, error)` for publishes refused for lack of space; None: not reported."""
 
     def __init__(self) -> None:
         self.stats = WriteStats()
@@ -75,7 +75,7 @@ class Reports:
         self.on_refused: Callable[[str, JetStreamError], None] | None = None
 
     def connect(self, stream: Stream, *, counted: bool) -> None:
-        """Before `Stream.attach`; `counted`: its writes go into the statistics."""
+        """Connect a stream, before `Stream.attach`; `counted`: its writes count in the statistics."""
         stream.report_to(self._finding, self._refused, self.stats if counted else None)
 
     def _finding(self, finding: Finding) -> None:
@@ -122,10 +122,10 @@ class StreamRegistry:
             self._consumers.keep(stream, writers)
             await self._consumers.restore(stream, consumers, journal)
             if stream.directory is None or not any(found.severity == "loss" for found in stream.directory.findings):
-                stream.drop_unneeded()  # else what a lost consumer had still to get would go
+                stream.drop_unneeded()  # otherwise messages that a lost consumer still needs would be removed
 
     async def stop(self) -> None:
-        """Write and acknowledge what is staged, and store the states of consumers."""
+        """Write and acknowledge staged messages, and store the consumers' states."""
         closers = ThreadPoolExecutor(CLOSERS, "headwater-jetstream-close")
         try:
             await asyncio.gather(*(self._end(stream, closers) for stream in self.streams.values()))
@@ -134,7 +134,7 @@ class StreamRegistry:
         self.streams.clear()
 
     async def _end(self, stream: Stream, closers: Executor) -> None:
-        """No other work for the disk is left, so documents need not wait for the clerk."""
+        """Close one stream. No other disk work is left, so documents need not go through the clerk."""
         await stream.detach()
         await self._consumers.save_all(stream, closers)
         for consumer in stream.consumers.values():
@@ -142,7 +142,7 @@ class StreamRegistry:
         await asyncio.get_running_loop().run_in_executor(closers, _close, stream)
 
     def release(self) -> None:
-        """Give back the store directory and the threads that write. Safe to call again."""
+        """Release the store directory and the writing threads. Safe to call again."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -174,8 +174,8 @@ class StreamRegistry:
         self.put_aside[Path(directory.path).name] = finding
 
     def _open(self, directory: StreamDirectory, record: StreamRecord, known_end: int = 0) -> Stream:
-        """`known_end`: how far the log reached, as its consumers know; of use where every message was durable before a
-        consumer had it."""
+        """Open a stream. `known_end`: the end of the log according to its consumers; used where every message is durable
+        before its delivery."""
         files, _, clock_ns, ticks_ns, options, _, domain, _ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
@@ -196,10 +196,10 @@ class StreamRegistry:
         mine = [*self.put_aside.values(), *self._findings]
         return mine + [finding for stream in self.streams.values() for finding in stream.findings()]
 
-    # ── what requests do ──
+    # ── requests ──
 
     def stream(self, name: str) -> Stream:
-        """Raises JetStreamError 10059 when there is none, 10194 when there is one that could not be recovered."""
+        """The stream of this name. Raises JetStreamError 10059 for none, 10194 for one that could not be recovered."""
         stream = self.streams.get(name)
         if stream is None:
             self.check_not_put_aside(name)
@@ -211,12 +211,12 @@ class StreamRegistry:
         return file_stem(name) in self.put_aside
 
     def check_not_put_aside(self, name: str) -> None:
-        """Raises JetStreamError 10194 for a stream whose files are there and could not be read."""
+        """Raises JetStreamError 10194 for a stream whose files exist but could not be read."""
         if self.is_put_aside(name):
             raise api_error("stream_offline", reason="could not be recovered, see the log of the server")
 
     async def create(self, config: StreamConfig) -> Stream:
-        """Durable once this returns."""
+        """Create a stream, durably on return."""
         record = StreamRecord(config, self.settings.clock_ns())
 
         def make() -> Stream:
@@ -294,7 +294,7 @@ class StreamRegistry:
         view.consumers.clear()
 
     async def update(self, stream: Stream, config: StreamConfig) -> None:
-        """Durable before it holds."""
+        """Change a stream's configuration, which is durable before it takes effect."""
         _check_own(stream)
         record = StreamRecord(config, stream.created_ns)
         directory = stream.directory
@@ -303,7 +303,7 @@ class StreamRegistry:
         stream.reconfigure(config)
 
     async def delete(self, stream: Stream) -> None:
-        """Gone from the disk once this returns."""
+        """Delete a stream; its files are gone on return."""
         _check_own(stream)
         stream.copying.stop(for_good=True)
         del self.streams[stream.name]
@@ -326,8 +326,7 @@ class StreamRegistry:
         await self._in_thread(remove)
 
     async def delete_put_aside(self, name: str) -> None:
-        """Remove the files of a stream that could not be recovered, so that one of its name can be made again. Raises
-        OSError."""
+        """Remove the files of a stream that could not be recovered, so that its name can be used again. Raises OSError."""
         key = file_stem(name)
         finding = self.put_aside[key]
 
@@ -344,7 +343,7 @@ class StreamRegistry:
 
 
 def _check_own(stream: Stream) -> None:
-    """Refuse to alter what another face writes. Raises JetStreamError."""
+    """Refuse to change a stream that another face writes. Raises JetStreamError."""
     if isinstance(stream, ViewStream):
         raise api_error("sealed")
 

@@ -1,6 +1,6 @@
-"""When a consumer works: once in a turn of the event loop in which something happened, and at the next time that is due.
+"""Schedules a consumer: once per turn of the event loop in which something happened, and at the next due time.
 
-Times are the loop's clock, which never steps back, in nanoseconds.
+Times are nanoseconds of the loop's monotonic clock.
 """
 
 import asyncio
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from headwater.model.timestamps import SECOND
 
-LONGEST_TIMER = 3600 * SECOND  # a client may name an expiry that no event loop can count to
-LATENESS = 0.0005  # seconds; a timer that fires a hair early would find nothing due and be set again, over and over
+LONGEST_TIMER = 3600 * SECOND  # a client may request an expiry beyond an event loop's range
+LATENESS = 0.0005  # seconds; a timer that fires slightly early would find nothing due and be set again, over and over
 
 
 class Turns:
-    """`turn()` runs soon after `wake`, once for all calls until then; `alarm()` at the time given to `set_alarm`. Belongs to
+    """`turn()` runs soon after `wake`, once for all calls until then; `alarm()` at the time given to `set_alarm`. Bound to
     the running loop. `closed`: neither runs any more."""
 
     def __init__(self, turn: Callable[[], None], alarm: Callable[[], None]) -> None:
@@ -30,13 +30,13 @@ class Turns:
         return int(self.loop.time() * SECOND)
 
     def wake(self) -> None:
-        """Have `turn` run in the next iteration of the loop."""
+        """Run `turn` in the next iteration of the loop."""
         if not self._awake and not self.closed:
             self._awake = True
             self.loop.call_soon(self._run)
 
     def set_alarm(self, deadlines: list[int]) -> None:
-        """Have `alarm` run at the earliest of these times, or earlier where it is set so already; 0 is no time."""
+        """Run `alarm` at the earliest of these times, or earlier if it is already set so; 0 means no time."""
         at = min((deadline for deadline in deadlines if deadline), default=0)
         at = min(at, self.now() + LONGEST_TIMER)
         if self.closed or not at or (self._timer is not None and self._timer_at <= at):
@@ -47,7 +47,7 @@ class Turns:
         self._timer = self.loop.call_at(at / SECOND + LATENESS, self._on_timer)
 
     def close(self) -> None:
-        """Let nothing run any more."""
+        """Stop: neither callback runs any more."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,11 +1,11 @@
-"""A stream whose messages another face stores: read through JetStream, written by the other face.
+"""A stream that is written by another face and read through JetStream.
 
     the other's log ─▶ `SubjectedLog`: its records under a subject ─▶ Stream, Contents, consumers as ever
     the other       ─▶ `follow`: something was stored, or dropped
 
-It has one subject. To JetStream it is sealed: nothing is captured, deleted or purged here, no limit is applied; what is
-kept, and for how long, is the other's affair. Consumers of every kind work, durable ones keep their state in a directory
-of ours. A publish to its subject finds no stream.
+It has one subject. For JetStream it is sealed: no message is captured, deleted or purged here, no limit is applied; the
+other face decides about retention. Consumers of every kind work, and durable ones keep their state in a directory of ours.
+A publish to its subject finds no stream.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from headwater.streams.iggy_records import records
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_IGGY
 
-USUAL_RECORD = 1 << 10  # bytes; only sizes reads from the disk
+USUAL_RECORD = 1 << 10  # bytes; only used to size reads from the disk
 
 
 class SubjectedLog:
@@ -40,7 +40,7 @@ class SubjectedLog:
         return getattr(self._log, name)
 
     def close(self, document: bytes = b"") -> None:
-        """The log is another's to close."""
+        """Do nothing: the other face closes the log."""
 
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """As `Log.read`."""
@@ -76,7 +76,7 @@ class SubjectedLog:
 
 
 class _Contents(Contents):
-    """Of one subject, so no look at the messages is needed to count those that match."""
+    """The contents of one subject, so counting matches needs no scan of the messages."""
 
     def count_from(self, sequence: int, wanted: SubjectFilter | None) -> int | None:
         if wanted is not None and not wanted.matches(self.config.subjects[0].encode()):
@@ -122,7 +122,7 @@ class ViewStream(Stream):
         self._router = router
 
     def findings(self) -> list[Finding]:
-        """About the documents of its consumers; the owner of the log reports what is wrong with that."""
+        """Findings about the documents of its consumers; the log's owner reports those about the log."""
         return self.directory.findings if self.directory is not None else []
 
     async def detach(self) -> None:
@@ -130,13 +130,13 @@ class ViewStream(Stream):
         self._router = None
 
     def follow_soon(self) -> None:
-        """Something was stored, dropped or found unreadable: notify the consumers, once in this turn of the loop."""
+        """Messages were stored, dropped or found unreadable: notify the consumers, once in this turn of the loop."""
         if not self._following:
             self._following = True
             asyncio.get_running_loop().call_soon(self.follow)
 
     def follow(self) -> None:
-        """Notify the consumers of what was stored and dropped since the last time."""
+        """Notify the consumers of messages stored and dropped since the last call."""
         self._following = False
         if self._router is None:
             return
