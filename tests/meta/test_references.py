@@ -41,7 +41,6 @@ CEILINGS = {
     "iggy": 8,
     "iggy_wire": 4,
     "jetstream_documents": 2,
-    "server": 9,
     "spark": 2,
     "streams": 14,
 }

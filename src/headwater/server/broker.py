@@ -3,14 +3,14 @@
     async with Broker(jetstream=True, store_dir="data") as broker:
         client = await headwater.connect(broker.url)
 
-It runs in any event loop. `headwater serve` uses one that reads from its clients without asyncio's detours, which spares a
-third of the CPU of many requests at a time; a program that owns its loop may have the same, on Linux:
+It runs in any event loop. `headwater serve` uses one that reads from clients without asyncio's overhead, which saves a third
+of the CPU when many requests arrive at once; on Linux a program that creates its own loop can use it, too:
 
     asyncio.Runner(loop_factory=headwater.net.direct_loop.DirectLoop)
 
-Starting reads certificates and keys, recovers the streams, binds the ports, and then accepts at all of them in one turn of
-the loop: a client never sees a stream that is not there yet, and who was let in at one port finds the others open. Stopping
-takes no new clients, writes what streams have staged, and ends the connections.
+Starting reads certificates and keys, recovers the streams, binds the ports, and then opens all of them in one turn of the
+loop: a client never finds a stream missing, and once one port accepts, so do the others. Stopping accepts no new clients,
+writes the staged messages of streams, and closes the connections.
 """
 
 import asyncio
@@ -64,13 +64,13 @@ logger = logging.getLogger(__name__)
 
 
 class Broker:
-    """A NATS server in this process. The keyword arguments are the fields of `BrokerOptions`, or `options` has them all.
+    """A NATS server in this process. Keyword arguments are the fields of `BrokerOptions`, or `options` has them all.
     `store_dir` is where streams are kept, `iggy` opens listeners for Iggy clients over the same streams. `leaf`: the
     URL, or several, of a hub that this broker is a leaf node of; `credentials`: the .creds file for it.
 
-    `url`, `host` and `port` hold once it is started, and so do `websocket_url` and `websocket_port` if there is such a
-    listener. Raises ConfigError for options that cannot work, and from `start` EnvironmentProblem when an address cannot
-    be bound or a package is missing.
+    `url`, `host` and `port` are set once it is started, and so are `websocket_url` and `websocket_port` with a WebSocket
+    listener. Raises ConfigError for invalid options; `start` raises EnvironmentProblem when an address cannot be bound or
+    a package is missing.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class Broker:
         self._without_streams: list[NotEnabled] = []
         self.cluster: Cluster | None = None
         self.leafnodes: LeafNodes | None = None
-        self.journal = Journal(time.time_ns, time.monotonic)  # what an operator must see
+        self.journal = Journal(time.time_ns, time.monotonic)  # events that an operator should see
         self.system_account = options.system_account
         self.system: SystemAccount | None = None
-        self.view: View | None = None  # of monitoring, once there is any
+        self.view: View | None = None  # created when monitoring starts
         self._started_ns = 0
         self._listeners: list[Listener] = []
         self._starting: set[asyncio.Task[None]] = set()
@@ -122,12 +122,12 @@ class Broker:
 
     @property
     def url(self) -> str:
-        """Where clients connect to."""
+        """The URL for clients."""
         return f"{'tls' if self.options.tls else 'nats'}://{bracketed(self.host)}:{self.port}"
 
     @property
     def websocket_url(self) -> str:
-        """Where WebSocket clients connect to; empty when they cannot."""
+        """The URL for WebSocket clients; empty without such a listener."""
         websocket = self.options.websocket
         if websocket is None:
             return ""
@@ -136,8 +136,8 @@ class Broker:
 
     @property
     def iggy(self) -> "Iggy":
-        """The Iggy server of this broker, whose ports hold now. Raises LocalProtocolError when there is none, or the broker
-        is not started."""
+        """The running Iggy server of this broker. Raises LocalProtocolError when there is none, or the broker is not
+        started."""
         if self._iggy is None:
             started = self.sessions is not None
             hint = "give Broker the keyword iggy=IggyOptions(...)" if started else "start it first"
@@ -146,7 +146,7 @@ class Broker:
 
     @property
     def router(self) -> Router | None:
-        """That of the global account; None when the broker does not run."""
+        """The router of the global account; None while the broker is not running."""
         return self.accounts[GLOBAL_ACCOUNT].router if self.accounts is not None else None
 
     async def start(self) -> None:
@@ -157,10 +157,10 @@ class Broker:
         except BaseException:
             await self.stop()
             raise
-        await asyncio.sleep(0)  # routes are on their way to the peers before this broker is known to be ready
+        await asyncio.sleep(0)  # the dials of routes begin before the caller regards this broker as ready
 
     async def prepare(self) -> None:
-        """All of a start but `open`: the ports are bound, and no connection is accepted yet. Raises what `start` raises, and
+        """Start without `open`: the ports are bound, but no connection is accepted yet. Raises what `start` raises, and
         LocalProtocolError when the broker is started already."""
         if self.sessions is not None:
             raise LocalProtocolError("the broker is started already")
@@ -207,12 +207,12 @@ class Broker:
             raise
 
     def open(self) -> None:
-        """Accept, at all doors; call it once, after `prepare`. Raises EnvironmentProblem when an address is taken by now."""
+        """Open all ports; to be called once, after `prepare`. Raises EnvironmentProblem when an address is taken by now."""
         if self.cluster is not None:
             self.cluster.open()
         if self.leafnodes is not None:
             self.leafnodes.open()
-        for listener in self._listeners:  # that of clients is the last: it is waited for
+        for listener in self._listeners:  # the clients' port comes last, because callers wait for it
             listener.open()
 
     def note_turned_away(self, port: int, address: str, reason: str) -> None:
@@ -220,7 +220,7 @@ class Broker:
         self.journal.note("connection_turned_away", port=port, address=address, reason=reason, log=False)
 
     def _bind(self, options: BrokerOptions, sessions: Sessions) -> None:
-        """The ports of clients."""
+        """Bind the client ports."""
         too_many = encode_error(MAXIMUM_CONNECTIONS)
         limits = options.connection_limits
         if options.websocket is not None:
@@ -255,10 +255,10 @@ class Broker:
         self.port = sessions.greetings.info.port = door.port
 
     async def stop(self) -> None:
-        """Write what is staged, and end all connections. Safe to call again.
+        """Write staged messages, and close all connections. Safe to call again.
 
-        In the order in which nothing is lost that was taken: acknowledgements go to clients here and elsewhere; the peers
-        of a cluster send messages for clients here before these are gone; messages of clients here go to the peers.
+        The order loses no accepted message: first acknowledgements go to clients here and elsewhere; then the peers of a
+        cluster send what they have for clients here; then messages of clients here go to the peers.
         """
         self._stop_listening()
         if self.system is not None:
@@ -290,8 +290,8 @@ class Broker:
         self.view = None
 
     def links(self) -> "list[Link]":
-        """Every connection that stands: of clients, routes and leaf nodes. After `stop` they linger for a moment, until the
-        other side has read the last words; a loop that ends sooner aborts them."""
+        """All open connections: clients, routes and leaf nodes. After `stop` they linger for a moment, until the other side
+        has read the last output; a loop that ends sooner aborts them."""
         owners = [
             *(self.sessions.all() if self.sessions is not None else ()),
             *(self.cluster.every_route() if self.cluster is not None else ()),
@@ -300,8 +300,8 @@ class Broker:
         return [owner.link for owner in owners if owner.link is not None]
 
     async def lame_duck(self) -> None:
-        """Send the clients away, gently: take no new ones, announce `ldm`, and after the grace period end
-        their connections one by one, spread over `lame_duck_duration`. Call `stop` afterwards.
+        """Enter lame duck mode: accept no new clients, announce `ldm`, and after the grace period close the clients'
+        connections one by one, spread over `lame_duck_duration`. Call `stop` afterwards.
         """
         sessions, options = self.sessions, self.options
         if sessions is None:
@@ -319,7 +319,7 @@ class Broker:
         pause = max(0.0, options.lame_duck_duration - options.lame_duck_grace_period) / max(1, len(leaving))
         for link in leaving:
             link.close()
-            # At most a second: the last client is not worth waiting for, the spread only spares the others a stampede.
+            # At most a second: the spread only prevents a stampede, so there is no need to wait for the last client.
             await asyncio.sleep(min(pause, 1.0))
 
     async def __aenter__(self) -> Self:
@@ -332,10 +332,10 @@ class Broker:
         await self.stop()
 
     def reload(self, options: BrokerOptions) -> int:
-        """Go on under other options, as far as `reauthorization.accounts_can_change` and `Sessions.reload` allow; returns
-        how many clients had to leave. Streams of new accounts are there a moment later.
+        """Apply new options, as far as `reauthorization.accounts_can_change` and `Sessions.reload` allow; returns the number
+        of clients that were disconnected. Streams of new accounts are available a moment later.
 
-        Raises EnvironmentProblem when a package is missing that the new users need, LocalProtocolError before the start;
+        Raises EnvironmentProblem when a package that the new users need is missing, LocalProtocolError before the start;
         nothing has changed then.
         """
         if self.sessions is None or self.accounts is None:
@@ -372,7 +372,7 @@ class Broker:
             logger.error("the streams of a new account cannot be used: %s", task.exception())
 
     def observe(self) -> "View":
-        """What monitoring looks at; from the first call on the books of clients are kept. The broker has to run."""
+        """The view for monitoring; the first call starts recording clients. The broker has to be running."""
         if self.view is None:
             from headwater.server.config.draft import MonitoringOptions
             from headwater.server.monitoring.connz import describe_departed
@@ -387,7 +387,7 @@ class Broker:
         return self.view
 
     def renew_certificates(self, options: TlsOptions) -> None:
-        """Read certificates and keys again: they hold for clients that come from now on, WebSocket's apart.
+        """Read certificates and keys again, for new connections except WebSocket's.
 
         Raises ConfigError for files that cannot be used; nothing has changed then.
         """
@@ -414,7 +414,7 @@ class Broker:
         refuse_foreign_store(OsFiles(), str(self.options.store_dir))
 
     def _has_streams(self, account: Account, accounts: Accounts) -> bool:
-        """As in nats-server: the global account, as long as it is the only one; else those that say so."""
+        """As in nats-server: the global account while it is the only one, else the accounts that configure JetStream."""
         if account.options is not None:
             return account.options.jetstream is not None
         return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
@@ -457,11 +457,11 @@ class Broker:
         self.jetstreams[account.name] = service
 
     def _note_finding(self, account: str, finding: "Finding") -> None:
-        """Something is wrong with what is stored; it is logged already."""
+        """Record damage in a store; it is logged already."""
         self.journal.note("damage_found", account=account, log=False, **finding.as_document())
 
     def findings(self) -> "list[Finding]":
-        """What is wrong with what Iggy's partitions store, or was lost; that of streams is in `jetstreams`."""
+        """Damage and losses in Iggy's partitions; those of streams are in `jetstreams`."""
         return self._iggy.iggy.service.findings if self._iggy is not None else []
 
     def _note_refused_write(self, account: str, stream: str, error: "JetStreamError") -> None:
@@ -470,7 +470,7 @@ class Broker:
         )
 
     def _map_subjects(self, accounts: Accounts, cluster: str) -> None:
-        """The accounts' mappings, and of those without streams the domain that `$JS.API` means."""
+        """Set the accounts' mappings and, for those without streams, the domain that `$JS.API` refers to."""
         domains = {
             name: domain
             for name, domain in self.options.default_js_domain.items()
@@ -493,7 +493,7 @@ class Broker:
         await self.leafnodes.start()
 
     def _refuse_jetstream(self, account: Account) -> None:
-        """Have requests for streams in this account answered: there are none."""
+        """Answer JetStream requests in this account with an error: it has no streams."""
         from headwater.jetstream.domain import Domain
         from headwater.server.without_streams import NotEnabled
 
@@ -504,11 +504,11 @@ class Broker:
         self._without_streams.append(refusing)
 
     def _pass_on_domain(self, accounts: Iterable[Account]) -> None:
-        """Let clients name the domain of streams that are at other brokers of the cluster."""
+        """Let clients use the domain of streams on other brokers of the cluster."""
         domain = self.options.jetstream_domain
         if not domain:
             return
-        from headwater.server.without_streams import pass_on_domain  # all of JetStream: other nodes start without it
+        from headwater.server.without_streams import pass_on_domain  # it imports JetStream: other nodes start without
 
         for account in accounts:
             if not account.is_system:
@@ -564,7 +564,7 @@ class Broker:
         await self.cluster.start()
 
     def _advertised(self, cluster: "ClusterOptions") -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Where clients of the whole cluster may find this broker, and where those that use WebSocket."""
+        """The client addresses of this broker that the cluster announces, plain and WebSocket."""
         if cluster.no_advertise:
             return (), ()
         websocket = self.options.websocket
@@ -593,5 +593,5 @@ class Broker:
 
 
 def _reachable(host: str) -> str:
-    """What a client can dial of a broker that listens on `host`: any address is not one."""
+    """A host that clients can dial, for a broker that listens on `host`, which may be the wildcard address."""
     return bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)

@@ -1,8 +1,8 @@
-"""Where log lines go: to a file that can be reopened and has a limit, or to stderr, which never holds the broker up.
+"""Handlers for log lines: a file that can be reopened and has a size limit, or stderr, which never blocks the broker.
 
-Whoever starts a server through a pipe may stop reading it ("Server is ready" was all it wanted to know). A full pipe
-would then stop the broker at its next log line. So a line that a pipe has no room for is dropped and counted, and the
-count is logged once there is room again.
+A parent process may stop reading the server's stderr pipe, for instance after "Server is ready". A full pipe would then
+block the broker at its next log line. So a line that does not fit into the pipe is dropped and counted, and the count is
+logged once there is room again.
 """
 
 import logging

@@ -1,14 +1,13 @@
-"""Requests for streams where there are none.
+"""Answers JetStream requests where there are no streams.
 
     an account without streams, on a broker that has some  ─▶ 10039, where silence would look like a fault (`NotEnabled`)
-    a broker of a cluster, which has none itself           ─▶ requests under the domain that its configuration names go to
+    a broker of a cluster without streams of its own       ─▶ requests under the domain in its configuration go to
                                                               the brokers that have streams (`pass_on_domain`), as
                                                               nats-server's mappings have it
 
-An account is answered for the same subjects as in jetstream/service.py, `$JS.API.>` and those of the domain. What
-nats-server refuses before it looks at the account is refused here with the same number: requests that only a cluster could
-serve, a document that is none. An account that imports the API, or a part of it, from another one gets no answer from here:
-its requests go there.
+The subjects are those of jetstream/service.py, `$JS.API.>` and those of the domain. Requests that nats-server refuses before
+it checks the account get the same error number here: those that need a cluster, and invalid JSON. An account that imports
+the API, or a part of it, from another one gets no answer from here: its requests go there.
 """
 
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ _SILENT = "consumer_reset_response"
 
 
 class NotEnabled:
-    """Answers for one account. `imported`: subjects of the services that it imports."""
+    """Answers the requests of one account. `imported`: subjects of the services that it imports."""
 
     def __init__(self, router: Router, domain: Domain, imported: Iterable[str] = ()) -> None:
         self._router = router
@@ -39,14 +38,14 @@ class NotEnabled:
         self._subscriptions: list[Subscription] = []
 
     def start(self) -> None:
-        """Answer from now on. It is not announced in the cluster: each node does this for its own clients."""
+        """Start answering. The interest is not announced in the cluster: each node does this for its own clients."""
         own = self._router.subscribe_between(API_PREFIX + b">", self._on_api, announce=False)
         self._subscriptions.append(own)
         if self._domain.name:
             self._subscriptions.append(subscribe_domain(self._router, self._domain.name, self._on_api, announce=False))
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
@@ -71,7 +70,7 @@ class NotEnabled:
 
 
 def pass_on_domain(router: Router, domain: str) -> Subscription:
-    """Have requests of this broker's clients under the domain's name go on as if they had published them to `$JS.API`."""
+    """Forward requests of this broker's clients under the domain's name to `$JS.API`, as if they were published there."""
 
     def pass_on(subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         message = composed(subject, reply, header_block, payload)

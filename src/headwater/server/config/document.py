@@ -3,8 +3,8 @@
     port: 4222            a map holds settings by name
     users = [ {…} {…} ]   a list holds settings in order
 
-A Setting remembers whether it was read through a `$variable`: a name that is nobody's field is allowed then, for it
-was a definition.
+A Setting remembers whether it was read through a `$variable`: its name need not be a known field then, because it is the
+definition of a variable.
 """
 
 from datetime import datetime
@@ -14,7 +14,7 @@ from headwater.errors import ConfigError
 
 
 class Place(NamedTuple):
-    """A position in a file; line and column count from 1. Printed as `file:line:column`, which editors understand."""
+    """A position in a file; line and column count from 1. Printed as `file:line:column`, as editors expect."""
 
     file: str
     line: int
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Setting:
-    """A value of the file. `place` is where its name stands, for an element of a list where the value starts."""
+    """A value of the file. `place` is the position of its name or, for a list element, of the value."""
 
     def __init__(self, value: "Value", place: Place, used: bool = False) -> None:
         self.value = value
@@ -48,7 +48,7 @@ class Remark(NamedTuple):
 
 
 def config_error(remarks: list[Remark]) -> ConfigError:
-    """All that is wrong, one remark a line in the order of the file."""
+    """The error for all remarks, one per line in the order of the file."""
     ordered = sorted(remarks, key=lambda remark: (remark.place.file, remark.place.line, remark.place.column))
     return ConfigError("\n".join(map(str, ordered)), value=str(ordered[0].place))
 
@@ -63,7 +63,7 @@ def plain(value: Value) -> object:
 
 
 def kind(value: Value) -> str:
-    """What a message calls this sort of value."""
+    """The name of this type of value in messages."""
     match value:
         case bool():
             return "a boolean"

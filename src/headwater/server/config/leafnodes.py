@@ -1,7 +1,6 @@
 """The block about leaf nodes: `leafnodes`, with `authorization` for spokes and `remotes`, the hubs that are dialled.
 
-Who writes `compression` and means anything but off is refused: both sides speak without it, and a link that its operator
-believes to be compressed would be a surprise.
+`compression` other than off is refused: the connection would work uncompressed, which its operator would not expect.
 """
 
 import re
@@ -51,7 +50,7 @@ def _subjects(reading: Reading, setting: Setting) -> tuple[str, ...]:
     return subjects
 
 
-# ── what spokes must show ──
+# ── credentials of spokes ──
 
 LEAF_USER = Block(
     "leafnodes.authorization.users",
@@ -113,7 +112,7 @@ def _authorization(reading: Reading, setting: Setting) -> dict[str, Any]:
 
 
 def _handshake_first(reading: Reading, setting: Setting) -> bool:
-    """A dialler either begins with TLS or waits for INFO: every time that a listener may wait means the first."""
+    """A dialler either starts with TLS or waits for INFO: any duration, which is meant for listeners, selects the first."""
     if isinstance(setting.value, bool):
         return setting.value
     word = fields.text(reading, setting).lower()
@@ -189,7 +188,7 @@ REMOTE = Block(
 
 
 def _remote(reading: Reading, setting: Setting) -> RemoteOptions | None:
-    """None for one that is disabled."""
+    """The options of one remote; None for a disabled one."""
     if not isinstance(setting.value, dict):
         raise ValueError(f"a remote must be a block, not {kind(setting.value)}")
     wrong = len(reading.errors)
@@ -230,7 +229,7 @@ LEAFNODES = Block(
 
 
 def read_leafnodes(reading: Reading, setting: Setting) -> LeafOptions | None:
-    """A `leafnodes` block; None when it has neither a port nor a remote: nobody would be joined."""
+    """A `leafnodes` block; None when it has neither a port nor a remote, and so no effect."""
     keywords = spread_address(reading.block(setting, LEAFNODES))
     keywords |= keywords.pop("authorization", {})
     keywords.pop("compression", None)

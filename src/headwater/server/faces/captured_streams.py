@@ -1,13 +1,13 @@
 """JetStream's streams for the Iggy face, where one broker has both.
 
-Reading needs nothing but the log. A message from an Iggy client is appended by the stream (`Stream.append`), which has the
-router publish it, so that limits, de-duplication, subscribers and other brokers treat it as any publish; the answer comes
-back by a callback. The subject is the one that the sender names in the key `Nats-Subject`, or the stream's first one, its
-wildcards filled.
+Reading only needs the log. A message from an Iggy client is appended by the stream (`Stream.append`), which publishes it
+through the router, so that limits, de-duplication, subscribers and other brokers treat it like any publish; the answer
+comes by a callback. The subject is the one in the sender's key `Nats-Subject`, or the stream's first one with its wildcards
+filled.
 
-Refused here: a subject that the stream does not capture, and a message above the broker's `max_payload`, which no NATS
-client could have published and which a nats-server in the cluster would end its route for. An Iggy client gets a number
-for every refusal; the reason is in the log.
+Refused: a subject that the stream does not capture, and a message above the broker's `max_payload`, which no NATS client
+could publish and for which a nats-server in the cluster would close its route. An Iggy client gets an error number for
+every refusal; the reason is in the log.
 """
 
 import asyncio
@@ -83,8 +83,8 @@ class CapturedStream:
 
 
 class _Outcome:
-    """Counts the answers to one send; when the last is in, `done` is called in the loop's next turn. Never from inside
-    `append`, whose caller has yet to note what it sent, nor from among the acks of other publishers."""
+    """Counts the answers to one send; after the last, `done` is called in the loop's next turn: not inside `append`, whose
+    caller has not recorded the send yet, nor between the acks of other publishers."""
 
     def __init__(self, waiting: int, done: Done, note: Callable[[str], None]) -> None:
         self._waiting = waiting

@@ -1,4 +1,4 @@
-"""/connz: who is connected, and who was. The fields are nats-server's ConnInfo; OMITTED says which are not here, and why."""
+"""/connz: connected and recently closed clients, with the fields of nats-server's ConnInfo; OMITTED lists the others."""
 
 import time
 from collections.abc import Callable
@@ -75,8 +75,8 @@ STATES = ("open", "closed", "all")
 
 
 def connz(view: View, parameters: Parameters) -> Steps:
-    """The answer, in steps of SLICE clients; who leaves meanwhile is not in it. Raises ConfigError from the first step, for
-    parameters that mean nothing."""
+    """The answer, in steps of SLICE clients; clients that leave meanwhile are not in it. The first step raises ConfigError
+    for invalid parameters."""
     sort = parameters.get("sort") or "cid"
     state = (parameters.get("state") or "open").lower()
     state = {"any": "all"}.get(state, state)

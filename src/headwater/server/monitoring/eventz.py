@@ -1,4 +1,4 @@
-"""/eventz: the last events that an operator must see, the newest first, and how often each kind came. Not in nats-server."""
+"""/eventz: recent events for operators, newest first, and the count of each kind. nats-server has no such page."""
 
 import time
 
@@ -13,7 +13,7 @@ _TIMES = {"time_ns": "time", "last_ns": "last"}
 
 
 def eventz(view: View, parameters: Parameters) -> Document:
-    """The answer; `kind`, `limit` and `offset` narrow it down. Raises ConfigError for parameters that mean nothing."""
+    """The answer, selected by `kind`, `limit` and `offset`. Raises ConfigError for invalid parameters."""
     kind = parameters.get("kind", "")
     if kind and kind not in KINDS:
         raise ConfigError(f"there is no kind of event {kind!r}; there are {', '.join(KINDS)}")

@@ -2,17 +2,17 @@
 
     Link ──receive──▶ h11 ──Request──▶ respond(path, parameters) ──Response──▶ h11 ──▶ output
 
-The protocol is h11's; what it leaves open is done as Go's server does it for nats-server. Every method but CONNECT gets what
-GET gets. A body is read and dropped before the answer; a connection with one of MOST_BODY, or whose client waits for
-`100 Continue` before it sends one, is closed behind the answer. A path that is not clean ("//varz", "/a/../varz") is
-redirected. A request of HTTP/1.0 is answered as such, and keeps its connection with `Connection: keep-alive`.
+h11 implements the protocol; details that it leaves open follow Go's server, as in nats-server. Every method except CONNECT
+is answered like GET. A body is read and dropped before the answer; after one above MOST_BODY, or when the client waits for
+`100 Continue` before it sends one, the connection is closed. A path that is not clean ("//varz", "/a/../varz") is
+redirected. An HTTP/1.0 request is answered as such, and keeps its connection with `Connection: keep-alive`.
 
-A peer has bounds (`net.limits`): of a request's head, by default a megabyte as in Go, and of the time that a request
-takes. A peer that breaks one gets an answer where there can be one, and the connection ends.
+A peer has limits (`net.limits`): the size of a request's head, by default a megabyte as in Go, and the time that a request
+takes. A peer that exceeds one gets an answer if possible, and is disconnected.
 
-It shares the broker's event loop, so `respond` must be quick; one that needs longer returns an awaitable. One request of a
-connection is answered in a turn of the loop, and the next one when the answers before it have been taken, but for what
-a link lets wait (`net.link.HIGH_WATER`): requests sent ahead stall nobody else, and fill no memory.
+It shares the broker's event loop, so `respond` must be quick, or return an awaitable. Each turn of the loop answers one
+request per connection, and the next only once the pending output is below `net.link.HIGH_WATER`: pipelined requests neither
+stall other clients nor fill memory.
 """
 
 import asyncio
@@ -133,7 +133,7 @@ class HttpSession:
                 return
 
     def _pause(self) -> None:
-        """There are requests behind the one that was answered: the loop has others to serve first."""
+        """More requests are pending: continue in the next turn of the loop."""
         link = self._link
         if link is None or link.closing:
             return
@@ -156,7 +156,7 @@ class HttpSession:
             self._serve()
 
     def _begin(self, request: h11.Request) -> None:
-        """The head of a request is there. It is answered when its body is, too, if it can be answered at all."""
+        """The head of a request has arrived. A valid request is answered once its body has arrived, too."""
         headers: dict[bytes, bytes] = {}
         for name, value in request.headers:
             headers[name] = headers[name] + b"," + value if name in headers else value
@@ -251,7 +251,7 @@ class HttpSession:
         self._send(Response(text.encode(), HTTPStatus.TEMPORARY_REDIRECT, HTML if text else ""), location=location)
 
     def _send(self, response: Response, *, location: str = "", reason: str = "") -> None:
-        """The whole answer; then wait for the next request, where one may follow."""
+        """Send the whole answer; then wait for the next request, if the connection stays open."""
         self._send_head(response, location=location, reason=reason)
         self._write(h11.Data(data=b"" if self._method == b"HEAD" else response.body))
         self._end_answer()
@@ -283,7 +283,7 @@ class HttpSession:
             self._wait_for_request()
 
     def _reject(self, status: HTTPStatus, reason: str = "") -> None:
-        """Answer what is no request that can be served, in Go's words, and end the connection."""
+        """Reject an invalid request with Go's error text, and close the connection."""
         text = f"{status.value} {status.phrase}{': ' if reason else ''}{reason}"
         self._closes, self._persists = True, False
         self._send(Response(text.encode(), status, TEXT), reason=reason)
@@ -336,7 +336,7 @@ class HttpSession:
             self._idle = None
 
     def _give_up(self) -> None:
-        """The peer says nothing, or reads nothing."""
+        """The peer neither sends nor reads: close the connection."""
         if self._link is not None and self._link.pending:
             self._link.abort()
         self._end()

@@ -1,4 +1,4 @@
-"""/subsz, /accountz and /accstatz: who is interested in what, account by account; and the pages that are always empty.
+"""/subsz, /accountz and /accstatz: subscriptions and statistics by account; and the pages that are always empty.
 
 OMITTED says which fields of nats-server's are not here, and why.
 """

@@ -1,6 +1,6 @@
 """/leafz: the leaf nodes, and the hubs that we are a leaf node of; and what /varz says of them.
 
-Hubs that are dialled in vain are in `remotes`, with the reason: nats-server has that in its log alone.
+Hubs that could not be joined are in `remotes`, with the reason, which nats-server only logs.
 """
 
 import time
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def leafz(view: View, parameters: Parameters) -> Document:
-    """The answer; with `subs` what each wants is listed, with `acc` those of one account. Raises ConfigError for parameters
-    that mean nothing."""
+    """The answer; `subs` lists the interest of each, `acc` selects one account. Raises ConfigError for invalid
+    parameters."""
     listed, account = switch(parameters, "subs"), parameters.get("acc", "")
     nodes = view.broker.leafnodes
     leafs = [
@@ -99,6 +99,6 @@ def leaf_block(view: View) -> Document:
 
 
 def leaf_counts(view: View) -> tuple[int, int, int]:
-    """How many are joined now, how many took nothing for too long, and how many did not answer."""
+    """The numbers of connections joined now, closed as slow consumers, and closed as stale."""
     nodes = view.broker.leafnodes
     return (len(nodes.joined()), nodes.slow, nodes.stale) if nodes is not None else (0, 0, 0)

@@ -1,7 +1,7 @@
-"""The books that monitoring keeps of clients: since when, what they said they are, and what they had done when they left.
+"""Monitoring's record of clients: their start, last activity, and final state.
 
-A session only counts. When it began, when it was last heard of (looked at once a second), and the sums over clients that
-are gone, are kept here, and only while monitoring is on.
+A session only has counters. Its start, its last activity (checked once a second), and the sums over closed clients are kept
+here, and only while monitoring is on.
 """
 
 import time
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headwater.exchange.session import Session
     from headwater.wire.handshake import ConnectOptions
 
-MOST_CLOSED = 10_000  # clients that are remembered after they left
+MOST_CLOSED = 10_000  # closed clients that are remembered
 
 Document = dict[str, object]
 
@@ -84,7 +84,7 @@ class Ledger:
         return sums
 
     def look(self, sessions: "Iterable[Session]") -> None:
-        """Note which clients have sent or received something since the last time."""
+        """Note which clients have sent or received something since the last call."""
         now = time.time_ns()
         for session in sessions:
             entry = self.entry(session)

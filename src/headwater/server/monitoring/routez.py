@@ -23,7 +23,7 @@ _NS = 1_000_000_000
 
 
 def routez(view: View, parameters: Parameters) -> Document:
-    """The answer; with `subs` what each peer wants is listed. Raises ConfigError for parameters that mean nothing."""
+    """The answer; `subs` lists the interest of each peer. Raises ConfigError for invalid parameters."""
     listed = switch(parameters, "subs")
     cluster = view.broker.cluster
     routes = [_route(cluster, peer, route, listed) for peer, route in cluster.routes()] if cluster is not None else []
@@ -40,7 +40,7 @@ def routez(view: View, parameters: Parameters) -> Document:
 
 
 def _permissions(who: "RouteInfo | Peer") -> Document:
-    """`import` and `export` of a broker, where it has such rules."""
+    """`import` and `export` of a broker, if it has such rules."""
     rules = {"import": who.imports, "export": who.exports}
     return {name: lists.document() for name, lists in rules.items() if lists is not None}
 

@@ -1,4 +1,4 @@
-"""What the pages look at: the broker, the books, and the clock."""
+"""The data behind the pages: the broker, the record of its clients, and the clock."""
 
 import os
 import time
@@ -22,7 +22,7 @@ PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm on what we run on
 
 
 class ObservedBroker(Protocol):
-    """What the pages show of a broker. What is None or empty is not there, or not yet."""
+    """The parts of a broker that the pages show; None or empty for a part that it does not have (yet)."""
 
     options: "BrokerOptions"
     server_id: str

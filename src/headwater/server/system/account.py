@@ -1,7 +1,7 @@
 """The system account's place in a broker: subscriptions to `$SYS.REQ.>`, and the moments of events.
 
-Cheap to load: what answers is imported by the first request. Events are watched for only where somebody can listen (the
-system account has users, exports, or there is a cluster), and what makes them is imported for the first that is heard.
+Cheap to load: the first request imports the services. Events are observed only if there can be a subscriber (the system
+account has users or exports, or there is a cluster), and the first one with a subscriber imports their code.
 
     any account      $SYS.REQ.USER.INFO, …ACCOUNT.PING.STATZ, …   as a service: asks, for itself, the system account
     system account   $SYS.REQ.SERVER.…, $SYS.REQ.ACCOUNT.…        services.py
@@ -29,7 +29,7 @@ _OF_ACCOUNTS = {
     b"$SYS.REQ.ACCOUNT.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
     b"$SYS.REQ.SERVER.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
 }
-"""What every account may ask about itself, and what that is in the system account."""
+"""The requests that every account may make about itself, and their subjects in the system account."""
 _REPLY_SECONDS = 10.0  # several servers may answer
 
 

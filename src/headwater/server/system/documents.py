@@ -1,4 +1,4 @@
-"""What the messages of the system account have in common: who sends them, and what a server counts. nats-server's fields.
+"""The common parts of the system account's messages: their sender and its counters, with nats-server's fields.
 
 Left out: feature_flags (there are none), gomaxprocs (there is no Go), limits of JetStream (there are no server-wide ones).
 """
@@ -31,7 +31,7 @@ def encode(document: object) -> bytes:
 
 
 class Speaker:
-    """This server as the sender of messages, which it numbers."""
+    """This server as the sender of messages, with sequence numbers."""
 
     def __init__(self, broker: ObservableBroker, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self.clock_ns = clock_ns
@@ -106,7 +106,7 @@ class Speaker:
         return document
 
     def account_statistics(self, account: "Account", connections: int | None = None) -> Document:
-        """What the clients of an account do; `connections`: how many there are, where that is just changing."""
+        """The statistics of an account's clients; `connections`: their number, if that is just changing."""
         from headwater.server.monitoring.interest import statistics_of
 
         document = statistics_of(self.view, account)

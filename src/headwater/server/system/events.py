@@ -1,12 +1,12 @@
-"""Events of the system account: who came and went, and now and then how the server is.
+"""Events of the system account: clients that connect and disconnect, and periodic server statistics.
 
     $SYS.ACCOUNT.<account>.CONNECT      $SYS.ACCOUNT.<account>.DISCONNECT      $SYS.SERVER.<id>.CLIENT.AUTH.ERR
     $SYS.ACCOUNT.<account>.SERVER.CONNS, $SYS.SERVER.ACCOUNT.<account>.CONNS   how many clients an account has
     $SYS.SERVER.<id>.STATSZ             every STATSZ_SECONDS
     $SYS.SERVER.<id>.LAMEDUCK           $SYS.SERVER.<id>.SHUTDOWN
 
-Nothing is made of an event that nobody listens to, and what it takes to make one (the view of monitoring)
-is imported for the first that somebody does. What a client said wrong (a password) is in none.
+An event without a subscriber costs nothing; the first one with a subscriber imports the view of monitoring. Wrong
+credentials of a client are in no event.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ STATSZ_SECONDS = 10.0
 
 
 class Events:
-    """Publishes events of a broker's sessions to `router`, the system account's. `speak()` gives their author."""
+    """Publishes events of a broker's sessions to `router`, the system account's. `speak()` returns their sender."""
 
     def __init__(self, server_id: str, speak: "Callable[[], Speaker]", router: "Router") -> None:
         self._speak = speak
@@ -34,12 +34,12 @@ class Events:
         self._timer = asyncio.get_running_loop().call_later(STATSZ_SECONDS, self._tick)
 
     def stop(self) -> None:
-        """Say that the server ends, and no more."""
+        """Publish the shutdown event, and stop."""
         self._timer.cancel()
         self._say(f"$SYS.SERVER.{self._id}.SHUTDOWN", lambda: self._speak().server())
 
     def lame_duck(self) -> None:
-        """The server begins to send its clients away."""
+        """Publish the lame duck event."""
         self._say(f"$SYS.SERVER.{self._id}.LAMEDUCK", lambda: self._speak().server())
 
     def _say(self, subject: str, make: "Callable[[], Document]") -> None:
@@ -81,7 +81,7 @@ class Events:
         if entered and session.membership.account is not None:
             self._count(session.membership.account, session.membership.account.connections - 1)
         elif not session.login.refused_user and not session.end_reason:
-            return  # it never said who it is
+            return  # it never sent CONNECT
         else:
             self._say(f"$SYS.SERVER.{self._id}.CLIENT.AUTH.ERR", lambda: self._departure(session))
         self._say(f"$SYS.ACCOUNT.{session.membership.identity.account}.DISCONNECT", lambda: self._departure(session))

@@ -11,8 +11,8 @@ Users of other accounts may ask about themselves: $SYS.REQ.USER.INFO, $SYS.REQ.A
 $SYS.REQ.SERVER.PING.CONNZ; these are services that every account imports (exchange/accounts.py), and show
 nothing of other accounts.
 
-A request may hold JSON: the options of its page, and a filter (server_name, cluster, host, domain) that says which servers
-are meant; the others keep silent. What is not listed here is nobody's service: status 503.
+A request may hold JSON: the options of its page, and a filter (server_name, cluster, host, domain) for the servers that
+should answer; the others stay silent. Any other subject has no service here: status 503.
 """
 
 import asyncio
@@ -59,11 +59,11 @@ class Refused(Exception):
 
 
 class NotMeant(Exception):
-    """Another server has to answer."""
+    """The request is for another server."""
 
 
 class Services:
-    """Answers requests. `reload()` gives what reads the configuration again; None where there is none."""
+    """Answers requests. `reload()` returns the function that reads the configuration again, None if there is none."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Services:
         return self._speaker.view
 
     def answer(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
-        """A request to `$SYS.REQ.…`; False when it is for no account or server here."""
+        """Answer a request to `$SYS.REQ.…`; False when it names no account or server here."""
         words = subject.decode("utf-8", "surrogateescape").split(".")[2:]
         make = self._find(words, header_block)
         if make is None:
@@ -94,7 +94,7 @@ class Services:
             self._router.publish(reply, b"", b"", said)
 
     def _find(self, words: list[str], header_block: bytes) -> Callable[[dict[str, Any]], Document | Steps] | None:
-        """Who makes the answer."""
+        """The function that builds the answer."""
         kind, rest = words[0], words[1:]
         if kind == "USER" and rest and rest[-1] == "INFO":
             return lambda options: self._user(header_block)
@@ -115,7 +115,7 @@ class Services:
         return {"STATSZ": self._statistics, "IDZ": self._identity}.get(rest[1])
 
     def _say(self, make: Callable[[dict[str, Any]], Document | Steps], payload: bytes) -> Steps:
-        """The answer, in steps where it is a large one; empty when another server is meant."""
+        """The answer, in steps if it is large; empty when the request is for another server."""
         try:
             options = _read_options(payload)
             if make != self._identity and not self._is_meant(options):
@@ -210,7 +210,7 @@ class Services:
     # ── about a client ──
 
     def _user(self, header_block: bytes) -> Document:
-        """The requester, by the header that only the broker writes."""
+        """Describe the requester, identified by the header that only the broker writes."""
         info = json.loads(lookup(header_block, REQUEST_INFO) or b"{}")
         if info.get("server") != self._identity({})["name"]:
             raise NotMeant
@@ -262,7 +262,7 @@ def _read_options(payload: bytes) -> dict[str, Any]:
 
 
 def _parameters(options: dict[str, Any]) -> Parameters:
-    """The options of a page as its query would have them."""
+    """The options of a page in the form of query parameters."""
     found: Parameters = {}
     for name, value in options.items():
         if name in _NUMBERS and type(value) is not int:
@@ -279,5 +279,5 @@ def _parameters(options: dict[str, Any]) -> Parameters:
 
 
 def _all_of(page: str) -> dict[str, Any]:
-    """What the page of an account shows without being selected."""
+    """The options that an account's page has by default."""
     return {"subs": True} if page == "SUBSZ" else {}
