@@ -10,7 +10,7 @@ import headwater
 from headwater import Broker, Headers, Message, TypedHeaders
 from headwater.client import sync
 from headwater.client.client import Client
-from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.client.jetstream_types import ConsumerConfig, ExternalStream, SourceConsumer, StreamConfig, StreamSource
 from headwater.client.key_value import BucketConfig
 from headwater.client.object_store import StoreConfig
 from headwater.client.options import ClientOptions
@@ -83,6 +83,16 @@ async def streams(client: Client) -> None:
     async with jetstream.pull_consumer("ORDERS", "d").consume() as messages:
         async for message in messages:
             await message.ack()
+    hub = ExternalStream(api="$JS.hub.API")
+    through = SourceConsumer(name="COPY", deliver_subject="copy")
+    await jetstream.create_stream(
+        StreamConfig(name="M", mirror=StreamSource(name="ORDERS", external=hub, consumer=through))
+    )
+    await jetstream.create_stream(StreamConfig(name="M", mirror="ORDERS"))  # type: ignore[arg-type]
+    await jetstream.create_stream(StreamConfig(name="S", sources=[StreamSource(name="ORDERS", opt_start_seq=7)]))
+    StreamSource(name="ORDERS", start_seq=7)  # type: ignore[call-arg]
+    told = (await jetstream.stream_info("M")).mirror
+    print(told.lag if told else 0)
     member = jetstream.pull_consumer("ORDERS", "d", group="A")
     print(len(await member.fetch(10, min_pending=100, min_ack_pending=10, priority=1)))
     await member.fetch(10, min_pendin=100)  # type: ignore[call-arg]

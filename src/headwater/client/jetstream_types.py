@@ -11,17 +11,31 @@ import msgspec
 
 from headwater.errors import JetStreamError, RemoteProtocolError
 from headwater.jetstream_documents.account import AccountLimits
-from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, DeliverPolicy, SequencePair
+from headwater.jetstream_documents.consumers import (
+    AckPolicy,
+    ConsumerConfig,
+    ConsumerInfo,
+    DeliverPolicy,
+    PriorityGroupState,
+    ReplayPolicy,
+    SequencePair,
+)
+from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_documents.sparse_writing import encode_request
 from headwater.jetstream_documents.streams import (
     ClusterInfo,
+    Compression,
     ConsumerLimits,
+    Discard,
     ExternalStream,
+    LostData,
     PeerInfo,
     Placement,
     Republish,
     Retention,
+    SourceConsumer,
     SourceInfo,
+    Storage,
     StoredMessage,
     StreamConfig,
     StreamInfo,
@@ -33,20 +47,29 @@ from headwater.jetstream_documents.streams import (
 __all__ = [
     "AccountInfo",
     "AccountLimits",
+    "AckPolicy",
+    "ApiError",
     "BatchAck",
     "ClusterInfo",
+    "Compression",
     "ConsumerConfig",
     "ConsumerInfo",
     "ConsumerLimits",
     "DeliverPolicy",
+    "Discard",
     "ExternalStream",
+    "LostData",
     "PeerInfo",
     "Placement",
+    "PriorityGroupState",
     "PubAck",
+    "ReplayPolicy",
     "Republish",
     "Retention",
     "SequencePair",
+    "SourceConsumer",
     "SourceInfo",
+    "Storage",
     "StoredMessage",
     "StreamConfig",
     "StreamInfo",
