@@ -344,6 +344,23 @@ def test_a_copy_that_is_full_stops_and_tells_how_much_it_lacks(clients: list[Syn
         assert [row[3] for row in contents(client, "L")] == [b"m%d" % n for n in range(1, 11) if n != 5]
 
 
+@pytest.mark.parametrize("copied", [{"mirror": {"name": "O"}}, {"sources": [{"name": "O"}]}], ids=str)
+def test_a_message_that_is_too_large_for_a_copy_holds_it_up_and_is_not_passed_over(
+    clients: list[SyncClient], copied: dict[str, Any]
+) -> None:
+    for client in clients:
+        make_origin(client)
+        create(client, "L", max_msg_size=200, **copied)
+        for data in ("before", "x" * 400, "after"):
+            publish(client, "o.x", data)
+        until_last(client, "L", 1)
+        publish(client, "o.x", "later")
+        assert info(client, "L")["state"]["last_seq"] == 1
+        ask(client, API + "STREAM.UPDATE.L", {"name": "L", "max_msg_size": 1000, **copied})
+        until_last(client, "L", 4)
+        assert [row[3] for row in contents(client, "L")] == [row[3] for row in contents(client, "O")]
+
+
 def test_an_origin_that_comes_later_is_copied_then(clients: list[SyncClient]) -> None:
     ours = clients[1]
     create(ours, "M", mirror={"name": "O"})
