@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from support.both_servers import Serve
+from support.nats_server import start_nats_server
 from support.scripted_server import finish
 
 import headwater
@@ -134,6 +136,73 @@ def test_who_consumes_and_loses_the_pin_gets_it_back_in_turn(serve: Serve) -> No
             await asyncio.gather(*readers, return_exceptions=True)
 
     finish(main())
+
+
+def test_a_pin_outlives_a_lost_connection(serve: Serve) -> None:
+    async def main() -> None:
+        async with group(serve, "pinned_client") as (jetstream, name):
+            first, second = (jetstream.pull_consumer(name, "C", group="A") for _ in range(2))
+            await fill(jetstream, name, b"1", b"2", b"3")
+            assert bodies(await first.fetch(1)) == [b"1"]
+            others = asyncio.create_task(second.fetch(1, timeout=LONG))
+            await waiting(jetstream, name, 1)
+            await jetstream.client.reconnect()  # type: ignore[attr-defined]
+            assert bodies(await first.fetch(1)) == [b"2"]
+            assert not others.done()
+            await jetstream.unpin_consumer(name, "C", "A")
+            assert bodies(await others) == [b"3"]
+
+    finish(main())
+
+
+def test_a_request_whose_client_has_gone_is_not_pinned_by_ours(tmp_path: Path) -> None:
+    @contextlib.asynccontextmanager
+    async def ours() -> AsyncIterator[str]:
+        async with headwater.Broker(jetstream=True, store_dir=tmp_path) as broker:
+            yield broker.url
+
+    async def main() -> None:
+        async with group(ours, "pinned_client") as (jetstream, name):
+            gone = await jetstream.pull_consumer(name, "C", group="A").consume(1, expires=600).__aenter__()
+            gone_reading = asyncio.ensure_future(anext(aiter(gone)))
+            await waiting(jetstream, name, 1)
+            gone.stop()
+            await asyncio.gather(gone_reading, return_exceptions=True)
+            await fill(jetstream, name, b"1")
+            assert bodies(await jetstream.pull_consumer(name, "C", group="A").fetch(1, timeout=5)) == [b"1"]
+
+    finish(main())
+
+
+@pytest.mark.parametrize("restarts", ["ours", pytest.param("the real one", marks=pytest.mark.interop)])
+def test_a_pin_of_a_server_that_starts_again_is_given_up(restarts: str, tmp_path: Path) -> None:
+    @contextlib.asynccontextmanager
+    async def server(port: int) -> AsyncIterator[str]:
+        if restarts == "ours":
+            async with headwater.Broker(port=port, jetstream=True, store_dir=tmp_path) as broker:
+                yield broker.url
+        else:
+            with start_nats_server(tmp_path, "-p", str(port)) as running:
+                yield running.url
+
+    async def main() -> None:
+        settings = ConsumerConfig(durable_name="C", priority_groups=["A"], priority_policy="pinned_client")
+        async with server(0 if restarts == "ours" else -1) as url:
+            client = await headwater.connect(url, reconnect_wait=0.05, error_callback=lambda _: None)
+            jetstream = client.jetstream(timeout=LONG)
+            await jetstream.create_stream(StreamConfig(name="S", subjects=["S.>"]))
+            await jetstream.create_consumer("S", settings)
+            await fill(jetstream, "S", b"1", b"2")
+            consumption = jetstream.pull_consumer("S", "C", group="A").consume(1, expires=600)
+            messages = await consumption.__aenter__()
+            reading = aiter(messages)
+            assert (await anext(reading)).data == b"1"
+        async with server(int(url.rpartition(":")[2])):
+            assert (await anext(reading)).data == b"2"
+            consumption.stop()
+            await client.close()
+
+    finish(main(), 2 * LONG)
 
 
 @pytest.mark.parametrize("policy", ["overflow", "pinned_client"])

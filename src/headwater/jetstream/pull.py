@@ -210,6 +210,10 @@ class PullConsumer(DeliveringConsumer):
         """Deliver `record` to `request`, for the first time or again; returns its size, 0 when it was not delivered and
         the request is gone."""
         queue = self._queue
+        if self._groups.needs_pin and not self._router.has_interest(request.reply):
+            queue.drop_first()  # before it is pinned: a pin that nobody hears of would keep all others waiting
+            self._stream.requests_dropped += 1
+            return 0
         reply, block, payload = self._render(record, again)
         if self._groups.active:
             self._groups.pinned(request, now, self._clock_ns())

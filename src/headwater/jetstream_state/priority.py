@@ -54,6 +54,11 @@ class PriorityGroups:
         """Whether there are groups at all."""
         return bool(self._policy)
 
+    @property
+    def needs_pin(self) -> bool:
+        """Whether the next request that is served is pinned."""
+        return self._policy == "pinned_client" and not self.pin
+
     def shown(self) -> list[PriorityGroupState] | None:
         """What CONSUMER.INFO says: of the first group only, as nats-server does."""
         if not self.active:
@@ -89,7 +94,7 @@ class PriorityGroups:
 
     def pinned(self, request: Waiting, now: int, time_of_day: int) -> None:
         """The request is about to be served: where no client is pinned, its own is from now on."""
-        if self._policy == "pinned_client" and not self.pin:
+        if self.needs_pin:
             self.pin = self._make_id()
             self._until, self._pinned_at_ns = now + self._timeout, time_of_day
             request.pin = self.pin
