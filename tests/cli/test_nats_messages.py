@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from support.command_line import run
+from support.leafs import OURS, REAL, serve
 
 
 @contextmanager
@@ -58,3 +60,19 @@ def test_a_wrong_line_is_told_and_ends_with_two(capsys: pytest.CaptureFixture[st
     assert "Missing argument" in (missing := run(capsys, server_url, "sub", status=2))
     assert "(`headwater sub --help` says more)" in missing
     assert "is no header" in run(capsys, server_url, "pub", "a", "b", "-H", "nocolon", status=1)
+
+
+@pytest.mark.parametrize("kind", [REAL, OURS])
+@pytest.mark.parametrize(
+    "words", [["pub", "shut", "x"], ["pub", "shut", "x", "-J"], ["sub", "shut"], ["request", "shut", "x"]]
+)
+def test_what_the_user_may_not_do_is_an_error_at_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str, words: list[str]
+) -> None:
+    config = (
+        'authorization { users: [ {user: u, password: p, permissions: {publish: "open", subscribe: ["_INBOX.>"]}} ] }'
+    )
+    with serve(kind, tmp_path, config) as server:
+        printed = run(capsys, server.url, *words, "--user=u", "--password=p", "--timeout=1h", status=1)
+    assert "Permissions Violation" in printed
+    assert "Published" not in printed

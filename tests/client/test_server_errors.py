@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.client.server_errors import ends_the_connection, server_error
+from headwater.client.server_errors import Refusal, ends_the_connection, refusal_of, server_error
 from headwater.errors import AuthorizationError, ServerError
 from headwater.wire import error_texts
 
@@ -33,3 +33,18 @@ def test_texts(text: str, kind: type[ServerError], ends: bool) -> None:
     assert type(error) is kind
     assert error.value == text
     assert ends_the_connection(text) is ends
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ('Permissions Violation for Publish to "a.b"', Refusal(True, "a.b", "")),
+        ('permissions violation for subscription to "a.>"', Refusal(False, "a.>", "")),
+        ('Permissions Violation for Subscription to "a" using queue "q"', Refusal(False, "a", "q")),
+        ('Permissions Violation for Publish with Reply of "a"', Refusal(True, "a", "")),
+        ("Permissions Violation", None),
+        ("Invalid Subject", None),
+    ],
+)
+def test_what_a_text_refuses(text: str, refusal: Refusal | None) -> None:
+    assert refusal_of(text) == refusal

@@ -23,9 +23,7 @@ def say_messages(peer: Peer, *payloads: bytes, sid: int = 1) -> None:
 async def settle(client: Client, peer: Peer) -> None:
     """Until the client has read all that the peer said."""
     peer.say(b"PONG\r\n")
-    waiter = asyncio.get_running_loop().create_future()
-    client._connection._pongs.append(waiter)
-    await waiter
+    await client._connection.flushes.add()
 
 
 def test_sub_and_unsub_on_the_wire() -> None:

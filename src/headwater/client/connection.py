@@ -17,19 +17,29 @@ when it is read.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import ConnectionOps
 from headwater.client.conversation import Conversation
-from headwater.client.events import Closed, Disconnected, Discovered, Events, LameDuck, Reconnected, SlowConsumer
+from headwater.client.events import (
+    Closed,
+    Disconnected,
+    Discovered,
+    Events,
+    LameDuck,
+    Reconnected,
+    Refused,
+    SlowConsumer,
+)
+from headwater.client.flushes import Flushes
 from headwater.client.keep_alive import KeepAlive
-from headwater.client.server_errors import ends_the_connection, server_error
+from headwater.client.server_errors import Refusal, ends_the_connection, refusal_of, server_error
 from headwater.client.server_url import ServerAddress
 from headwater.client.subscription import Subscription
 from headwater.errors import (
+    AuthorizationError,
     BufferFull,
     ConnectionClosed,
     HeadwaterError,
@@ -71,7 +81,7 @@ class Connection(ConnectionOps):
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[HeadwaterError | None] = self._loop.create_future()
         self._subscriptions: dict[int, Subscription] = {}
-        self._pongs: deque[asyncio.Future[None]] = deque()
+        self.flushes = Flushes()
         self._last_sid = 0
         self._ordered = False
         self._away_limit = away_limit
@@ -117,7 +127,7 @@ class Connection(ConnectionOps):
             return
         self.drop_link()
         self.keep_alive.stop()
-        self._fail_flushes(ConnectionClosed("the connection is closed") if self._ordered else reason)
+        self.flushes.fail(ConnectionClosed("the connection is closed") if self._ordered else reason)
 
     async def _come_back(self, lost: ServerAddress, comeback: Comeback) -> None:
         try:
@@ -136,7 +146,7 @@ class Connection(ConnectionOps):
         if self.closed.done():
             return
         self.closed.set_result(reason)
-        self._fail_flushes(reason or ConnectionClosed("the connection is closed"))
+        self.flushes.fail(reason or ConnectionClosed("the connection is closed"))
         self.forget_output()
         subscriptions, self._subscriptions = self._subscriptions, {}
         self.drop_queue(None)
@@ -146,13 +156,6 @@ class Connection(ConnectionOps):
         if reason is not None:
             self.events.complain(reason)
         self.events.tell(Closed(reason))
-
-    def _fail_flushes(self, told: HeadwaterError) -> None:
-        pongs, self._pongs = self._pongs, deque()
-        for waiter in pongs:
-            if not waiter.done():
-                waiter.set_exception(told)
-                waiter.exception()  # an awaiting task still gets it; without one asyncio would warn
 
     # ── ops of the server ──
 
@@ -187,19 +190,33 @@ class Connection(ConnectionOps):
             conversation.welcomed.set_result(None)
             return 0
         self.keep_alive.answered()
-        if self._pongs:
-            waiter = self._pongs.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        self.flushes.answered()
         return 0
 
     def on_error(self, text: str) -> int:
         error = server_error(text)
-        if self.link is not None and not ends_the_connection(text):
-            self.report(error)
-        else:
+        refusal = refusal_of(text)
+        if self.link is None or ends_the_connection(text):
             self._end_now(error)
+        elif refusal is not None and isinstance(error, AuthorizationError):
+            self._refuse(refusal, error)
+        else:
+            self.report(error)
         return 0
+
+    def _refuse(self, refusal: Refusal, error: AuthorizationError) -> None:
+        """Hand the error to who waits for what was refused, else to the next flush. A subscription that the server does not
+        have ends."""
+        subject, queue = refusal.subject, refusal.queue
+        taken = self.events.tell(Refused(error, subject, queue, refusal.publishing))
+        self.events.complain(error)
+        if not taken:
+            self.flushes.refuse(error)
+        if not refusal.publishing:
+            for subscription in list(self._subscriptions.values()):
+                if subscription.subject == subject and subscription.queue == queue:
+                    self.forget(subscription)
+                    subscription.end(error)
 
     def on_violation(self, error: RemoteProtocolError) -> int:
         self._end_now(error)
@@ -242,12 +259,11 @@ class Connection(ConnectionOps):
         self.drop_queue(subscription.sid)
 
     async def flush(self, timeout: float | None) -> None:
-        """PING, and wait for the PONG: the server has processed everything before it. Without a server, on the next link."""
+        """PING, and wait for the PONG: the server has processed everything before it. Without a server, on the next link.
+
+        Raises RequestTimeout, and AuthorizationError for what the server refused and no other task has got."""
         self._check_open()
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._pongs.append(
-            waiter
-        )  # it stays there after a timeout: its PONG may still come, and must answer no other flush
+        waiter = self.flushes.add()
         self.writer.ping()
         self._flush_soon()
         try:
@@ -350,6 +366,10 @@ class Connection(ConnectionOps):
         """Report an error that no task awaits to the program."""
         self.events.report(error)
 
+    def handed_over(self, error: HeadwaterError) -> None:
+        """A task has got this error."""
+        self.flushes.handed_over(error)
+
     def report_slow(self, subscription: Subscription) -> None:
         """Report to the program that a subscription does not keep up, and that messages are dropped."""
         self.events.tell(SlowConsumer(subscription.subject, subscription.sid, subscription.dropped))
@@ -397,8 +417,7 @@ class Connection(ConnectionOps):
     def _ping(self) -> None:
         if self.link is None:
             return
-        # Its PONG must not answer another task's flush, so it takes its place in the queue.
-        self._pongs.append(self._loop.create_future())
+        self.flushes.add_sign_of_life()
         self.writer.ping()
         self._flush_soon()
 

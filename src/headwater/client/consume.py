@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from headwater.client.events import Event, Reconnected
+from headwater.client.events import TAKEN, Event, Reconnected, Refused
 from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
@@ -136,12 +136,18 @@ class Consumption:
         reply = f"{self._inbox}.{self._group.turn}-{self._requests}"
         self._client.publish(self._subject, msgspec.json.encode(body), reply=reply)
 
-    def _happened(self, event: Event) -> None:
-        """After a reconnect: the server has dropped the requests of the lost connection."""
+    def _happened(self, event: Event) -> object:
+        """After a reconnect: the server has dropped the requests of the lost connection. A request that is not allowed ends
+        the iteration."""
+        if isinstance(event, Refused) and event.publishing and event.subject == self._subject:
+            if self._subscription is not None:
+                self._subscription.end(event.error)
+            return TAKEN
         if isinstance(event, Reconnected) and not self._stopped and self._requests:
             self._silences = 0
             self._asked = 0
             self._ask()
+        return None
 
     def _judge_silence(self) -> None:
         """Nothing came for two heartbeats: the request is lost, unless there is no server, when that is not known."""

@@ -12,10 +12,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from headwater.client.awaitables import Bell
-from headwater.errors import HeadwaterError
+from headwater.errors import AuthorizationError, HeadwaterError
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +82,18 @@ class Failed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Refused(Failed):
+    """The permissions of this client do not allow it to publish on `subject` or with it as the reply (`publishing`),
+    or to subscribe to it in `queue`. The task that waits for an answer, the subscription, or else the next `flush`
+    raises the error."""
+
+    error: AuthorizationError
+    subject: str
+    queue: str
+    publishing: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Closed(Event):
     """The end: no more events. `reason` is None when the program closed the connection."""
 
@@ -89,6 +101,8 @@ class Closed(Event):
 
 
 EventCallback = Callable[[Event], object]
+TAKEN: Final = object()
+"""What a listener returns that has handed the error of a Refused to a task."""
 
 
 class EventStream:
@@ -134,17 +148,20 @@ class Events:
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()  # a stream without a reader is collected
         self._last: Closed | None = None
 
-    def tell(self, event: Event) -> None:
-        """Pass `event` on; an exception in a callback is logged, and the others are called all the same."""
+    def tell(self, event: Event) -> bool:
+        """Pass `event` on; an exception in a callback is logged, and the others are called all the same. Returns whether a
+        listener has TAKEN it."""
+        taken = False
         if isinstance(event, Closed):
             self._last = event
         for stream in list(self._streams):
             stream.add(event)
         for listener in (*self._listeners, *([self._event_callback] if self._event_callback else [])):
             try:
-                listener(event)
+                taken = listener(event) is TAKEN or taken
             except Exception:
                 logger.exception("event_callback_failed event=%s", type(event).__name__)
+        return taken
 
     def report(self, error: BaseException) -> None:
         """Report an error that no task awaits."""

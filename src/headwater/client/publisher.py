@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from headwater.client.awaitables import Bell
 from headwater.client.connection_ops import BytesLike
-from headwater.client.events import Closed, Disconnected, Event
+from headwater.client.events import TAKEN, Closed, Disconnected, Event, Refused
 from headwater.client.jetstream_types import PubAck, decode_answer
 from headwater.client.requester import Requester
 from headwater.client.requests import says_no_responders
@@ -143,11 +143,20 @@ class Publisher:
             self.last_sequence = max(self.last_sequence, ack.seq)
         self._bell.ring()
 
-    def _happened(self, event: Event) -> None:
-        """A lost connection may have lost acknowledgements too: which messages were stored is unknown."""
+    def _happened(self, event: Event) -> object:
+        """A lost connection may have lost acknowledgements too: which messages were stored is unknown. A publish that is not
+        allowed fails like one that a stream refuses."""
+        if isinstance(event, Refused):
+            ours = self._outstanding.values() if event.publishing else (f"{self._inbox}.*",)
+            if event.subject not in ours or not self._outstanding:
+                return None
+            self._failure = self._failure or event.error
+            self._bell.ring()
+            return TAKEN
         if not isinstance(event, Disconnected | Closed):
-            return
+            return None
         if self._outstanding and self._failure is None:
             closed = "the connection was closed before all acknowledgements came"
             self._failure = event.reason or ConnectionClosed(closed)
         self._bell.ring()
+        return None

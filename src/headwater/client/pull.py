@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.client.events import Event, Reconnected
+from headwater.client.events import TAKEN, Event, Reconnected, Refused
 from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
@@ -86,8 +86,8 @@ class PullConsumer:
         served first. With policy pinned_client nothing comes while another client is pinned.
 
         Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
-        is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
-        the time that is left.
+        is none of that name, AuthorizationError when it may not be asked, RequestTimeout when the server is silent.
+        After a reconnect the rest is requested again, for the time that is left.
         """
         if batch < 1:
             raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)
@@ -112,11 +112,15 @@ class PullConsumer:
                 asked |= {"expires": int(left * 1e9)} if left > 0 else {"no_wait": True}
             self._client.publish(self._subject, msgspec.json.encode(asked), reply=inbox)
 
-        def ask_again(event: Event) -> None:
+        def happened(event: Event) -> object:
+            if isinstance(event, Refused) and event.publishing and event.subject == self._subject:
+                subscription.end(event.error)
+                return TAKEN
             if isinstance(event, Reconnected):
                 ask(deadline - asyncio.get_running_loop().time())
+            return None
 
-        forget = self._client.on_event(ask_again)
+        forget = self._client.on_event(happened)
         try:
             ask(timeout)
             async with asyncio.timeout(max(timeout, 0.0) + GRACE_SECONDS):

@@ -17,6 +17,7 @@ cdef class Requests:
     cdef str inbox_dot
     cdef Py_ssize_t inbox_size
     cdef object subscription
+    cdef bint listens
     cdef dict waiting
     cdef Py_ssize_t last
     cdef object loop

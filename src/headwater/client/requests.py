@@ -25,7 +25,7 @@ else:
     from headwater.client.connection_ops import ConnectionOps
     from headwater.model.message import Message
 
-from headwater.client.events import Reconnected
+from headwater.client.events import TAKEN, Reconnected, Refused
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import NO_RESPONDERS
@@ -64,6 +64,7 @@ class Requests:
         self.inbox_size = len(self.inbox_dot)
         self.subscription: object = None
         self.waiting: dict[str, Asked] = {}
+        self.listens = False
         self.last = 0
         self.loop = asyncio.get_running_loop()
         self.create_future = self.loop.create_future
@@ -113,6 +114,9 @@ class Requests:
         """Subscribe to all answers there will ever be."""
         connection: Any = self.connection
         self.subscription = connection.subscribe(f"{self.inbox}.*", direct=self.answered)
+        if self.listens:
+            return
+        self.listens = True
         connection.closed.add_done_callback(self.fail_all)
         connection.events.listen(self.happened)
 
@@ -122,11 +126,13 @@ class Requests:
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(message)
 
-    def happened(self, event: object) -> None:
-        """For the connection: after a reconnect, ask again what may be asked twice."""
+    def happened(self, event: object) -> object:
+        """For the connection: after a reconnect, ask again what may be asked twice; fail what the server refused."""
         asked: Asked
+        if isinstance(event, Refused):
+            return self.refused(event)
         if not isinstance(event, Reconnected):
-            return
+            return None
         for token, asked in list(self.waiting.items()):
             if asked.again is None or asked.answer.done():
                 continue
@@ -136,6 +142,22 @@ class Requests:
                 except HeadwaterError as error:  # the new server takes less than the old one did
                     asked.answer.set_exception(error)
             asked.waits_for_link = False
+        return None
+
+    def refused(self, event: Any) -> object:
+        """The server does not allow to publish on a subject, or to subscribe to the inbox."""
+        asked: Asked
+        taken: object = None
+        inbox_is_refused = not event.publishing and event.subject == f"{self.inbox}.*"
+        for token, asked in list(self.waiting.items()):
+            is_its = event.publishing and event.subject in (asked.subject, self.inbox_dot + token)
+            if asked.answer.done() or not (inbox_is_refused or is_its):
+                continue
+            asked.answer.set_exception(event.error)
+            taken = TAKEN
+        if inbox_is_refused:
+            self.subscription = None  # the next request tries again: permissions may change
+        return taken
 
     def set_timer(self, deadline: cython.double) -> None:
         """Look at the deadlines when the first of them passes."""

@@ -4,6 +4,9 @@ nats-server closes the connection after most of its errors; after those about on
 on. Texts are matched without regard to case, as nats.go does: older servers spell some of them otherwise.
 """
 
+import re
+from typing import NamedTuple
+
 from headwater.errors import AuthorizationError, ServerError
 from headwater.wire import error_texts
 
@@ -12,6 +15,25 @@ _CLOSING = frozenset(text.lower() for text in error_texts.CLOSING)
 # permission does not.
 _CREDENTIALS = ("authorization ", "authentication ", "user authentication ", "account authentication ")
 _PERMISSIONS = ("permissions violation",)
+_REFUSED = re.compile(
+    r'permissions violation for (?:(?P<publish>publish)|subscription) (?:to|with reply of) "(?P<subject>.*?)"'
+    r'(?: using queue "(?P<queue>.*)")?',
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Refusal(NamedTuple):
+    """What the permissions of this client do not allow: to publish on a subject or with it as the reply, or to subscribe."""
+
+    publishing: bool
+    subject: str
+    queue: str
+
+
+def refusal_of(text: str) -> Refusal | None:
+    """What the text of -ERR refuses; None when it is about something else."""
+    found = _REFUSED.fullmatch(text)
+    return Refusal(found["publish"] is not None, found["subject"], found["queue"] or "") if found else None
 
 
 def server_error(text: str) -> ServerError:

@@ -38,6 +38,9 @@ class SubscriptionOwner(Protocol):
     async def drain(self, timeout: float, subscriptions: "Sequence[Subscription] | None" = None) -> None:
         """End `subscriptions` after what is on its way has come."""
 
+    def handed_over(self, error: HeadwaterError) -> None:
+        """A task has got this error: it need not be raised anywhere else."""
+
     def report(self, error: BaseException) -> None:
         """Report an error that no task awaits to the program."""
 
@@ -202,6 +205,7 @@ class Subscription(MessageQueue):
             await self._bell.wait()
             return True
         if self.error is not None:
+            self._connection.handed_over(self.error)
             raise self.error.with_traceback(None)  # the same object each time: its traceback must not grow
         return False
 
