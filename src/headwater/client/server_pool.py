@@ -15,6 +15,7 @@ row: they will not get better. When none is left, `next` says so.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import NamedTuple
 
 from headwater.client.server_url import ServerAddress, parse_server_url
 from headwater.errors import ConfigError
@@ -46,8 +47,7 @@ class _Server:
     not_before: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """Try `address`, `wait` seconds from now."""
 
     address: ServerAddress

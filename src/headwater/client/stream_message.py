@@ -6,8 +6,7 @@ Where a message stands is in its reply subject (9 tokens; longer ones have domai
     $JS.ACK.<domain or _>.<account hash>.<stream>. … .<pending>[.<random>]
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
 from headwater.client.requester import Requester
@@ -20,8 +19,7 @@ _TOKENS = 9
 _TOKENS_WITH_DOMAIN = (11, 12)
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """Where a delivered message stands; sequences are 1-based, `timestamp_ns` since 1970, `pending` behind it."""
 
     stream: str

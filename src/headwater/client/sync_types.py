@@ -120,8 +120,8 @@ class SyncPullConsumer(Protocol):
         served first. With policy pinned_client nothing comes while another client is pinned.
 
         Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
-        is none of that name, RequestTimeout when the server is silent. After a reconnect the rest is requested again, for
-        the time that is left.
+        is none of that name, AuthorizationError when it may not be asked, RequestTimeout when the server is silent.
+        After a reconnect the rest is requested again, for the time that is left.
         """
 
 
