@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Any
 
 import pytest
@@ -190,25 +190,38 @@ def test_streams_messages_ids_and_durable_consumers_survive_kill_9(tmp_path: Pat
 
 
 class _MeetingFile(OsFile):
-    """A file whose sync waits for one of another stream, once that is wanted."""
+    """A file of a stream whose first sync waits for that of another stream, once that is wanted."""
 
-    __slots__ = ("tree",)
+    __slots__ = ("stream", "tree")
 
-    def __init__(self, descriptor: int, tree: "_MeetingFiles") -> None:
+    def __init__(self, descriptor: int, stream: str, tree: "_MeetingFiles") -> None:
         super().__init__(descriptor)
+        self.stream = stream
         self.tree = tree
 
     def fdatasync(self) -> None:
-        if self.tree.meeting is not None:
+        if self.tree.is_first_of(self.stream):
             self.tree.meeting.wait(20)
         super().fdatasync()
 
 
 class _MeetingFiles(OsFiles):
-    meeting: Barrier | None = None
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+        self.meeting = Barrier(2)
+        self.left: set[str] = set()  # streams whose next sync is to wait
+        self._lock = Lock()
+
+    def is_first_of(self, stream: str) -> bool:
+        with self._lock:
+            found = stream in self.left
+            self.left.discard(stream)
+            return found
 
     def open(self, path: str) -> File:
-        return _MeetingFile(os.open(path, os.O_RDWR | os.O_CLOEXEC), self)
+        stream = "".join(Path(path).relative_to(self.root).parts[1:2])[:1]  # streams/A-…/
+        return _MeetingFile(os.open(path, os.O_RDWR | os.O_CLOEXEC), stream, self)
 
     def create(self, path: str) -> File:
         super().create(path).close()
@@ -216,15 +229,16 @@ class _MeetingFiles(OsFiles):
 
 
 def test_streams_are_closed_side_by_side(tmp_path: Path) -> None:
-    """Every sync of the end waits for the other one of its stream and for both of the other stream: streams that are
-    closed one after the other would wait for ever."""
+    """The first sync of a stream's end waits for that of the other: streams that are closed one after the other would not
+    meet."""
 
     async def test() -> None:
-        files = _MeetingFiles()
+        files = _MeetingFiles(tmp_path)
         async with served(tmp_path, files=files) as desk:
             for name in ("A", "B"):
                 await desk.make(name, subjects=[name])
                 await desk.publish(name, b"written")
-            files.meeting = Barrier(4)
+            files.left = {"A", "B"}
+        assert files.left == set()
 
     asyncio.run(test())

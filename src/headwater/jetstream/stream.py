@@ -113,7 +113,7 @@ class Stream:
         order where the clock was set back. Raises StorageError.
         """
         now, start, publishing = self._clock_ns(), 0, self._publishing
-        if self.config.mirror is None:  # a mirror may have copied part of a batch
+        if self.config.allow_atomic and self.config.mirror is None:  # a mirror may have copied part of a batch
             self._drop_halves()
         document = StreamDocument.decode(self.log.document)
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
