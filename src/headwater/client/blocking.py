@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from headwater.client.server_errors import server_error
 from headwater.client.server_url import ServerAddress, parse_server_urls
 from headwater.errors import (
-    AuthorizationError,
     ConfigError,
     EnvironmentProblem,
     JetStreamError,
     NoResponders,
     RemoteProtocolError,
     RequestTimeout,
-    ServerError,
     TransportError,
 )
 from headwater.net.blocking import BlockingConnection, deadline_after
@@ -45,12 +44,6 @@ if TYPE_CHECKING:
     from headwater.client.options import ClientOptions
 
 MAILBOX_SID: int = 1
-AUTHORIZATION_TEXTS = (
-    "authorization violation",
-    "authentication timeout",
-    "authentication expired",
-    "permissions violation",
-)
 
 
 class _Mailbox(ServerOpHandler):
@@ -324,10 +317,3 @@ class BlockingClient:
         if mailbox.errors:
             text = mailbox.errors.pop(0)
             raise server_error(text)
-
-
-def server_error(text: str) -> ServerError:
-    """The exception for the text of -ERR."""
-    if text.lower().startswith(AUTHORIZATION_TEXTS):
-        return AuthorizationError(text)
-    return ServerError(text)

@@ -24,8 +24,7 @@ class Flushes:
         return len(self._waiting)
 
     def add(self) -> "asyncio.Future[None]":
-        """A PING goes out, and a task waits for its PONG. It stays here when that task gives up: the PONG may still come,
-        and must answer no other flush."""
+        """A PING goes out, and a task waits for its PONG, which may still come when that task has given up."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         return waiter
@@ -39,12 +38,11 @@ class Flushes:
         waiter = self._waiting.popleft() if self._waiting else None
         if waiter is None or waiter.done():
             return
-        if not self._refused:
+        if self._refused:
+            _fail(waiter, self._refused[0])
+            self._refused.clear()
+        else:
             waiter.set_result(None)
-            return
-        refused, self._refused = self._refused, []
-        waiter.set_exception(refused[0])
-        waiter.exception()  # the task still gets it; without one asyncio would warn
 
     def refuse(self, error: AuthorizationError) -> None:
         """The server does not allow what was sent before the next PONG."""
@@ -60,5 +58,9 @@ class Flushes:
         waiting, self._waiting = self._waiting, deque()
         for waiter in waiting:
             if waiter is not None and not waiter.done():
-                waiter.set_exception(error)
-                waiter.exception()  # as above
+                _fail(waiter, error)
+
+
+def _fail(waiter: "asyncio.Future[None]", error: HeadwaterError) -> None:
+    waiter.set_exception(error)
+    waiter.exception()  # the task still gets it; without one asyncio would warn
