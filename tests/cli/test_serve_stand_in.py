@@ -166,3 +166,26 @@ def test_a_configuration_that_cannot_be_parsed_is_told_in_the_words_that_scripts
             _, said = server.communicate(timeout=READY_SECONDS)
         assert server.returncode == 1
         assert "Parse error on line " in said
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("include gone.conf", "error parsing include file 'gone.conf', open "),
+        ("port: $NOT_SET_ANYWHERE", "variable reference for 'NOT_SET_ANYWHERE' on line 1 can not be found"),
+        ("websocket { port: -1 }", "websocket requires TLS configuration"),
+        ("authorization { users: [{user: a, password: b}, {user: a, password: c}] }", 'Duplicate user "a" detected'),
+        (
+            "jetstream { store_dir: /proc/none/store }",
+            "could not create storage directory - mkdir /proc/none: no such file",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_work_is_refused_with_the_texts_that_scripts_look_for(
+    path: str, tmp_path: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "bad.conf").write_text(f"{text}\n")
+    with start(path, "-a", "127.0.0.1", "-p", "-1", "-c", str(tmp_path / "bad.conf")) as server:
+        _, said = server.communicate(timeout=READY_SECONDS)
+    assert server.returncode == 1
+    assert reason in said

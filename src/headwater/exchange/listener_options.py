@@ -69,7 +69,8 @@ class WebSocketOptions(Record, secret=("password", "token")):
     def __post_init__(self) -> None:
         if self.tls is None and not self.no_tls:
             raise ConfigError(
-                "websocket has no tls", hint="give it a tls block, or say no_tls: true where something else encrypts"
+                "websocket requires TLS configuration",
+                hint="add a tls block, or no_tls: true if something else encrypts",
             )
         check_port(self.port)
 

@@ -166,7 +166,7 @@ class BrokerOptions(Record):
         for user in users:
             name = user.username or user.nkey
             if name in known:
-                raise ConfigError(f"the user {name!r} is defined twice", value=name)
+                raise ConfigError(f'Duplicate user "{name}" detected', value=name)
             known.add(name)
         if self.operator is not None and (users or self.authorization.required):
             raise ConfigError("with an operator, users are in JWTs: there can be none in the configuration")

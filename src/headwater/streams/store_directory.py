@@ -26,6 +26,9 @@ def take_directory(files: Files, directory: str, folders: Iterable[str], unusabl
     except NotADirectoryError as error:
         reason = f"{unusable}: storage directory is not a directory: {directory}"
         raise EnvironmentProblem(reason, value=directory) from error
+    except FileNotFoundError as error:
+        reason = f"{unusable}: could not create storage directory - mkdir {error.filename}: no such file or directory"
+        raise EnvironmentProblem(reason, value=directory) from error
     except OSError as error:
         reason = f"{unusable}: the store directory {directory} cannot be used: {error}"
         raise EnvironmentProblem(reason, value=directory) from error

@@ -76,7 +76,7 @@ def test_accounts(load_text: Load, block: str, accounts: tuple[AccountOptions, .
         ("{A: x}", 'server.conf:1:12: "A" must be a block, not a string'),
         ("{$G: {}}", "an account may not be called '$G'"),
         ("{A: {usrs: []}}", 'unknown field "usrs"; did you mean "users"?'),
-        ("{A: {users: [{user: a}]}, B: {users: [{user: a}]}}", "the user 'a' is defined twice"),
+        ("{A: {users: [{user: a}]}, B: {users: [{user: a}]}}", 'Duplicate user "a" detected'),
         ("{A: {msg_trace: a}}", "Headwater does not do: messages are not traced"),
         ("{A: {exports: [{stream: a, service: b}]}}", "must be either a stream or a service"),
         ("{A: {exports: [{stream: a..b}]}}", '"stream" "a..b" is not a valid subject'),

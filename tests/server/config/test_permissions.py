@@ -91,7 +91,7 @@ def test_permissions(load_text: Load, block: str, permissions: Permissions) -> N
     [
         ("{user: a, pass: b, token: c}", "more than one of"),
         ("{user: a, users: [{user: b}]}", "more than one of"),
-        ("{users: [{user: a}, {user: a}]}", "the user 'a' is defined twice"),
+        ("{users: [{user: a}, {user: a}]}", 'Duplicate user "a" detected'),
         ("{users: {user: a}}", 'server.conf:1:16: "users" must be a list, not a block'),
         ("{users: [a]}", "server.conf:1:24: a user must be a block"),
         ("{users: [{password: b}]}", "server.conf:1:24: a user needs a user or an nkey"),

@@ -99,7 +99,7 @@ def test_websocket_on_any_port(load_text: Load) -> None:
 
 
 def test_websocket_wants_tls_or_a_word_that_there_is_none(refusal: Refusal) -> None:
-    assert refusal("websocket {port: 1}").startswith("server.conf:1:1: websocket has no tls")
+    assert refusal("websocket {port: 1}").startswith("server.conf:1:1: websocket requires TLS configuration")
 
 
 def test_cluster(load_text: Load) -> None:

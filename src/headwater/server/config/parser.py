@@ -226,7 +226,10 @@ class _Parser:
         if name in self._variables:
             self._lexer.refuse(f"the variable ${name} is defined by itself", place)
         if name not in self._environment:
-            self._lexer.refuse(f"the variable ${name} is set neither above nor in the environment", place)
+            self._lexer.refuse(
+                f"variable reference for '{name}' on line {place.line} can not be found above or in the environment",
+                place,
+            )
         self._enter(place)
         origin = f"environment variable {name}"
         text, variables = self._environment[name], self._variables | {name}
@@ -254,7 +257,7 @@ class _Parser:
             text = self._read(path)
         except (OSError, UnicodeDecodeError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            lexer.refuse(f"cannot include {written!r}: {reason}", place)
+            lexer.refuse(f"error parsing include file '{written}', open {path}: {reason}", place)
         files = (*self._files, path)
         inner = _Parser(text, path, self._read, self._environment, files, self._variables, self._depth).document()
         self._depth -= 1

@@ -1,6 +1,6 @@
 """The common parts of the system account's messages: their sender and its counters, with nats-server's fields.
 
-Left out: feature_flags (there are none), gomaxprocs (there is no Go), limits of JetStream (there are no server-wide ones).
+Left out of `statsz`: feature_flags, gomaxprocs and the limits of JetStream, which /varz has.
 """
 
 import json
