@@ -81,3 +81,34 @@ def test_upkeep_that_fails_is_given_up_and_writes_go_on(monkeypatch: pytest.Monk
         assert bench.log.end_offset == 5
 
     asyncio.run(main())
+
+
+def test_what_is_to_be_kept_of_records_is_saved_before_they_leave_the_disk_and_else_they_stay() -> None:
+    async def main() -> None:
+        bench = Bench(0)
+        bench.log.stage(b"s", b"", b"the record in question", 1)
+        bench.committer.add(object(), 100)
+        bench.publish(2)
+        await bench.committer.flush()
+        fault, seen = errno.ENOSPC, list[bool]()
+
+        def is_on_disk() -> bool:
+            names = (f"log/{name}" for name in bench.files.listdir("log") if name.endswith(".log"))
+            return any(b"the record in question" in bench.files.content(name) for name in names)
+
+        def save() -> None:
+            seen.append(is_on_disk())
+            if fault:
+                raise OSError(fault, "no room")
+
+        bench.committer.upkeep.before_loss = lambda: save
+        bench.log.discard(0)
+        bench.committer.erase(0)
+        await bench.committer.barrier()
+        assert seen == [True] and is_on_disk()
+        fault = 0
+        bench.committer.erase(0)
+        await bench.committer.barrier()
+        assert seen == [True, True] and not is_on_disk()
+
+    asyncio.run(main())

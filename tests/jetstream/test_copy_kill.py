@@ -2,21 +2,23 @@
 
 import asyncio
 import json
+import random
 from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.headwater_server import start_headwater
+from support.headwater_server import HeadwaterServer, start_headwater
 
 from headwater.client.client import Client, connect
-from headwater.errors import TransportError
+from headwater.errors import HeadwaterError, TransportError
 
 pytestmark = pytest.mark.kill
 
 ROUNDS = 3
 PUBLISHED = 400  # in a round, before the kill
+SIZE = 8192  # of a message of the work queue: so large that what is consumed soon leaves the disk
 
 
 async def ask(client: Client, subject: str, body: object = None) -> Any:
@@ -84,3 +86,85 @@ def test_copies_go_on_where_they_were_when_the_server_was_killed(tmp_path: Path)
         server.kill()
     with start_headwater(tmp_path / "log", *arguments) as server:
         asyncio.run(check(server.url))
+
+
+class WorkQueue:
+    """A work queue that is filled by a source and emptied by one worker: `delivered` has the payload at each sequence of
+    the queue that the worker ever saw."""
+
+    def __init__(self) -> None:
+        self.delivered: dict[int, bytes] = {}
+        self._published = 0
+
+    async def make(self, client: Client) -> None:
+        origin = {"name": "O", "subjects": ["o.>"]}
+        queue = {"name": "Q", "retention": "workqueue", "sources": [{"name": "O"}]}
+        worker = {"stream_name": "Q", "config": {"durable_name": "w", "ack_policy": "explicit", "ack_wait": 10**9}}
+        assert "error" not in await ask(client, "STREAM.CREATE.O", origin)
+        assert "error" not in await ask(client, "STREAM.CREATE.Q", queue)
+        assert "error" not in await ask(client, "CONSUMER.DURABLE.CREATE.Q.w", worker)
+
+    async def publish(self, client: Client) -> None:
+        for _ in range(PUBLISHED):
+            self._published += 1
+            await client.publish("o.x", b"%d." % self._published + bytes(SIZE))
+        self._published += 1
+        await client.request("o.x", b"%d." % self._published, timeout=20.0)  # all before it is durable, too
+
+    async def work(self, client: Client, count: int) -> None:
+        """Take and acknowledge so many messages."""
+        consumer = client.jetstream(timeout=20.0).pull_consumer("Q", "w")
+        for _ in range(1000):
+            for message in await consumer.fetch(40, timeout=0.5):
+                data = bytes(message.data).partition(b".")[0]
+                assert self.delivered.setdefault(message.metadata.stream_seq, data) == data
+                await message.ack(confirm=20.0)
+                count -= 1
+            if count <= 0:
+                return
+        raise AssertionError(f"{count} messages have not come")
+
+    async def finish(self, client: Client) -> None:
+        """Empty the queue of all that the origin holds, and see that no message came twice."""
+        origin = [data.partition(b".")[0] for _, data in await messages(client, "O")]
+        for _ in range(100):
+            if set(self.delivered.values()) >= set(origin):
+                break
+            await self.work(client, 1)
+        assert sorted(self.delivered.values()) == sorted(origin)
+        assert (await ask(client, "STREAM.INFO.Q"))["state"]["last_seq"] == max(self.delivered)
+
+
+def test_a_source_brings_no_message_again_that_a_work_queue_has_passed_on(tmp_path: Path) -> None:
+    chance = random.Random(19)
+    queue = WorkQueue()
+
+    async def under_load(server: HeadwaterServer, number: int) -> None:
+        client = await connect(server.url, reconnect=False)
+        if number == 0:
+            await queue.make(client)
+        publishing = asyncio.create_task(queue.publish(client))
+        if number % 2:  # killed while the queue is filled and emptied
+            await queue.work(client, chance.randrange(PUBLISHED // 2, PUBLISHED))
+        else:  # killed when nothing is left of what was copied
+            await publishing
+            await queue.finish(client)
+            await asyncio.sleep(chance.uniform(0.3, 1.0))
+        server.kill()
+        publishing.cancel()
+        with suppress(HeadwaterError):
+            await client.close()
+
+    async def check(url: str) -> None:
+        client = await connect(url)
+        await queue.publish(client)
+        await queue.finish(client)
+        await client.close()
+
+    arguments = "-js", "-sd", str(tmp_path / "js")
+    for number in range(ROUNDS):
+        with start_headwater(tmp_path / "log", *arguments) as server:
+            asyncio.run(under_load(server, number))
+    with start_headwater(tmp_path / "log", *arguments) as server:
+        asyncio.run(check(server.url))
+    assert list((tmp_path / "js").rglob("positions.a")), "removed messages have left the disk"

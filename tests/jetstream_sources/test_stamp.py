@@ -1,5 +1,6 @@
 """The header that tells where a sourced message comes from."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +50,9 @@ def test_headers_that_concerned_the_origin_alone_are_dropped() -> None:
     assert headers.multi_items() == [("A", "1"), ("Nats-Msg-Id", "i"), ("B", "2")]
     assert cleaned(b"NATS/1.0\r\nNats-Expected-Stream: O\r\n\r\n") == b""
     assert cleaned(b"NATS/1.0\r\nNats-Msg-Id: i\r\n\r\n") == b"NATS/1.0\r\nNats-Msg-Id: i\r\n\r\n"
+
+
+def test_a_stamp_that_is_no_utf_8_can_be_kept_in_a_document() -> None:
+    stamp = read_stamp(b"NATS/1.0\r\nNats-Stream-Source: O\xff 7\r\n\r\n")
+    assert stamp is not None
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(stamp)) == ["O\ufffd", [7, ""]]

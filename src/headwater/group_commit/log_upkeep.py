@@ -22,7 +22,8 @@ DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish co
 class LogUpkeep:
     """Of one log. `write()` begins a write if none is under way, `is_due()` returns whether one waits for its turn,
     `resume()` is called when upkeep that `start` began is over. `document()`: what a checkpoint keeps beside the log's
-    own index; None: no checkpoints are made. Without writers it works in the loop."""
+    own index; None: no checkpoints are made. `before_loss()`: called before deleted records leave the disk; what it returns
+    is run by the writing thread first (`Upkeep.first`). Without writers it works in the loop."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class LogUpkeep:
         resume: Callable[[], object],
     ) -> None:
         self.document: Callable[[], bytes] | None = None
+        self.before_loss: Callable[[], Callable[[], None] | None] | None = None
         self._log = log
         self._writers = writers
         self._write = write
@@ -79,6 +81,8 @@ class LogUpkeep:
                 self._erase.popleft()
             self._wanted = bool(self._erase)
             return self._start_upkeep() if self._erase else False
+        if self.before_loss is not None and not upkeep.roll:
+            upkeep.first = self.before_loss()
         return self._maintain(upkeep)
 
     def _start_checkpoint(self) -> bool:

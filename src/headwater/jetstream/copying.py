@@ -1,11 +1,13 @@
 """Connects a stream that copies others to its copiers (`jetstream_sources`).
 
 The copiers store messages by `copy`, which skips the subject match and the checks of a publish, and `when_stored` reports
-when they are durable. Their positions are kept with the stream: in the messages themselves, and in the document beside
-the log's index.
+when they are durable. Their positions are kept with the stream: in the messages themselves, also in removed ones that are
+still in a file of the log; in the document beside the log's index; and, before removed messages leave the disk, in a
+document of its own (`StreamDirectory.save_positions`). So a crash cannot make a source forget what it has copied.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from headwater.errors import StorageError
 from headwater.jetstream.domain import Domain
@@ -14,31 +16,54 @@ from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
 from headwater.jetstream_sources.copies import Copies
 from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
+from headwater.jetstream_state.store import PositionsRecord, StreamDirectory
 from headwater.streams.log import Log
+from headwater.streams.log_format import DIALECT_NATS
 
 
 class Copying:
-    """The copying of one stream; every stream has one, even if it copies nothing."""
+    """The copying of one stream, also of one that copies nothing. `directory`: None for a stream in memory."""
 
-    def __init__(self, publishing: Publishing, log: Log, domain: Domain) -> None:
+    def __init__(self, publishing: Publishing, log: Log, domain: Domain, directory: StreamDirectory | None) -> None:
         self._publishing = publishing
         self._log = log
         self._domain = domain
+        self._directory = directory
+        self._known_end = 0  # of the log: what is below it is in `_positions`
         self._copies: Copies | None = None
         self._positions: dict[str, Position] = {}
         publishing.positions = self.positions
 
     # ── called by the stream ──
 
-    def restore(self, positions: Mapping[str, tuple[int, str]]) -> None:
-        """Restore the positions in a document; call this before `learn`."""
+    def restore(self, positions: Mapping[str, tuple[int, str]], end: int) -> None:
+        """Blocking: take up what a document has kept of the messages below offset `end`, or what was saved later; and what
+        messages tell that were removed since. Before `learn`; once. Raises StorageError."""
+        saved = self._directory.positions if self._directory is not None else None
+        if saved is not None and end < saved.end <= self._log.end_offset:
+            positions, end = saved.positions, saved.end
         self._positions.update({index: Position(*place) for index, place in positions.items()})
+        self._known_end = end
+        if self._publishing.rules.config.sources or self._positions:
+            for batch in self._log.batches(end, all_in_files=True):
+                if batch.header.dialect == DIALECT_NATS:
+                    cursor = batch.cursor()
+                    while cursor.advance():
+                        self.learn(cursor.offset, cursor.header_block())
+            self._known_end = self._log.end_offset
 
-    def learn(self, header_block: bytes) -> None:
-        """Learn a source's position from the headers of a message that was stored in an earlier run."""
-        stamp = read_stamp(header_block)
+    def learn(self, offset: int, header_block: bytes) -> None:
+        """A message that was stored in an earlier run may tell how far its source was."""
+        stamp = read_stamp(header_block) if offset >= self._known_end else None
         if stamp is not None:
             self._positions[stamp[0]] = stamp[1]
+
+    def save(self) -> Callable[[], None] | None:
+        """What makes the positions durable as they are now: blocking, raises OSError. None where there are none."""
+        positions = self.positions()
+        if self._directory is None or not positions:
+            return None
+        return partial(self._directory.save_positions, PositionsRecord(self._log.end_offset, dict(positions)))
 
     def positions(self) -> Mapping[str, tuple[int, str]]:
         """The durable positions of the sources, by their index names."""

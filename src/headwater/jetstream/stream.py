@@ -102,7 +102,7 @@ class Stream:
         )
         self._expiry = ExpiryTimer(self.contents, clock_ns, self.consumers.values, self._after_removals)
         self._recounts = Recounts(self.contents.count_anew, self._on_purged)
-        self.copying = Copying(self._publishing, log, domain)
+        self.copying = Copying(self._publishing, log, domain, directory)
         log.on_damage = self._on_damage
 
     # ── life ──
@@ -119,10 +119,10 @@ class Stream:
         if document is not None and document.contents.messages == self.log.count(0, self.log.known_end):
             self.contents.restore(document.contents)
             publishing.restore(document.ids, document.last_id)
-            self.copying.restore(document.positions)
             start = self.log.known_end
-            if self.log.count(start, self.log.end_offset) == 0:
-                return
+        self.copying.restore(document.positions if document is not None and start else {}, start)
+        if start and self.log.count(start, self.log.end_offset) == 0:
+            return
         oldest = now - self.config.duplicate_window
         last: list[StoredRecord] = []
 
@@ -131,7 +131,7 @@ class Stream:
             if record.header_block and record.timestamp_ns > oldest:
                 publishing.remember(record, now)
             if record.header_block:
-                self.copying.learn(record.header_block)
+                self.copying.learn(record.offset, record.header_block)
 
         self.contents.recover(learn, now, start)
         if last:
@@ -157,6 +157,8 @@ class Stream:
     def attach(self, router: Router, writers: Writers | None) -> None:
         """Start to capture. Without writers, writes happen in the loop."""
         self._publishing.attach(router, writers)
+        if self._publishing.committer is not None:
+            self._publishing.committer.upkeep.before_loss = self.copying.save
         self.contents.expiry.leave_marker = self._leave_marker
         self.enforce()
 

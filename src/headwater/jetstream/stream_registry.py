@@ -180,6 +180,7 @@ class StreamRegistry:
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
         copies = record.config.mirror is not None
+        directory.load_positions()
         log = Log.open(
             files, directory.log_path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies
         )

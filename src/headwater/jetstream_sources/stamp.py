@@ -57,7 +57,7 @@ def read_stamp(block: bytes) -> tuple[str, Position] | None:
         return None
     if value.startswith(b"$JS.ACK."):
         return _of_ack_subject(value)
-    fields = value.decode("utf-8", "surrogateescape").split(" ")
+    fields = value.decode("utf-8", "replace").split(" ")  # a document must be able to hold it
     if len(fields) < 2 or len(fields) == 3 or not fields[1].isdigit():
         return None
     if len(fields) == 2:
@@ -71,4 +71,4 @@ def _of_ack_subject(subject: bytes) -> tuple[str, Position] | None:
     if not where.read(subject):
         return None
     stream = tokens[2] if len(tokens) == 9 else tokens[4]
-    return stream.decode("utf-8", "surrogateescape"), Position(where.stream_sequence)
+    return stream.decode("utf-8", "replace"), Position(where.stream_sequence)

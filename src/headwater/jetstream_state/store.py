@@ -4,6 +4,7 @@
     <store_dir>/streams/<name>-<digest>/        one stream: a readable stem of its name, and 16 hex digits of its SHA-256
         stream.a stream.b                       its configuration (JSON, `StreamRecord`), two checked copies
         log/                                    the messages (`headwater.streams`)
+        positions.a positions.b                 how far its sources were (`PositionsRecord`), where messages left the disk
         consumers/<name>-<digest>.a .b          a durable consumer: configuration and state (`ConsumerRecord`)
         consumers/state.<number>.journal        what happened to consumers since (`consumer_journal.py`)
     <store_dir>/streams/….new                   a stream that was being made when the process died: removed at start
@@ -44,6 +45,7 @@ from headwater.streams.sync_group import SyncGroup
 logger = logging.getLogger(__name__)
 
 LOG = "log"
+POSITIONS = "positions"
 NEW = ".new"
 DELETED = ".deleted"
 
@@ -66,6 +68,14 @@ class ConsumerRecord(msgspec.Struct):
     created_ns: int
     snapshot: ConsumerSnapshot
     frame: int = 0  # of the journal, up to which the snapshot holds
+
+
+class PositionsRecord(msgspec.Struct):
+    """Where the sources of a stream are, by their index names: the sequence and the identity of the last message that was
+    copied. It holds for what the log has below offset `end`."""
+
+    end: int
+    positions: dict[str, tuple[int, str]]
 
 
 Record = TypeVar("Record", StreamRecord, ConsumerRecord)
@@ -95,7 +105,8 @@ def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
 
 
 class StreamDirectory:
-    """The files of one stream. `findings`: what `load` and `load_consumers` met that did not stop them."""
+    """The files of one stream. `findings`: what `load` and `load_consumers` met that did not stop them. `positions`: None
+    where none were saved, or, with a finding, where they cannot be read."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -104,6 +115,7 @@ class StreamDirectory:
             Path(path).name.rpartition("-")[0] or Path(path).name
         )  # a likeness, until `load` has read the true one
         self.findings: list[Finding] = []
+        self.positions: PositionsRecord | None = None
         self.identity = (
             meta.NOBODY
         )  # the stream's, which all its files carry; NOBODY until `load`, or where no file has one
@@ -135,6 +147,24 @@ class StreamDirectory:
         if not any(name.endswith((".log", *meta.COPIES)) for name in names):
             done = "made anew, empty; whatever was in it is lost"
             self.findings.append(Finding(self.name, self.log_path, "there is nothing in the log's directory", done))
+
+    def save_positions(self, record: PositionsRecord) -> None:
+        """Make durable where the stream's sources are. Raises OSError."""
+        meta.save(self.files, f"{self.path}/{POSITIONS}", msgspec.json.encode(record), self.identity)
+
+    def load_positions(self) -> None:
+        """Find in `positions` what was saved last. Raises StorageError."""
+        path, damage = f"{self.path}/{POSITIONS}", list[str]()
+        try:
+            copy = meta.load_copy(self.files, path, damage, self.identity)
+            record = msgspec.json.decode(copy.payload, type=PositionsRecord) if copy is not None else None
+        except OSError as error:
+            raise storage_error("read where its sources are", error) from error
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            record, damage = None, [*damage, f"it is not one that this program knows: {error}"]
+        done = "messages that have left the stream may be copied again" if record is None else "the other copy serves"
+        self.findings += [Finding(self.name, path, complaint, done) for complaint in damage]
+        self.positions = record
 
     def save_consumer(self, record: ConsumerRecord) -> None:
         """Make a durable consumer durable. Raises OSError."""

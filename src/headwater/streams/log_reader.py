@@ -201,7 +201,7 @@ class LogReader:
         while offset < self._live.end:
             recent = self.recent.since(offset, expected_bytes)
             if recent is None:
-                yield from self._stored_batches(offset, expected_bytes)
+                yield from self.batches_in_files(offset, expected_bytes)
                 return
             if not recent:
                 return
@@ -221,8 +221,8 @@ class LogReader:
         except OSError as error:
             raise storage_error(f"read {segment.path}", error) from error
 
-    def _stored_batches(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
-        """As `batches`, from the files, to the end of the log."""
+    def batches_in_files(self, offset: int, expected_bytes: int) -> Iterator[StoredBatch]:
+        """As `batches`, from the files, to the end of the log; also what is below where the log begins."""
         for batch in self._unfinished:
             if batch.header.base_offset <= offset < batch.header.end_offset:
                 yield batch

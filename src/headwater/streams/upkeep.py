@@ -37,7 +37,8 @@ def live_bytes(segment: Segment) -> int:
 class Upkeep:
     """One piece of work. `dropped`, `roll`, `compact` and `checkpoint` (which makes its contents) say what to
     do; `sealed` the generation and size of every sealed segment before it; `opened`, `rewritten` and `checkpoint_size`
-    what came of it."""
+    what came of it. `first` makes durable what is known from the records that are about to leave the disk; it runs in the
+    worker and raises OSError."""
 
     start_offset: int
     dropped: list[Segment] = field(default_factory=list)
@@ -48,6 +49,7 @@ class Upkeep:
     sealed: dict[int, tuple[int, int]] = field(default_factory=dict)
     checkpoint: Callable[[], bytes] | None = None
     checkpoint_size: int = 0
+    first: Callable[[], None] | None = None
     opened: Segment | None = None
     rewritten: SegmentFacts | None = None
 

@@ -216,6 +216,10 @@ class LogWriter:
         state = self._saved.state
         sealed = state.sealed
         try:
+            if upkeep.first is not None:
+                if self._unsynced:  # it may speak of the newest record
+                    self.sync()
+                upkeep.first()
             if upkeep.start_offset > state.start_offset or state.index_crc:
                 start_offset = max(upkeep.start_offset, state.start_offset)
                 gone = {segment.base_offset for segment in upkeep.dropped}
