@@ -192,3 +192,15 @@ def _lines() -> Counter[str]:
 
 def test_prose_has_no_more_riddles_than_it_had() -> None:
     assert _lines() <= Counter(CEILINGS)
+
+
+def test_no_file_holds_the_marks_of_a_merge() -> None:
+    marks = tuple(mark * 7 + " " for mark in "<>|")
+    texts = tracked(".py", ".pxd", ".md", ".toml", ".txt", ".conf", "hw", "run")
+    found = [
+        f"{name_of(path)}:{number}"
+        for path in texts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if line.startswith(marks)
+    ]
+    assert found == []
