@@ -58,6 +58,20 @@ def test_a_batch_is_stored_at_the_end_of_its_block(url: str) -> None:
     asyncio.run(main())
 
 
+def test_a_buffer_may_be_used_again_after_each_publish(url: str) -> None:
+    async def main() -> None:
+        async with stream(url, "BUFFER", allow_atomic=True) as jetstream:
+            buffer = bytearray(1)
+            async with jetstream.atomic_batch() as batch:
+                for number in range(3):
+                    buffer[0] = number
+                    await batch.publish("BUFFER.a", buffer)
+            stored = [(await jetstream.get_message("BUFFER", seq)).data for seq in (1, 2, 3)]
+            assert stored == [b"\0", b"\1", b"\2"]
+
+    asyncio.run(main())
+
+
 def test_an_exception_abandons_the_batch(url: str) -> None:
     async def main() -> None:
         async with stream(url, "NONE", allow_atomic=True) as jetstream:

@@ -29,7 +29,7 @@ CHECKED = 100  # messages
 
 class _Held(msgspec.Struct):
     subject: str
-    data: BytesLike
+    data: bytes
     headers: Headers
 
 
@@ -89,7 +89,7 @@ class AtomicBatch:
         for name, value in demands.items():
             if value is not None:
                 complete[name] = str(value)
-        held, self._held = self._held, _Held(subject, data, complete)
+        held, self._held = self._held, _Held(subject, bytes(data), complete)  # the program may go on with its buffer
         if held is None:
             return
         if self._count % CHECKED != 2:
