@@ -145,7 +145,8 @@ def main(arguments: list[str]) -> int:
     """Run all tests, or with pytest's `arguments` those that they select, compiled and interpreted."""
     print("hw: a second lane runs the fast part interpreted, then Spark's tests; its results come last", flush=True)
     brief = ["--hypothesis-profile", "brief"]  # the compiled lane draws the full number of examples from the same tests
-    jobs = collections.deque([Job("interpreted, the fast part", ["-m", FAST, *brief, *arguments], interpreted=True)])
+    once = arguments or ["--ignore=tests/meta"]  # they read the sources, which are the same
+    jobs = collections.deque([Job("interpreted, the fast part", ["-m", FAST, *brief, *once], interpreted=True)])
     if not arguments:
         jobs.extend(spark_jobs())
     compiled = Job("compiled", arguments or ["-m", "not spark"])
