@@ -1,9 +1,7 @@
 cimport cython
 from headwater.cluster.arrivals cimport Arrivals
-from headwater.exchange.client_state cimport Traffic
+from headwater.exchange.peer_connection cimport PeerConnection
 from headwater.exchange.router cimport Router
-from headwater.exchange.sublist cimport Outlet
-from headwater.wire.route_ops cimport RouteOpHandler, RouteOpParser
 
 
 @cython.final
@@ -14,16 +12,10 @@ cdef class Destination:
 
 
 @cython.final
-cdef class Route(RouteOpHandler):
+cdef class Route(PeerConnection):
     cdef public object cluster
     cdef public Py_ssize_t number
     cdef public str dialled
-    cdef public object link
-    cdef public Outlet outlet
-    cdef public RouteOpParser parser
-    cdef public object pulse
-    cdef public Traffic traffic
-    cdef readonly double opened
     cdef readonly double last_read
     cdef public bint registered
     cdef list _early

@@ -14,26 +14,24 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.cluster.arrivals import Arrivals
-    from cython.cimports.headwater.exchange.client_state import Traffic
+    from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.sublist import Outlet
-    from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+    from cython.cimports.headwater.wire.route_ops import RouteMessage
 else:
     from headwater.cluster.arrivals import Arrivals
-    from headwater.exchange.client_state import Traffic
+    from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.sublist import Outlet
-    from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
+    from headwater.wire.route_ops import RouteMessage
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
-from headwater.exchange.peer_pulse import PeerPulse
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Protocol
 
@@ -92,19 +90,14 @@ class Destination:
         self.arrivals: Arrivals | None = None
 
 
-class Route(RouteOpHandler):
+class Route(PeerConnection):
     """`dialled` is the URL that we dialled, empty when the peer dialled us."""
 
     def __init__(self, cluster: "RouteRegister", number: int, dialled: str = "") -> None:
+        PeerConnection.__init__(self, cluster.clock)
         self.cluster = cluster
         self.number = number
         self.dialled = dialled
-        self.link: Link | None = None
-        self.outlet: Outlet | None = None
-        self.parser = RouteOpParser(self)
-        self.pulse = PeerPulse()
-        self.traffic = Traffic()
-        self.opened = cluster.clock()
         self.last_read = self.opened
         self.registered = False
         self._early: list[Interest] = []
@@ -114,41 +107,26 @@ class Route(RouteOpHandler):
 
     def attach(self, link: "Link") -> None:
         """The connection is established."""
-        self.link = link
-        self.outlet = Outlet(link, link.output)
-        self.outlet.is_route = True
+        self.established(link)
         self.cluster.route_opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Parse input and write its deliveries; then pause reading when a local client is close to being cut off."""
-        self.last_read = self.cluster.clock()
+        self.last_read = self.clock()
         router: Router | None = self._last.router
         if router is None:
             return self.parser.parse(buffer, 0, filled)
-        router.begin_read()
-        try:
-            used = self.parser.parse(buffer, 0, filled)
-        finally:
-            router.end_read()
+        used = self.parse(router, buffer, filled)
         if router.flusher.congested:
             self.cluster.hold_route(self, router.flusher.congested)
         return used
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
-        self.parser.stopped = True
-        if self.outlet is not None:
-            self.outlet.closed = True
-        self.pulse.end()
+        self.ended()
         self.cluster.route_lost(self)
 
     # what is written
-
-    def send(self, data: bytes) -> None:
-        """Queue output; it is written before long."""
-        if self.link is not None and not self.link.closing:
-            self.link.output.append(data)
-            self.link.flush_soon()
 
     def ping(self, most: int, now: float) -> bool:
         """Send a PING. Returns False, and closes the route, when `most` of them are unanswered."""
@@ -159,25 +137,9 @@ class Route(RouteOpHandler):
         self.send(PING)
         return True
 
-    def settled(self) -> "asyncio.Future[None]":
-        """Send a PING; the future completes once the peer has read everything sent so far, or is lost."""
-        settled = self.pulse.settle(self.cluster.clock())
-        self.send(PING)
-        return settled
-
     def close(self) -> None:
         """Close the route after its pending output."""
-        self.parser.stopped = True
-        if self.link is not None:
-            self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
-            self.link.close()
-
-    def go_on(self) -> None:
-        """The verdict on CONNECT has come: parse on, if the peer was accepted."""
-        if self.parser.suspended and self.link is not None and not self.link.closing:
-            self.parser.stopped = self.parser.suspended = False
-            self.link.resume_reading()
-            self.link.read_on()
+        self.close_link()
 
     def register(self) -> None:
         """The peer has joined the cluster: apply its queued interest; further interest is applied at once."""
@@ -206,10 +168,6 @@ class Route(RouteOpHandler):
     def on_ping(self) -> cython.int:
         if self.registered or self.cluster.is_proved(self):
             self.send(PONG)
-        return 0
-
-    def on_pong(self) -> cython.int:
-        self.pulse.answered(self.cluster.clock())
         return 0
 
     def on_error(self, text: bytes) -> cython.int:

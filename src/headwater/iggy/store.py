@@ -20,7 +20,6 @@ All of this blocks and belongs in a worker thread, or before the loop has work.
 import logging
 import os
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 
@@ -97,8 +96,12 @@ class Store:
         if damage:
             self._mend("catalog", path, copy.payload, damage, self._identity)
         if owner is None:
-            with suppress(OSError):  # until the next start, then
+            try:
                 self._sign(copy)
+            except (
+                OSError
+            ) as error:  # the next start tries again; until then the catalog of another server is not refused
+                logger.warning("iggy_store_not_signed directory=%s reason=%s", self._directory, error)
         return catalog
 
     def _sign(self, catalog: Copy) -> None:

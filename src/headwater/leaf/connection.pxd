@@ -1,21 +1,16 @@
 cimport cython
 from headwater.exchange.auth.guard cimport Guard
-from headwater.exchange.client_state cimport Traffic
+from headwater.exchange.peer_connection cimport PeerConnection
 from headwater.exchange.router cimport Router
-from headwater.exchange.sublist cimport Outlet
 from headwater.leaf.forwarding cimport LeafForwarding, LeafTarget
 from headwater.wire.message_view cimport MessageView
-from headwater.wire.route_ops cimport RouteOpHandler, RouteOpParser
 
 
 @cython.final
-cdef class LeafConnection(RouteOpHandler):
+cdef class LeafConnection(PeerConnection):
     cdef public object nodes
     cdef public Py_ssize_t number
     cdef public object remote
-    cdef public object link
-    cdef public Outlet outlet
-    cdef public RouteOpParser parser
     cdef public str nonce
     cdef public object connect
     cdef public object info
@@ -28,9 +23,6 @@ cdef class LeafConnection(RouteOpHandler):
     cdef public object neighbour
     cdef public bint websocket
     cdef public long long since
-    cdef public double opened
-    cdef public object pulse
-    cdef public Traffic traffic
     cdef public Py_ssize_t refused
     cdef public Py_ssize_t groups_missed
     cdef public str end_reason

@@ -10,7 +10,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.auth.guard import Guard
-    from cython.cimports.headwater.exchange.client_state import Traffic
+    from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.exchange.auth.guard import Guard
-    from headwater.exchange.client_state import Traffic
+    from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match, Outlet
@@ -31,13 +31,11 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.exchange.auth.identity import Identity
-from headwater.exchange.peer_pulse import PeerPulse
 from headwater.leaf.permissions import Crossing
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Protocol
 
@@ -75,15 +73,14 @@ _SAID = {
 _NO_QUEUES: list[bytes] = []
 
 
-class LeafConnection(RouteOpHandler):
+class LeafConnection(PeerConnection):
     """`remote`: the hub that we dialled; None for an accepted connection."""
 
     def __init__(self, nodes: "LeafRegister", number: int, max_payload: int, remote: "Remote | None" = None) -> None:
+        PeerConnection.__init__(self, nodes.clock)
         self.nodes = nodes
         self.number = number
         self.remote = remote
-        self.link: Link | None = None
-        self.outlet: Outlet | None = None
         self.parser = RouteOpParser(self, b"", route_ops.LEAF, MAX_CONTROL_LINE, max_payload)
         # What the other end has announced about itself.
         self.nonce = ""
@@ -98,10 +95,6 @@ class LeafConnection(RouteOpHandler):
         self.neighbour: Neighbour | None = None
         self.websocket = False
         self.since = time.time_ns()
-        # Pulse and counters.
-        self.opened = nodes.clock()
-        self.pulse = PeerPulse()
-        self.traffic = Traffic()
         self.refused = 0  # received messages that may not cross
         self.groups_missed = 0  # received messages for a group whose members had all left
         self.end_reason = ""
@@ -117,9 +110,7 @@ class LeafConnection(RouteOpHandler):
 
     def attach(self, link: "Link") -> None:
         """The connection is established."""
-        self.link = link
-        self.outlet = Outlet(link, link.output)
-        self.outlet.is_route = True
+        self.established(link)
         self.nodes.opened(self)
 
     def receive(self, buffer: bytearray, filled: int) -> int:
@@ -127,30 +118,17 @@ class LeafConnection(RouteOpHandler):
         router: Router | None = self._router
         if router is None:
             return self.parser.parse(buffer, 0, filled)
-        router.begin_read()
-        try:
-            used = self.parser.parse(buffer, 0, filled)
-        finally:
-            router.end_read()
+        used = self.parse(router, buffer, filled)
         if router.flusher.congested:
             self.nodes.hold(self, router.flusher.congested)
         return used
 
     def lost(self, error: Exception | None) -> None:
         """The connection is gone."""
-        self.parser.stopped = True
-        if self.outlet is not None:
-            self.outlet.closed = True
-        self.pulse.end()
+        self.ended()
         self.nodes.lost(self, error)
 
     # ── what is written ──
-
-    def send(self, data: bytes) -> None:
-        """Queue output; it is written before long."""
-        if self.link is not None and not self.link.closing and data:
-            self.link.output.append(data)
-            self.link.flush_soon()
 
     def ping(self, most: int, now: float) -> bool:
         """Send a PING. Returns False, and closes the connection, when `most` of them are unanswered."""
@@ -160,28 +138,12 @@ class LeafConnection(RouteOpHandler):
         self.send(PING)
         return True
 
-    def settled(self) -> "asyncio.Future[None]":
-        """Send a PING; the future completes once the other end has read everything sent so far, or is lost."""
-        settled = self.pulse.settle(self.nodes.clock())
-        self.send(PING)
-        return settled
-
     def close(self, said: str = "", reason: str = "") -> None:
         """Close after the pending output; a text in `said` is sent last, as -ERR."""
-        self.parser.stopped = True
         self.end_reason = self.end_reason or said or reason
         if said:
             self.send(error_texts.encode_error(said))
-        if self.link is not None:
-            self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
-            self.link.close()
-
-    def go_on(self) -> None:
-        """The verdict on CONNECT has come: parse on, if the other end was accepted."""
-        if self.parser.suspended and self.link is not None and not self.link.closing:
-            self.parser.stopped = self.parser.suspended = False
-            self.link.resume_reading()
-            self.link.read_on()
+        self.close_link()
 
     def join(self, account: "Account", forwarding: LeafForwarding, target: LeafTarget, headers: bool) -> None:
         """Join an account: messages are routed from now on."""
@@ -231,10 +193,6 @@ class LeafConnection(RouteOpHandler):
             self.send(PONG)
         else:
             self.nodes.on_early(self)
-        return 0
-
-    def on_pong(self) -> cython.int:
-        self.pulse.answered(self.nodes.clock())
         return 0
 
     def on_error(self, text: bytes) -> cython.int:

@@ -1,0 +1,92 @@
+"""What a connection to another broker is, whatever it speaks: a link, an outlet, a parser, PINGs, and an orderly end.
+
+A route (`cluster/route.py`) and a leaf node's connection (`leaf/connection.py`) are made of it, and say what the ops mean.
+"""
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.headwater.exchange.client_state import Traffic
+    from cython.cimports.headwater.exchange.router import Router
+    from cython.cimports.headwater.exchange.sublist import Outlet
+    from cython.cimports.headwater.wire.route_ops import RouteOpHandler, RouteOpParser
+else:
+    from headwater.exchange.client_state import Traffic
+    from headwater.exchange.router import Router
+    from headwater.exchange.sublist import Outlet
+    from headwater.wire.route_ops import RouteOpHandler, RouteOpParser
+
+from typing import TYPE_CHECKING
+
+from headwater.exchange.peer_pulse import PeerPulse
+from headwater.wire.route_lines import PING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from headwater.net.link import Link
+
+
+class PeerConnection(RouteOpHandler):
+    """`clock`: seconds, monotonic. `parser`: set by the class that is made of this one, before the first byte."""
+
+    def __init__(self, clock: "Callable[[], float]") -> None:
+        self.clock = clock
+        self.link: Link | None = None
+        self.outlet: Outlet | None = None
+        self.parser = RouteOpParser(self)
+        self.pulse = PeerPulse()
+        self.traffic = Traffic()
+        self.opened = clock()
+
+    def established(self, link: "Link") -> None:
+        """The link stands."""
+        self.link = link
+        self.outlet = Outlet(link, link.output)
+        self.outlet.is_route = True
+
+    def parse(self, router: Router, buffer: bytearray, filled: int) -> int:
+        """Parse input, and write its deliveries by `router`; returns the bytes used."""
+        router.begin_read()
+        try:
+            return self.parser.parse(buffer, 0, filled)
+        finally:
+            router.end_read()
+
+    def ended(self) -> None:
+        """The link is gone."""
+        self.parser.stopped = True
+        if self.outlet is not None:
+            self.outlet.closed = True
+        self.pulse.end()
+
+    def send(self, data: bytes) -> None:
+        """Queue output; it is written before long."""
+        if self.link is not None and not self.link.closing and data:
+            self.link.output.append(data)
+            self.link.flush_soon()
+
+    def settled(self) -> "asyncio.Future[None]":
+        """Send a PING; the future completes once the peer has read everything sent so far, or is lost."""
+        settled = self.pulse.settle(self.clock())
+        self.send(PING)
+        return settled
+
+    def close_link(self) -> None:
+        """Parse nothing more, and close after the pending output."""
+        self.parser.stopped = True
+        if self.link is not None:
+            self.link.resume_reading()  # reading may be paused for a verdict, and only reading detects the end
+            self.link.close()
+
+    def go_on(self) -> None:
+        """The verdict on CONNECT has come: parse on, if the peer was accepted."""
+        if self.parser.suspended and self.link is not None and not self.link.closing:
+            self.parser.stopped = self.parser.suspended = False
+            self.link.resume_reading()
+            self.link.read_on()
+
+    def on_pong(self) -> cython.int:
+        self.pulse.answered(self.clock())
+        return 0
