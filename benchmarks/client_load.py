@@ -179,7 +179,7 @@ async def _headwater_batches(client: Any, spec: Spec) -> Outcome:
 
 
 async def _headwater_arrow(client: Any, spec: Spec) -> Outcome:
-    import headwater.client.arrow  # noqa: F401 - its import is not what is measured
+    import headwater.client_connection.arrow  # noqa: F401 - its import is not what is measured
 
     subscription = await _headwater_subscription(client, spec)
     batches = subscription.record_batches(linger=0.005)

@@ -1,34 +1,5 @@
-"""The servers that every behaviour of the client is held to: the real nats-server, and our own broker."""
+"""The servers that every behaviour of the client is held to."""
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from support.both_servers import real_server, serve
 
-import pytest
-from support.both_servers import Serve
-from support.nats_server import NatsServer, start_nats_server
-
-import headwater
-
-
-@pytest.fixture(scope="package")
-def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    with start_nats_server(tmp_path_factory.mktemp("nats")) as running:
-        yield running
-
-
-@pytest.fixture(params=[pytest.param("nats-server", marks=pytest.mark.interop), "headwater"])
-def serve(request: pytest.FixtureRequest, tmp_path: Path) -> Serve:
-    """`async with serve() as url`: one of the servers, with JetStream. The real one is shared by all tests."""
-
-    @contextlib.asynccontextmanager
-    async def ours() -> AsyncIterator[str]:
-        async with headwater.Broker(jetstream=True, store_dir=tmp_path / "store") as broker:
-            yield broker.url
-
-    @contextlib.asynccontextmanager
-    async def real() -> AsyncIterator[str]:
-        server: NatsServer = request.getfixturevalue("real_server")
-        yield server.url
-
-    return ours if request.param == "headwater" else real
+__all__ = ["real_server", "serve"]

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from headwater.client.contexts import chosen_context, find_options, read_context
-from headwater.client.options import DEFAULT_URL, ConnectArguments
+from headwater.client_connection.options import DEFAULT_URL, ConnectArguments
 from headwater.errors import ConfigError
 
 

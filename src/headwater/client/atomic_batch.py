@@ -17,9 +17,9 @@ from typing import Self
 
 import msgspec
 
-from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import BatchAck, decode_answer
 from headwater.client.requester import Requester
+from headwater.client_connection.connection_ops import BytesLike
 from headwater.errors import LocalProtocolError, NoResponders
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource

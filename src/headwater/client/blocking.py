@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from headwater.client.server_errors import server_error
-from headwater.client.server_url import ServerAddress, parse_server_urls
+from headwater.client_connection.server_errors import server_error
+from headwater.client_connection.server_url import ServerAddress, parse_server_urls
 from headwater.errors import (
     ConfigError,
     EnvironmentProblem,
@@ -41,7 +41,7 @@ from headwater.wire.publish import OpWriter
 from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
 
 if TYPE_CHECKING:
-    from headwater.client.options import ClientOptions
+    from headwater.client_connection.options import ClientOptions
 
 MAILBOX_SID: int = 1
 

@@ -14,16 +14,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from headwater.client.connection import Connection
-from headwater.client.connection_ops import BytesLike, Sender
-from headwater.client.connector import Connector
 from headwater.client.contexts import find_options
-from headwater.client.events import EventCallback, Events, EventStream
-from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, install
-from headwater.client.options import ClientOptions, ConnectArguments
-from headwater.client.requests import Requests, new_inbox
-from headwater.client.server_url import parse_server_urls
-from headwater.client.subscription import MessageCallback, Subscription, WhenFull
+from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, SUBSCRIPTION, install
+from headwater.client_connection.connection import Connection
+from headwater.client_connection.connection_ops import BytesLike, Sender
+from headwater.client_connection.connector import Connector
+from headwater.client_connection.events import EventCallback, Events, EventStream
+from headwater.client_connection.options import ClientOptions, ConnectArguments
+from headwater.client_connection.requests import Requests, new_inbox
+from headwater.client_connection.server_url import parse_server_urls
+from headwater.client_connection.subscription import MessageCallback, Subscription, WhenFull
 from headwater.errors import HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -236,6 +236,7 @@ class Client(Sender):
 
 
 install(Client, CLIENT, CLIENT_ADVICE)
+install(Subscription, SUBSCRIPTION, {})
 
 
 async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:

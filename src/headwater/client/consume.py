@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from headwater.client.events import TAKEN, Event, Reconnected, Refused
 from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
+from headwater.client_connection.events import TAKEN, Event, Reconnected, Refused
 from headwater.errors import JetStreamError, LocalProtocolError, RequestTimeout
 from headwater.model.headers import Headers
 from headwater.model.status import IDLE_HEARTBEAT, NOT_FOUND, REQUEST_TIMEOUT, Status
 
 if TYPE_CHECKING:
-    from headwater.client.subscription import Subscription
+    from headwater.client_connection.subscription import Subscription
 
 EXPIRES_SECONDS = 30.0
 HEARTBEAT_SECONDS = 5.0

@@ -19,7 +19,7 @@ from typing import cast
 import msgspec
 
 from headwater.client.nats_py_names import translate
-from headwater.client.options import DEFAULT_URL, ClientOptions, ConnectArguments
+from headwater.client_connection.options import DEFAULT_URL, ClientOptions, ConnectArguments
 from headwater.errors import ConfigError
 
 _FROM_ENVIRONMENT = {

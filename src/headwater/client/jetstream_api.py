@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import (
     AccountInfo,
     ConsumerConfig,
@@ -22,6 +21,7 @@ from headwater.client.jetstream_types import (
     encode_request,
 )
 from headwater.client.requester import Requester
+from headwater.client_connection.connection_ops import BytesLike
 from headwater.errors import EnvironmentProblem, JetStreamError, NoResponders, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from headwater.client.events import Closed, Disconnected, Discovered, Event, LameDuck, Reconnected
+from headwater.client_connection.events import Closed, Disconnected, Discovered, Event, LameDuck, Reconnected
 
 RENAMED_ARGUMENTS = {
     "user_credentials": "creds",

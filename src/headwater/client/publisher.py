@@ -15,19 +15,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from headwater.client.awaitables import Bell
-from headwater.client.connection_ops import BytesLike
-from headwater.client.events import TAKEN, Closed, Disconnected, Event, Refused
 from headwater.client.jetstream_types import PubAck, decode_answer
 from headwater.client.requester import Requester
-from headwater.client.requests import says_no_responders
+from headwater.client_connection.awaitables import Bell
+from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.events import TAKEN, Closed, Disconnected, Event, Refused
+from headwater.client_connection.requests import says_no_responders
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 
 if TYPE_CHECKING:
-    from headwater.client.subscription import Subscription
+    from headwater.client_connection.subscription import Subscription
 
 
 class Publisher:

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headwater.client.events import TAKEN, Event, Reconnected, Refused
 from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import StreamMessage, status_of
+from headwater.client_connection.events import TAKEN, Event, Reconnected, Refused
 from headwater.errors import JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQUEST_TIMEOUT, Status
 

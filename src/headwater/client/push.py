@@ -23,7 +23,7 @@ from headwater.model.header_names import NatsHeader
 from headwater.model.status import IDLE_HEARTBEAT, REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
-    from headwater.client.subscription import Subscription
+    from headwater.client_connection.subscription import Subscription
 
 HEARTBEATS_MISSED = 3
 

@@ -6,9 +6,9 @@ The modules of JetStream stand on this protocol and not on the client: the clien
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from headwater.client.connection_ops import BytesLike
-from headwater.client.events import EventCallback
-from headwater.client.subscription import Subscription
+from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.events import EventCallback
+from headwater.client_connection.subscription import Subscription
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 

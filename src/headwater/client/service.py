@@ -26,7 +26,7 @@ from headwater.model.message import Message
 
 if TYPE_CHECKING:
     from headwater.client.client import Client
-    from headwater.client.subscription import Subscription
+    from headwater.client_connection.subscription import Subscription
 
 PREFIX = "$SRV"
 QUEUE = "q"

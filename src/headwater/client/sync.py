@@ -24,9 +24,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
 from headwater.client import client as asynchronous
-from headwater.client.connection_ops import BytesLike
-from headwater.client.options import ConnectArguments
-from headwater.client.subscription import Subscription, WhenFull
+from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.options import ConnectArguments
+from headwater.client_connection.subscription import Subscription, WhenFull
 from headwater.errors import ConnectionClosed
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
-from headwater.client.connection_ops import BytesLike
 from headwater.client.jetstream_types import (
     AccountInfo,
     BatchAck,
@@ -22,6 +21,7 @@ from headwater.client.jetstream_types import (
 from headwater.client.key_value import BucketConfig, Entry
 from headwater.client.object_store import CHUNK_SIZE, ObjectInfo, StoreConfig
 from headwater.client.stream_message import Metadata
+from headwater.client_connection.connection_ops import BytesLike
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headwater.client.blocking import BlockingClient
-from headwater.client.server_errors import server_error
+from headwater.client_connection.server_errors import server_error
 from headwater.errors import (
     AuthorizationError,
     HeadwaterError,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.client.server_url import parse_server_url
+from headwater.client_connection.server_url import parse_server_url
 from headwater.errors import ConfigError
 from headwater.spark.option_values import listed, parsed, truth
 

@@ -13,21 +13,21 @@ from collections.abc import Awaitable
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.client.message_queue import MessageQueue
+    from cython.cimports.headwater.client_connection.message_queue import MessageQueue
     from cython.cimports.headwater.model.message import Message
     from cython.cimports.headwater.wire.memory import OutputBuffer, equals, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView
     from cython.cimports.headwater.wire.publish import OpWriter
     from cython.cimports.headwater.wire.server_ops import ServerOpHandler
 else:
-    from headwater.client.message_queue import MessageQueue
+    from headwater.client_connection.message_queue import MessageQueue
     from headwater.model.message import Message
     from headwater.wire.memory import OutputBuffer, equals, slice_bytes
     from headwater.wire.message_view import MessageView
     from headwater.wire.publish import OpWriter
     from headwater.wire.server_ops import ServerOpHandler
 
-from headwater.client.awaitables import NOTHING, Later
+from headwater.client_connection.awaitables import NOTHING, Later
 from headwater.errors import LocalProtocolError, PayloadTooLarge
 from headwater.model.headers import Headers, HeaderSource
 from headwater.net.link import Link

@@ -1,4 +1,4 @@
-from headwater.client.connection_ops cimport ConnectionOps
+from headwater.client_connection.connection_ops cimport ConnectionOps
 from headwater.model.message cimport Message
 
 cdef double SWEEP_SECONDS

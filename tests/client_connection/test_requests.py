@@ -6,7 +6,7 @@ import logging
 import pytest
 from support.scripted_server import Peer, conversation, finish
 
-from headwater.client.requests import new_inbox, says_no_responders
+from headwater.client_connection.requests import new_inbox, says_no_responders
 from headwater.errors import NoResponders, PayloadTooLarge, RequestTimeout, SubjectError
 from headwater.model.message import Message
 

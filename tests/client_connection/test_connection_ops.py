@@ -8,7 +8,7 @@ import pytest
 from support.scripted_server import INFO, conversation, finish
 
 import headwater
-from headwater.client.awaitables import Later
+from headwater.client_connection.awaitables import Later
 from headwater.errors import HeaderError, LocalProtocolError, PayloadTooLarge, SubjectError
 
 

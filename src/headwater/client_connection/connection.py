@@ -20,10 +20,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headwater.client.awaitables import Bell
-from headwater.client.connection_ops import ConnectionOps
-from headwater.client.conversation import Conversation
-from headwater.client.events import (
+from headwater.client_connection.awaitables import Bell
+from headwater.client_connection.connection_ops import ConnectionOps
+from headwater.client_connection.conversation import Conversation
+from headwater.client_connection.events import (
     Closed,
     Disconnected,
     Discovered,
@@ -33,11 +33,11 @@ from headwater.client.events import (
     Refused,
     SlowConsumer,
 )
-from headwater.client.flushes import Flushes
-from headwater.client.keep_alive import KeepAlive
-from headwater.client.server_errors import Refusal, ends_the_connection, refusal_of, server_error
-from headwater.client.server_url import ServerAddress
-from headwater.client.subscription import Subscription
+from headwater.client_connection.flushes import Flushes
+from headwater.client_connection.keep_alive import KeepAlive
+from headwater.client_connection.server_errors import Refusal, ends_the_connection, refusal_of, server_error
+from headwater.client_connection.server_url import ServerAddress
+from headwater.client_connection.subscription import Subscription
 from headwater.errors import (
     AuthorizationError,
     BufferFull,

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.client.connection_ops import ConnectionOps
-from headwater.client.server_url import ServerAddress
+from headwater.client_connection.connection_ops import ConnectionOps
+from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import ConnectionClosed, HeadwaterError, TransportError
 from headwater.wire.handshake import ConnectOptions, ServerInfo
 from headwater.wire.publish import OpWriter

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.server_pool import ReconnectPolicy, ServerPool
-from headwater.client.server_url import ServerAddress, parse_server_url
+from headwater.client_connection.server_pool import ReconnectPolicy, ServerPool
+from headwater.client_connection.server_url import ServerAddress, parse_server_url
 
 A, B, C = (parse_server_url(f"nats://{name}:4222") for name in "abc")
 NO_JITTER = ReconnectPolicy(first_wait=1.0, longest_wait=8.0, jitter=0.0)

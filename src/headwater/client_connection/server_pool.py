@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from headwater.client.server_url import ServerAddress, parse_server_url
+from headwater.client_connection.server_url import ServerAddress, parse_server_url
 from headwater.errors import ConfigError
 
 REFUSALS = 2  # of our credentials, in a row

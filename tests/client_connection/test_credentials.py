@@ -10,8 +10,8 @@ from support.operator_chain import Chain, Key
 from support.scripted_server import finish, until
 
 import headwater
-from headwater.client.credentials import Credentials, read_creds
-from headwater.client.server_url import parse_server_url
+from headwater.client_connection.credentials import Credentials, read_creds
+from headwater.client_connection.server_url import parse_server_url
 from headwater.errors import AuthorizationError, ConfigError, HeadwaterError
 from headwater.model.nkey import NkeyKind
 from headwater.wire.handshake import ConnectOptions

@@ -12,9 +12,9 @@ checked against `tls_ca` or the system's authorities, for the host of the URL. W
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwater.client.conversation import Conversation
-from headwater.client.options import ClientOptions
-from headwater.client.server_url import ServerAddress
+from headwater.client_connection.conversation import Conversation
+from headwater.client_connection.options import ClientOptions
+from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import EnvironmentProblem
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.server_url import ServerAddress, parse_server_url, parse_server_urls
+from headwater.client_connection.server_url import ServerAddress, parse_server_url, parse_server_urls
 from headwater.errors import ConfigError
 
 

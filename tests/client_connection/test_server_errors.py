@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.client.server_errors import Refusal, ends_the_connection, refusal_of, server_error
+from headwater.client_connection.server_errors import Refusal, ends_the_connection, refusal_of, server_error
 from headwater.errors import AuthorizationError, ServerError
 from headwater.wire import error_texts
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from headwater.client.server_url import ServerAddress
+from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import ConfigError
 from headwater.wire.handshake import ConnectOptions
 from headwater.wire.nkeys import KeyPair, creds_in

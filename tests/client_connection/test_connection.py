@@ -8,8 +8,8 @@ import pytest
 from support.scripted_server import INFO, Peer, ScriptedServer, conversation, finish, until
 
 import headwater
-from headwater.client import connection as connection_module
 from headwater.client.client import Client
+from headwater.client_connection import connection as connection_module
 from headwater.errors import (
     AuthorizationError,
     ConfigError,

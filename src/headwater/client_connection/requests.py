@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.client.connection_ops import ConnectionOps
+    from cython.cimports.headwater.client_connection.connection_ops import ConnectionOps
     from cython.cimports.headwater.model.message import Message
 else:
-    from headwater.client.connection_ops import ConnectionOps
+    from headwater.client_connection.connection_ops import ConnectionOps
     from headwater.model.message import Message
 
-from headwater.client.events import TAKEN, Reconnected, Refused
+from headwater.client_connection.events import TAKEN, Reconnected, Refused
 from headwater.errors import ConnectionClosed, HeaderError, HeadwaterError, NoResponders, RequestTimeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.status import NO_RESPONDERS
 
 if TYPE_CHECKING:
-    from headwater.client.connection_ops import BytesLike
+    from headwater.client_connection.connection_ops import BytesLike
 
 RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
 SWEEP_SECONDS = 0.002  # deadlines that lie closer together are looked at together

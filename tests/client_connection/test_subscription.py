@@ -10,9 +10,9 @@ from support.both_servers import Serve
 from support.scripted_server import Peer, conversation, finish, until
 
 import headwater
-import headwater.client.arrow  # here, for its import may take longer than a handshake on a machine that is busy
+import headwater.client_connection.arrow  # here, for its import may take longer than a handshake on a machine that is busy
 from headwater.client.client import Client
-from headwater.client.subscription import WhenFull
+from headwater.client_connection.subscription import WhenFull
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout, SubjectError
 
 

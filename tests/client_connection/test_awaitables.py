@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.scripted_server import finish
 
-from headwater.client.awaitables import NOTHING, Bell, Later
+from headwater.client_connection.awaitables import NOTHING, Bell, Later
 
 
 def test_later_begins_when_it_is_awaited_and_only_then() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.client.options import ClientOptions, ConnectArguments
+from headwater.client_connection.options import ClientOptions, ConnectArguments
 from headwater.errors import ConfigError, SubjectError
 
 

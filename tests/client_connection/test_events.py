@@ -6,7 +6,7 @@ import gc
 import pytest
 from support.scripted_server import finish
 
-from headwater.client.events import KEPT, Closed, Event, Events, Failed, LameDuck
+from headwater.client_connection.events import KEPT, Closed, Event, Events, Failed, LameDuck
 from headwater.errors import HeadwaterError
 
 

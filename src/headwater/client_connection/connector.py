@@ -6,13 +6,13 @@
 import asyncio
 import random
 
-from headwater.client.connection import Connection
-from headwater.client.conversation import Conversation
-from headwater.client.events import AttemptFailed
-from headwater.client.options import ClientOptions
-from headwater.client.security import dial_server, upgrade_link
-from headwater.client.server_pool import ServerPool
-from headwater.client.server_url import ServerAddress
+from headwater.client_connection.connection import Connection
+from headwater.client_connection.conversation import Conversation
+from headwater.client_connection.events import AttemptFailed
+from headwater.client_connection.options import ClientOptions
+from headwater.client_connection.security import dial_server, upgrade_link
+from headwater.client_connection.server_pool import ServerPool
+from headwater.client_connection.server_url import ServerAddress
 from headwater.errors import AuthorizationError, ConfigError, HeadwaterError, TransportError
 from headwater.wire.handshake import ServerInfo
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.client.message_queue import MessageQueue
+from headwater.client_connection.message_queue import MessageQueue
 from headwater.model.message import Message
 
 

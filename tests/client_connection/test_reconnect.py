@@ -14,7 +14,7 @@ from support.unruly_proxy import Mishap, UnrulyProxy
 
 import headwater
 from headwater.client.client import Client
-from headwater.client.events import Closed, Disconnected, Discovered, Event, Failed, LameDuck, Reconnected
+from headwater.client_connection.events import Closed, Disconnected, Discovered, Event, Failed, LameDuck, Reconnected
 from headwater.errors import (
     AuthorizationError,
     BufferFull,

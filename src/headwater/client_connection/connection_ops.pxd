@@ -1,5 +1,5 @@
 from headwater.wire.message_view cimport MessageView
-from headwater.client.message_queue cimport MessageQueue
+from headwater.client_connection.message_queue cimport MessageQueue
 from headwater.wire.publish cimport OpWriter
 from headwater.wire.server_ops cimport ServerOpHandler
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headwater.client.flushes import MOST_REFUSALS, Flushes
+from headwater.client_connection.flushes import MOST_REFUSALS, Flushes
 from headwater.errors import AuthorizationError, ConnectionClosed
 
 

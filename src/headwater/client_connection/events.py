@@ -1,0 +1,198 @@
+"""Events of a connection that no call of the program caused, as values: by callback, and by iteration.
+
+    client = await headwater.connect(url, event_callback=print)
+    async for event in client.events(): ...
+
+Both get the same events in the same order. An iteration that is not read keeps the last `KEPT` events, and counts what it
+dropped (the oldest): events must never pile up in a program that runs for months.
+"""
+
+import logging
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from headwater.client_connection.awaitables import Bell
+from headwater.errors import AuthorizationError, HeadwaterError
+
+logger = logging.getLogger(__name__)
+
+KEPT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Root of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected(Event):
+    """The connection to `server` was lost; a new one is being made."""
+
+    server: str
+    reason: HeadwaterError
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected(Event):
+    """`server` took us, all subscriptions stand again, and what was buffered meanwhile is on its way."""
+
+    server: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed(Event):
+    """An attempt to come back failed; the next one follows."""
+
+    server: str
+    reason: HeadwaterError
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered(Event):
+    """The server named others of its cluster, which we had not known."""
+
+    servers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LameDuck(Event):
+    """`server` is going to shut down and will close this connection soon."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlowConsumer(Event):
+    """The subscription `sid` to `subject` is full and loses messages; `dropped` so far."""
+
+    subject: str
+    sid: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(Event):
+    """An error that no task awaits: a missing permission, an exception in a callback."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Failed):
+    """The permissions of this client do not allow it to publish on `subject` or with it as the reply (`publishing`),
+    or to subscribe to it in `queue`. The task that waits for an answer, the subscription, or else the next `flush`
+    raises the error."""
+
+    error: AuthorizationError
+    subject: str
+    queue: str
+    publishing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Event):
+    """The end: no more events. `reason` is None when the program closed the connection."""
+
+    reason: HeadwaterError | None
+
+
+EventCallback = Callable[[Event], object]
+TAKEN: Final = object()
+"""What a listener returns that has handed the error of a Refused to a task."""
+
+
+class EventStream:
+    """An iteration over events from now on; ends after Closed. `dropped` counts those that were not read in time."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._waiting: deque[Event] = deque()
+        self._ended = False
+        self._bell = Bell()
+
+    def add(self, event: Event) -> None:
+        """For `Events`."""
+        if len(self._waiting) >= KEPT:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._waiting.append(event)
+        self._ended = self._ended or isinstance(event, Closed)
+        self._bell.ring()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._waiting:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._bell.wait()
+        return self._waiting.popleft()
+
+
+class Events:
+    """Passes events on to callbacks and iterations. `error_callback` gets errors only; without it they are logged."""
+
+    def __init__(
+        self,
+        error_callback: Callable[[BaseException], object] | None = None,
+        event_callback: EventCallback | None = None,
+    ) -> None:
+        self._error_callback = error_callback
+        self._event_callback = event_callback
+        self._listeners: list[EventCallback] = []
+        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()  # a stream without a reader is collected
+        self._last: Closed | None = None
+
+    def tell(self, event: Event) -> bool:
+        """Pass `event` on; an exception in a callback is logged, and the others are called all the same. Returns whether a
+        listener has TAKEN it."""
+        taken = False
+        if isinstance(event, Closed):
+            self._last = event
+        for stream in list(self._streams):
+            stream.add(event)
+        for listener in (*self._listeners, *([self._event_callback] if self._event_callback else [])):
+            try:
+                taken = listener(event) is TAKEN or taken
+            except Exception:
+                logger.exception("event_callback_failed event=%s", type(event).__name__)
+        return taken
+
+    def report(self, error: BaseException) -> None:
+        """Report an error that no task awaits."""
+        self.tell(Failed(error))
+        self.complain(error)
+
+    def complain(self, error: BaseException) -> None:
+        """Pass `error` to the error callback, or log it."""
+        if self._error_callback is None:
+            logger.warning("client_error error=%s", error)
+            return
+        try:
+            self._error_callback(error)
+        except Exception:
+            logger.exception("error_callback_failed")
+
+    def stream(self) -> EventStream:
+        """A new iteration over the events from now on."""
+        made = EventStream()
+        if self._last is not None:
+            made.add(self._last)
+        else:
+            self._streams.add(made)
+        return made
+
+    def listen(self, callback: EventCallback) -> Callable[[], None]:
+        """For layers above: call `callback` with each event; returns a function that takes this back."""
+        self._listeners.append(callback)
+
+        def forget() -> None:
+            if callback in self._listeners:
+                self._listeners.remove(callback)
+
+        return forget

@@ -1,0 +1,244 @@
+"""A subscription and its messages: by iteration, one by one, in lists, as Arrow record batches, or by callback.
+
+What waits, and what happens when too much does, is in `message_queue`. Waiters are woken once per read of the
+connection, not per message.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+
+from headwater.client_connection.awaitables import NOTHING, Bell
+from headwater.client_connection.message_queue import MessageQueue
+from headwater.errors import ConnectionClosed, EnvironmentProblem, HeadwaterError, LocalProtocolError, RequestTimeout
+from headwater.model.message import Message
+from headwater.wire.columns import MAX_SIZE
+from headwater.wire.message_columns import MessageColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CALLS_PER_TURN = 1024  # of a callback that awaits nothing, before the event loop gets its turn
+MessageCallback = Callable[[Message], Any]
+WhenFull = Literal["drop_newest", "drop_oldest"]
+
+
+class SubscriptionOwner(Protocol):
+    """What a subscription needs of the connection that made it."""
+
+    def unsubscribe(self, subscription: "Subscription", maximum: int) -> None:
+        """UNSUB, now or after `maximum` messages."""
+
+    def forget(self, subscription: "Subscription") -> None:
+        """Deliver nothing more to it."""
+
+    async def drain(self, timeout: float, subscriptions: "Sequence[Subscription] | None" = None) -> None:
+        """End `subscriptions` after what is on its way has come."""
+
+    def handed_over(self, error: HeadwaterError) -> None:
+        """A task has got this error: it need not be raised anywhere else."""
+
+    def report(self, error: BaseException) -> None:
+        """Report an error that no task awaits to the program."""
+
+    def report_slow(self, subscription: "Subscription") -> None:
+        """Give the program a SlowConsumer: messages are dropped."""
+
+
+class Subscription(MessageQueue):
+    """Interest in a subject, made by `Client.subscribe`. Iterate over it, or use `next`, `batches`, or a callback.
+
+    `received` counts deliveries, `dropped` those that were lost because the queue was full: `max_pending` messages or
+    `max_pending_bytes`, which may be changed at any time. What is lost then is what comes next, or with `drop_oldest` what
+    has waited longest; SlowConsumer is reported once per overrun. It ends after `unsubscribe`, after its maximum of
+    messages, or with the connection. What waits can still be read then; after that an iteration ends, or raises the reason
+    when the connection was lost, and `next` raises ConnectionClosed or that reason.
+    """
+
+    def __init__(
+        self,
+        connection: SubscriptionOwner,
+        sid: int,
+        subject: str,
+        queue: str,
+        direct: Callable[[Message], object] | None = None,
+    ) -> None:
+        super().__init__(sid, direct)
+        self.subject = subject
+        self.queue = queue
+        self.ended = False
+        self.error: HeadwaterError | None = None
+        self.task: asyncio.Task[None] | None = None  # what runs the callback
+        self.received_before = 0  # the current server's SUB, which counts from there
+        self._connection = connection
+        self._bell = Bell()
+
+    @property
+    def policy_text(self) -> str:
+        """What becomes of messages when it is full, for an error."""
+        return "the oldest messages are dropped" if self.drop_oldest else "the newest messages are dropped"
+
+    def limit(self, max_pending: int, max_pending_bytes: int, when_full: WhenFull = "drop_newest") -> None:
+        """How much may wait, in messages and bytes, and what is lost beyond. Raises LocalProtocolError."""
+        if max_pending < 1 or max_pending_bytes < 1:
+            raise LocalProtocolError("a queue has room for something", value=(max_pending, max_pending_bytes), limit=1)
+        if when_full not in ("drop_newest", "drop_oldest"):
+            raise LocalProtocolError(f"a full queue cannot {when_full!r}", value=when_full)
+        self.max_pending = max_pending
+        self.max_pending_bytes = max_pending_bytes
+        self.drop_oldest = when_full == "drop_oldest"
+
+    # ── for programs ──
+
+    async def next(self, timeout: float | None = None) -> Message:
+        """The next message. Raises RequestTimeout after `timeout` seconds, ConnectionClosed when none will come."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self.pending:
+                    if not await self.more():
+                        raise ConnectionClosed(f"the subscription to {self.subject!r} has ended", value=self.subject)
+        except TimeoutError as error:
+            raise RequestTimeout(
+                f"no message on {self.subject!r} within {timeout} s", value=self.subject, limit=timeout
+            ) from error
+        return self.pop()
+
+    async def batches(self, maximum: int = 1024) -> AsyncIterator[list[Message]]:
+        """Everything that waits, as lists of up to `maximum` messages; one wake-up serves a whole list."""
+        if maximum < 1:
+            raise LocalProtocolError("a batch holds at least one message", value=maximum, limit=1)
+        while self.pending or await self.more():
+            if self.pending:
+                yield self.take(maximum)
+
+    async def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> "AsyncIterator[pa.RecordBatch]":
+        """Everything that comes as Arrow record batches of about `rows` rows at most, straight from the wire.
+
+        Fields: `headwater.client_connection.arrow.SCHEMA`. No message objects are made, so from here on the subscription
+        gives nothing else. Making a batch costs as much as some 200 rows: `linger` waits that many seconds for more to
+        come. A full queue drops the newest, whatever its policy. Raises EnvironmentProblem without pyarrow.
+        """
+        if rows < 1 or linger < 0:
+            raise LocalProtocolError("a batch holds at least one row", value=rows, limit=1)
+        try:
+            from headwater.client_connection.arrow import record_batch
+        except ImportError as error:
+            raise EnvironmentProblem("record batches need pyarrow", hint="pip install 'headwater[spark]'") from error
+        columns = self._start_columns()
+        while self.pending or await self.more():
+            if linger and self.pending < rows and not self.ended:
+                await asyncio.sleep(linger)
+            if self.pending:
+                batch = record_batch(columns.take())
+                self.pending_bytes = 0
+                self.overrun = False
+                for start in range(0, batch.num_rows, rows):
+                    yield batch.slice(start, rows)
+
+    def _start_columns(self) -> MessageColumns:
+        if self.columns is None:
+            waiting = self.take(self.pending)
+            self.columns = MessageColumns()
+            for message in waiting:
+                self.columns.append_message(message.subject, message.reply, message.header_block, message.data)
+                self.pending_bytes += len(message.data) + len(message.header_block)
+            self.max_pending_bytes = min(self.max_pending_bytes, MAX_SIZE // 2)
+        return self.columns
+
+    def unsubscribe(self, maximum: int = 0) -> Awaitable[None]:
+        """End it now, or after `maximum` messages since it began. A callback gets nothing more after "now".
+
+        There is nothing to wait for; it may be awaited, as programs for nats-py do.
+        """
+        if self.ended:
+            return NOTHING
+        self.maximum = maximum
+        self._connection.unsubscribe(self, maximum)
+        if maximum <= 0 or self.received >= maximum:
+            self._connection.forget(self)
+            self.end(None)
+        if maximum <= 0 and self.task is not None:
+            self.take(self.pending)
+        return NOTHING
+
+    async def drain(self, timeout: float = 10.0) -> None:
+        """End it, after the messages that were on their way have come; they can still be read.
+
+        With a callback, wait until it has had them. `timeout` in seconds, for the server and for the callback.
+        """
+        if not self.ended:
+            await self._connection.drain(timeout, [self])
+
+    if TYPE_CHECKING:  # nats-py's names for the same things, installed below
+
+        async def next_msg(self, timeout: float | None = None) -> Message: ...
+
+        @property
+        def messages(self) -> Self: ...
+
+        @property
+        def pending_msgs(self) -> int: ...
+
+        @property
+        def delivered(self) -> int: ...
+
+    # ── for the connection ──
+
+    def serve(self, callback: MessageCallback) -> None:
+        """Pass each message to `callback`, one after the other, in a task of this subscription."""
+        self.task = asyncio.get_running_loop().create_task(self._serve(callback), name=f"subscription {self.subject}")
+
+    def end(self, error: HeadwaterError | None) -> None:
+        """No message will come any more; `error` tells why, when it is no order of the program."""
+        if not self.ended:
+            self.ended = True
+            self.error = error
+        self._bell.ring()
+
+    # ── for MessageQueue ──
+
+    async def more(self) -> bool:
+        if not self.ended:
+            await self._bell.wait()
+            return True
+        if self.error is not None:
+            self._connection.handed_over(self.error)
+            raise self.error.with_traceback(None)  # the same object each time: its traceback must not grow
+        return False
+
+    def wake(self) -> None:
+        self._bell.ring()
+
+    def maximum_reached(self) -> None:
+        self._connection.forget(self)
+        self.end(None)
+
+    def overrun_began(self) -> None:
+        self._connection.report_slow(self)
+
+    def callback_failed(self, error: BaseException) -> None:
+        self._connection.report(error)
+
+    # ── inside ──
+
+    async def _serve(self, callback: MessageCallback) -> None:
+        try:
+            while self.pending or await self.more():
+                result = self.call(callback, CALLS_PER_TURN)
+                if result is None:
+                    if self.pending:
+                        await asyncio.sleep(0)
+                elif type(result) is CoroutineType or inspect.isawaitable(result):
+                    try:
+                        await result
+                    except asyncio.CancelledError as error:
+                        task = asyncio.current_task()
+                        if task is not None and task.cancelling():
+                            raise
+                        self._connection.report(error)  # something that the callback awaited was cancelled
+                    except Exception as error:  # noqa: BLE001 - whatever a callback raises is reported to the program
+                        self._connection.report(error)
+        except HeadwaterError:
+            pass  # the connection was lost, which the connection itself reports
