@@ -124,7 +124,7 @@ def serve_flags() -> str:
 
 def monitoring_omissions() -> str:
     """The fields of nats-server's pages that ours have not."""
-    from headwater.server.monitoring import connz, interest, jsz, routez, varz
+    from headwater.monitoring import connz, interest, jsz, routez, varz
 
     pages = {
         "/varz": varz.OMITTED,

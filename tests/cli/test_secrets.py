@@ -19,8 +19,8 @@ from support.raw_wire import RawLink, connect_op, read_info
 
 from headwater.errors import ConfigError
 from headwater.model.nkey import NkeyKind
+from headwater.monitoring.pages import PAGES
 from headwater.server.config.schema import load
-from headwater.server.monitoring.pages import PAGES
 
 SECRETS = {
     "password": "sesame-password", "wrong": "sesame-wrong", "token": "sesame-token", "system": "sesame-system",

@@ -11,8 +11,8 @@ from headwater.cli.serve_flags import FLAGS, apply, read, usage
 from headwater.errors import ConfigError
 from headwater.exchange.access_options import AuthorizationOptions
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.listener_options import TlsOptions
-from headwater.server.config.draft import Draft, LoggingOptions, MonitoringOptions, ServerConfig
+from headwater.exchange.listener_options import MonitoringOptions, TlsOptions
+from headwater.server.config.draft import Draft, LoggingOptions, ServerConfig
 
 
 def configured(words: str, draft: Draft | None = None) -> ServerConfig:

@@ -14,7 +14,7 @@ HEAVY = {
 OURS_WHEN_ASKED_FOR = (
     "headwater.exchange.auth.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
     "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
-    "headwater.server.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
+    "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
     "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",
     "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
     "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",

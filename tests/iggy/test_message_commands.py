@@ -11,7 +11,7 @@ from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import EVERY, Permissions
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
-from headwater.server.monitoring.steps import at_once
+from headwater.monitoring.steps import at_once
 
 ME, GROUP, NEXT = Consumer.single("me"), Consumer.group("g"), PollingStrategy.next()
 

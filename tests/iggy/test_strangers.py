@@ -17,9 +17,9 @@ from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.service import ServiceOptions
 from headwater.iggy_wire.commands import DeleteTopic, Message, PurgeStream
 from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
+from headwater.monitoring.pages import PAGES
+from headwater.monitoring.steps import at_once
 from headwater.server.broker import Broker
-from headwater.server.monitoring.pages import PAGES
-from headwater.server.monitoring.steps import at_once
 from headwater.streams import meta
 from headwater.streams.files import OsFiles
 from headwater.streams.finding import Finding

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from support.loop_watchdog import Watchdog
 
+from headwater.monitoring.steps import Steps, drive, in_turns
 from headwater.net.link import Link
-from headwater.server.monitoring.steps import Steps, drive, in_turns
 
 
 @pytest.fixture

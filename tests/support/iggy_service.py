@@ -19,7 +19,7 @@ from headwater.iggy_wire.commands import Command, Message
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.iggy_wire.reply_codec import SentView
-from headwater.server.monitoring.steps import at_once
+from headwater.monitoring.steps import at_once
 
 S, T, G = Identifier("s"), Identifier("t"), Identifier("g")
 SECOND = 1_000_000  # microseconds

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from support.nats_server import start_nats_server
 from support.raw_wire import RawLink, dial
 
+from headwater.exchange.listener_options import MonitoringOptions
+from headwater.monitoring.server import Monitoring
 from headwater.server.broker import Broker
-from headwater.server.config.draft import MonitoringOptions
-from headwater.server.monitoring.server import Monitoring
 
 TIMEOUT = 10.0  # seconds for one answer
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.server.config.draft import LoggingOptions
 
 # A line for each client is too much at the normal level.
-_TALKATIVE = ("headwater.exchange.session", "headwater.server.monitoring")
+_TALKATIVE = ("headwater.exchange.session", "headwater.monitoring")
 
 
 def configure(flags: dict[str, Value]) -> ServerConfig:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from headwater.exchange.options import BrokerOptions
     from headwater.iggy.face import IggyOptions
-    from headwater.server.monitoring.server import Monitoring
+    from headwater.monitoring.server import Monitoring
 
 logger = logging.getLogger("headwater")
 
@@ -120,7 +120,7 @@ class Serving:
         return self.broker.websocket_url
 
     def _make_monitoring(self) -> "Monitoring":
-        from headwater.server.monitoring.server import Monitoring
+        from headwater.monitoring.server import Monitoring
 
         assert self.config.monitoring is not None
         return Monitoring(self.broker, self.config.monitoring, digest=self.config.digest)

@@ -1,4 +1,7 @@
-"""How clients reach a broker: TLS and WebSocket. Plain values; times in seconds. Secrets are never part of a `repr`."""
+"""How clients reach a broker: TLS and WebSocket; how people reach its monitoring: HTTP.
+
+Plain values; times in seconds. Secrets are never part of a `repr`.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -79,3 +82,12 @@ def check_port(port: int) -> None:
     """Raises ConfigError for a number that is no port."""
     if not 0 <= port <= 65_535:
         raise ConfigError(f"{port} is no port", value=port, limit="0 to 65535", hint="0 takes any free one")
+
+
+class MonitoringOptions(Record):
+    """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate."""
+
+    host: str
+    port: int
+    tls: bool = False
+    base_path: str = "/"

@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from headwater.iggy.face import Iggy, IggyOptions
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
+    from headwater.monitoring.view import View
     from headwater.net.tls import ServerTls
     from headwater.server.broker_arguments import BrokerArguments
     from headwater.server.faces.iggy import IggyFace
-    from headwater.server.monitoring.view import View
     from headwater.server.without_streams import NotEnabled
     from headwater.streams.finding import Finding
 
@@ -224,7 +224,7 @@ class Broker:
         too_many = encode_error(MAXIMUM_CONNECTIONS)
         limits = options.connection_limits
         if options.websocket is not None:
-            from headwater.server.listeners import websocket_links
+            from headwater.exchange.listeners import websocket_links
 
             host = options.websocket.host or options.host
             links = websocket_links(options.websocket, options.max_payload)
@@ -374,10 +374,10 @@ class Broker:
     def observe(self) -> "View":
         """The view for monitoring; the first call starts recording clients. The broker has to be running."""
         if self.view is None:
-            from headwater.server.config.draft import MonitoringOptions
-            from headwater.server.monitoring.connz import describe_departed
-            from headwater.server.monitoring.ledger import Ledger
-            from headwater.server.monitoring.view import View
+            from headwater.exchange.listener_options import MonitoringOptions
+            from headwater.monitoring.connz import describe_departed
+            from headwater.monitoring.ledger import Ledger
+            from headwater.monitoring.view import View
 
             ledger = Ledger(describe_departed)
             monitoring = MonitoringOptions(host=self.options.host, port=0)
@@ -391,14 +391,14 @@ class Broker:
 
         Raises ConfigError for files that cannot be used; nothing has changed then.
         """
-        from headwater.server.listeners import tls_settings
+        from headwater.exchange.listeners import tls_settings
 
         self._tls = tls_settings(options)
 
     def _make_link(self, owner: LinkOwner) -> Link:
         if self._tls is None:
             return Link(owner)
-        from headwater.server.listeners import secure_session
+        from headwater.exchange.listeners import secure_session
 
         return secure_session(self._tls, owner)
 

@@ -59,8 +59,8 @@ def make_leafnodes(
     )
     make_link: Callable[[LinkOwner], Link] | None = None
     if leafs.tls is not None and leafs.port is not None:
+        from headwater.exchange.listeners import tls_settings
         from headwater.net.tls import secure_link
-        from headwater.server.listeners import tls_settings
 
         make_link = partial(secure_link, tls_settings(leafs.tls))
     return LeafNodes(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import ConfigError
-from headwater.exchange.listener_options import TlsOptions
-from headwater.server.config.draft import UNLIMITED, Draft, MonitoringOptions
+from headwater.exchange.listener_options import MonitoringOptions, TlsOptions
+from headwater.server.config.draft import UNLIMITED, Draft
 
 TLS = TlsOptions(cert_file=Path("c"), key_file=Path("k"))
 

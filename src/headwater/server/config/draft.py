@@ -9,6 +9,7 @@ without a configuration file loads no parser.
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
+from headwater.exchange.listener_options import MonitoringOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.model.record import Record
 
@@ -34,15 +35,6 @@ class LoggingOptions(Record):
     utc: bool = False
     size_limit: int = 0
     max_files: int = 0
-
-
-class MonitoringOptions(Record):
-    """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate."""
-
-    host: str
-    port: int
-    tls: bool = False
-    base_path: str = "/"
 
 
 class ServerConfig(Record):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
     from headwater.exchange.sessions import Sessions
-    from headwater.server.monitoring.view import ObservableBroker
+    from headwater.monitoring.view import ObservableBroker
     from headwater.server.system.documents import Speaker
     from headwater.server.system.events import Events
     from headwater.server.system.services import Services

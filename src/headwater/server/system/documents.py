@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.model.timestamps import format_time
-from headwater.server.monitoring.varz import jetstream_config, jetstream_stats
-from headwater.server.monitoring.view import ObservableBroker, View, processors, resident_bytes
+from headwater.monitoring.varz import jetstream_config, jetstream_stats
+from headwater.monitoring.view import ObservableBroker, View, processors, resident_bytes
 from headwater.version import COMPATIBLE_VERSION
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
-    from headwater.server.monitoring.ledger import Totals
+    from headwater.monitoring.ledger import Totals
 
 Document = dict[str, object]
 
@@ -107,7 +107,7 @@ class Speaker:
 
     def account_statistics(self, account: "Account", connections: int | None = None) -> Document:
         """The statistics of an account's clients; `connections`: their number, if that is just changing."""
-        from headwater.server.monitoring.interest import statistics_of
+        from headwater.monitoring.interest import statistics_of
 
         document = statistics_of(self.view, account)
         if connections is not None:

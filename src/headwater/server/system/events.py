@@ -88,7 +88,7 @@ class Events:
 
     def _departure(self, session: "Session") -> "Document":
         from headwater.model.timestamps import format_time
-        from headwater.server.monitoring.connz import REASONS
+        from headwater.monitoring.connz import REASONS
 
         now = format_time(self._speak().clock_ns())
         return {

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import ConfigError
 from headwater.exchange.request_info import REQUEST_INFO
 from headwater.model.header_block import lookup
-from headwater.server.monitoring.interest import account_detail, statistics_of
-from headwater.server.monitoring.jsz import account_jsz
-from headwater.server.monitoring.pages import PAGES
-from headwater.server.monitoring.parameters import Parameters
-from headwater.server.monitoring.steps import PIECE, Steps, drive, encoded
-from headwater.server.monitoring.view import View
+from headwater.monitoring.interest import account_detail, statistics_of
+from headwater.monitoring.jsz import account_jsz
+from headwater.monitoring.pages import PAGES
+from headwater.monitoring.parameters import Parameters
+from headwater.monitoring.steps import PIECE, Steps, drive, encoded
+from headwater.monitoring.view import View
 from headwater.server.system.documents import Document, Speaker, encode
 from headwater.server.system.user_info import user_info
 

@@ -27,9 +27,9 @@ from urllib.parse import unquote
 
 import h11
 
+from headwater.monitoring.parameters import Parameters
+from headwater.monitoring.request_target import clean_path, parse_query, split_target
 from headwater.net.limits import Limits
-from headwater.server.monitoring.parameters import Parameters
-from headwater.server.monitoring.request_target import clean_path, parse_query, split_target
 
 if TYPE_CHECKING:
     from headwater.net.link import Link

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.server.monitoring.view import uptime
+from headwater.monitoring.view import uptime
 
 SECOND = 10**9
 

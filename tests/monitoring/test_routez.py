@@ -14,7 +14,7 @@ from support.nats_server import start_nats_server
 
 from headwater.exchange.access_options import SubjectRules
 from headwater.exchange.cluster_options import ClusterOptions
-from headwater.server.monitoring.routez import OMITTED
+from headwater.monitoring.routez import OMITTED
 
 LATER = {"rtt": "known after the first ping"}
 VARZ_OMITTED = {"write_timeout": "a route that takes nothing within write_deadline is closed"}

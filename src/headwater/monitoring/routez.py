@@ -4,9 +4,9 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.model.timestamps import format_duration, format_time
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.parameters import Parameters, switch
-from headwater.server.monitoring.view import View, uptime
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.parameters import Parameters, switch
+from headwater.monitoring.view import View, uptime
 
 if TYPE_CHECKING:
     from headwater.cluster.mesh import Peer

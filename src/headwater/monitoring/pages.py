@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from headwater.server.monitoring.connz import connz
-from headwater.server.monitoring.eventz import eventz
-from headwater.server.monitoring.interest import accountz, accstatz, gatewayz, subsz
-from headwater.server.monitoring.jsz import healthz, jsz
-from headwater.server.monitoring.leafz import leafz
-from headwater.server.monitoring.parameters import Parameters, switch
-from headwater.server.monitoring.routez import routez
-from headwater.server.monitoring.varz import varz
-from headwater.server.monitoring.view import View
+from headwater.monitoring.connz import connz
+from headwater.monitoring.eventz import eventz
+from headwater.monitoring.interest import accountz, accstatz, gatewayz, subsz
+from headwater.monitoring.jsz import healthz, jsz
+from headwater.monitoring.leafz import leafz
+from headwater.monitoring.parameters import Parameters, switch
+from headwater.monitoring.routez import routez
+from headwater.monitoring.varz import varz
+from headwater.monitoring.view import View
 
 
 def ipqueuesz(view: View, asked: Parameters) -> dict[str, object]:

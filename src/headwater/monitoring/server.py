@@ -19,19 +19,18 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.monitoring.pages import PAGES
+from headwater.monitoring.steps import Steps, begun, encoded_pieces, in_turns
+from headwater.monitoring.view import ObservableBroker, View
 from headwater.net.limits import MONITORING
 from headwater.net.link import Link
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
-from headwater.server.monitoring.pages import PAGES
-from headwater.server.monitoring.steps import Steps, begun, encoded_pieces, in_turns
-from headwater.server.monitoring.view import View
 
 if TYPE_CHECKING:
+    from headwater.exchange.listener_options import MonitoringOptions
     from headwater.exchange.session import Session
-    from headwater.server.broker import Broker
-    from headwater.server.config.draft import MonitoringOptions
-    from headwater.server.monitoring.http import Response
-    from headwater.server.monitoring.parameters import Parameters
+    from headwater.monitoring.http import Response
+    from headwater.monitoring.parameters import Parameters
 
 LOOK_SECONDS = 1.0  # between two looks at who has been active
 LOOKED_AT = 1000  # clients in one turn of the loop
@@ -43,7 +42,7 @@ class Monitoring:
     Raises EnvironmentProblem when the address cannot be bound or the extra `http` is not installed.
     """
 
-    def __init__(self, broker: "Broker", options: "MonitoringOptions", *, digest: str = "") -> None:
+    def __init__(self, broker: ObservableBroker, options: "MonitoringOptions", *, digest: str = "") -> None:
         self.host = options.host
         self.port = options.port
         self.scheme = "https" if options.tls else "http"
@@ -74,7 +73,7 @@ class Monitoring:
 
     def prepare(self) -> None:
         """Bind; connections are not accepted yet. The broker has to run, or to be prepared."""
-        session = _import("headwater.server.monitoring.http").HttpSession
+        session = _import("headwater.monitoring.http").HttpSession
         limits = self._broker.options.connection_limits[MONITORING]
         self._listener = bind(
             self.host,
@@ -113,8 +112,8 @@ class Monitoring:
         else:
             from dataclasses import replace
 
+            from headwater.exchange.listeners import tls_settings
             from headwater.net.tls import secure_link
-            from headwater.server.listeners import tls_settings
 
             link = secure_link(tls_settings(replace(self._broker.options.tls, handshake_first=True)), owner)
         self._links = {one for one in self._links if not one.closing} | {link}
@@ -132,7 +131,7 @@ class Monitoring:
     # ── pages ──
 
     def _respond(self, path: str, parameters: "Parameters") -> "Response | Any":
-        from headwater.server.monitoring.http import TEXT, Response
+        from headwater.monitoring.http import TEXT, Response
 
         inside = path.removeprefix(self._base) if path.startswith(self._base) else ""
         if inside in PAGES:
@@ -148,7 +147,7 @@ class Monitoring:
 
     def _page(self, path: str, parameters: "Parameters") -> Steps:
         """The response, in steps: with thousands of clients it takes a second, and others are served meanwhile."""
-        from headwater.server.monitoring.http import TEXT, Response
+        from headwater.monitoring.http import TEXT, Response
 
         try:
             status, page = PAGES[path][1](self._view, parameters)
@@ -165,15 +164,15 @@ class Monitoring:
 
     async def _metrics(self) -> "Response":
         """The first one imports prometheus-client, which takes a tenth of a second: not in the broker's loop."""
-        from headwater.server.monitoring.http import Response
+        from headwater.monitoring.http import Response
 
         await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
-        metrics = import_module("headwater.server.monitoring.metrics")
+        metrics = import_module("headwater.monitoring.metrics")
         gauges = await in_turns(metrics.gather(self._view))
         return Response(await in_turns(metrics.render(gauges)), 200, metrics.CONTENT_TYPE)
 
     def _index(self) -> "Response":
-        from headwater.server.monitoring.http import HTML, Response
+        from headwater.monitoring.http import HTML, Response
 
         listed = [(path, title) for path, (title, _) in PAGES.items() if title] + [("/metrics", "Prometheus")]
         links = "".join(

@@ -12,7 +12,7 @@ import pytest
 from support.field_names import names
 from support.monitored import Answer, ask, monitored, monitored_nats_server, work
 
-from headwater.server.monitoring import connz, interest, jsz, varz
+from headwater.monitoring import connz, interest, jsz, varz
 
 pytestmark = pytest.mark.interop
 

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from headwater.model.timestamps import ZERO, parse_time
-from headwater.server.monitoring.connz import connz
-from headwater.server.monitoring.jsz import healthz, jsz
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.steps import Steps
-from headwater.server.monitoring.varz import varz
-from headwater.server.monitoring.view import View
+from headwater.monitoring.connz import connz
+from headwater.monitoring.jsz import healthz, jsz
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.steps import Steps
+from headwater.monitoring.varz import varz
+from headwater.monitoring.view import View
 
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily

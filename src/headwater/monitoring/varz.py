@@ -4,10 +4,10 @@ import time
 
 from headwater.exchange.options import BrokerOptions
 from headwater.model.timestamps import format_time
-from headwater.server.monitoring.leafz import leaf_block, leaf_counts
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.routez import cluster_block, route_counts
-from headwater.server.monitoring.view import View, processors, resident_bytes, uptime, usable_processors
+from headwater.monitoring.leafz import leaf_block, leaf_counts
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.routez import cluster_block, route_counts
+from headwater.monitoring.view import View, processors, resident_bytes, uptime, usable_processors
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 
 OMITTED = {

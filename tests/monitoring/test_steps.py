@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.monitored import monitored
 from support.raw_wire import RawLink
 
-from headwater.server.monitoring import steps
-from headwater.server.monitoring.steps import Steps, at_once, begun, drive, encoded, encoded_pieces, in_turns
+from headwater.monitoring import steps
+from headwater.monitoring.steps import Steps, at_once, begun, drive, encoded, encoded_pieces, in_turns
 from headwater.server.system.documents import encode
 
 

@@ -8,7 +8,7 @@ http://host/varz                a proxy's form of the same
 import re
 from urllib.parse import unquote_plus, urlsplit
 
-from headwater.server.monitoring.parameters import Parameters
+from headwater.monitoring.parameters import Parameters
 
 MOST_PARAMETERS = 10_000  # Go's bound
 

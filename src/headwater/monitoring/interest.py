@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from headwater.errors import ConfigError
 from headwater.model.subject import is_literal, is_valid_subject, matches
 from headwater.model.timestamps import format_time
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.parameters import Parameters, page, switch
-from headwater.server.monitoring.steps import Steps
-from headwater.server.monitoring.view import View
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.parameters import Parameters, page, switch
+from headwater.monitoring.steps import Steps
+from headwater.monitoring.view import View
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account

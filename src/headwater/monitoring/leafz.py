@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from headwater.model.timestamps import format_duration, format_time
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.parameters import Parameters, switch
-from headwater.server.monitoring.view import View
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.parameters import Parameters, switch
+from headwater.monitoring.view import View
 
 if TYPE_CHECKING:
     from headwater.leaf.connection import LeafConnection

@@ -12,8 +12,8 @@ from support.field_names import names
 from support.leafs import HUB, OURS, REAL, LeafServer, both_cross, serve, spoke_config
 from support.monitored import ask
 
-from headwater.server.monitoring.leafz import leafz
-from headwater.server.monitoring.varz import varz
+from headwater.monitoring.leafz import leafz
+from headwater.monitoring.varz import varz
 
 ADDED = {"leafz": {"remotes", "remotes.local_account", "remotes.urls", "remotes.joined", "remotes.connected_to"}}
 HTTP = 'http: "127.0.0.1:-1"\n'

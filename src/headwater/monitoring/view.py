@@ -4,18 +4,18 @@ import os
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from headwater.server.monitoring.ledger import Ledger
+from headwater.monitoring.ledger import Ledger
 
 if TYPE_CHECKING:
     from headwater.cluster.service import Cluster
     from headwater.exchange.accounts import Accounts
     from headwater.exchange.journal import Journal
+    from headwater.exchange.listener_options import MonitoringOptions
     from headwater.exchange.options import BrokerOptions
     from headwater.exchange.session import Session
     from headwater.exchange.sessions import Sessions
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
-    from headwater.server.config.draft import MonitoringOptions
     from headwater.streams.finding import Finding
 
 PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm on what we run on
@@ -45,11 +45,13 @@ class ObservedBroker(Protocol):
 
 
 class ObservableBroker(ObservedBroker, Protocol):
-    """A broker that can be looked at from inside: by its own system account."""
+    """A broker that can be looked at from inside: by its own system account and by the monitoring listener."""
 
     view: "View | None"
 
     def observe(self) -> "View": ...
+
+    def note_turned_away(self, port: int, address: str, reason: str) -> None: ...
 
 
 class View:

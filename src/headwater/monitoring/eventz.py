@@ -5,9 +5,9 @@ import time
 from headwater.errors import ConfigError
 from headwater.exchange.journal import KINDS, MOST_EVENTS
 from headwater.model.timestamps import format_time
-from headwater.server.monitoring.ledger import Document
-from headwater.server.monitoring.parameters import Parameters, page
-from headwater.server.monitoring.view import View
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.parameters import Parameters, page
+from headwater.monitoring.view import View
 
 _TIMES = {"time_ns": "time", "last_ns": "last"}
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.monitored import Monitored, monitored
 from support.raw_wire import dial
 
-from headwater.server.monitoring.connz import SLICE, connz
-from headwater.server.monitoring.http import Response
-from headwater.server.monitoring.steps import in_turns
+from headwater.monitoring.connz import SLICE, connz
+from headwater.monitoring.http import Response
+from headwater.monitoring.steps import in_turns
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]
 
@@ -91,7 +91,7 @@ def test_any_bytes_leave_the_server_in_service(sent: bytes) -> None:
 def test_a_page_that_fails_is_status_500_and_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from headwater.server.monitoring import pages
+    from headwater.monitoring import pages
 
     def fail(*_: object) -> tuple[int, object]:
         raise ZeroDivisionError

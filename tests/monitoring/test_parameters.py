@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import ConfigError
-from headwater.server.monitoring.parameters import LARGEST, number, page, switch
+from headwater.monitoring.parameters import LARGEST, number, page, switch
 
 
 @pytest.mark.parametrize(

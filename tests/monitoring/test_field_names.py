@@ -9,7 +9,7 @@ from support.field_names import names
 from support.monitored import ask, monitored, monitored_nats_server, work
 
 from headwater.exchange.journal import KINDS
-from headwater.server.monitoring import connz, interest, jsz, varz
+from headwater.monitoring import connz, interest, jsz, varz
 
 WRITES = ("batches", "sync_p50", "sync_p99", "ack_p50", "ack_p99", "refused", "waiting_messages", "waiting_bytes")
 MEASURED = dict.fromkeys(
