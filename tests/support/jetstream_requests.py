@@ -89,6 +89,7 @@ STREAM_FIELDS: dict[str, tuple[Any, ...]] = {
     "deny_purge": (False, False, True),
     "allow_rollup_hdrs": (False, True),
     "allow_msg_ttl": (False, True),
+    "allow_msg_schedules": (False, True, True),
     "subject_delete_marker_ttl": (0, 2 * HOUR, 2 * HOUR, SECOND // 2, -1),
     "consumer_limits": (
         {},
@@ -172,7 +173,13 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "nats-msg-id": ("1",),
     "Nats-Incr": ("+1",),
     "Nats-Batch-Id": ("b",),
-    "Nats-Schedule": ("@at 2100-01-01T00:00:00Z",),
+    "Nats-Schedule": ("@at 2100-01-01T00:00:00Z", "@at 2100-01-01T00:00:00Z", "@yearly", "@every 9h", "x", ""),
+    "Nats-Schedule-Target": ("one.b", "one.b", "one.a", "two.a", "one.*", "none.x"),
+    "Nats-Schedule-Source": ("one.a.b", "one.b", "none"),
+    "Nats-Schedule-TTL": ("1h", "x"),
+    "Nats-Schedule-Time-Zone": ("UTC", "x"),
+    "Nats-Scheduler": ("one.a", "one.b", "none"),
+    "Nats-Schedule-Next": ("purge", "purge", "2100-01-01T00:00:00Z"),
     "Nats-Marker-Reason": ("Purge",),
 }  # fmt: skip
 
@@ -312,7 +319,11 @@ def _make_consumer(random: Random, wild: float) -> Step:
 
 def _publish(random: Random, wild: float) -> Step:
     lines = b""
-    for name in random.sample(tuple(_HEADERS), random.choice((0, 0, 0, 1, 1, 2, 3))):
+    names = random.sample(tuple(_HEADERS), random.choice((0, 0, 0, 1, 1, 2, 3)))
+    if random.random() < 0.08:
+        names = ["Nats-Schedule", "Nats-Schedule-Target", *(name for name in names if "Schedule" in name[:14])]
+        names = list(dict.fromkeys(names))
+    for name in names:
         lines += b"%s: %s\r\n" % (name.encode(), random.choice(_HEADERS[name]).encode())
     block = b"NATS/1.0\r\n" + lines + b"\r\n" if lines else b""
     return Step(

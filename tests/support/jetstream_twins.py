@@ -182,7 +182,7 @@ class Twins:
         real, ours = (twin.ask(info).shown["state"] for twin in self.both)
         sequences = range(max(real["first_seq"], 1), real["last_seq"] + 1)
         found = [self.api(f"STREAM.MSG.GET.{name}", {"seq": sequence}) for sequence in sequences]
-        assert ours == real
+        assert ours == real, f"{name}: ours {ours}, the real one {real}"
         return found
 
     def pull(self, consumer: str, inbox: str, **wanted: object) -> None:

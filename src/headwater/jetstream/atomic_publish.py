@@ -109,6 +109,7 @@ class AtomicPublish:
             if isinstance(judged, Duplicate):
                 raise api_error("batch_duplicate")
             so_far.add(subject, judged.message_id, judged.size, judged.sum)
+            so_far.note_schedule(subject, judged.header_block)
             admitted.append(judged)
             last_id = judged.message_id
         return admitted

@@ -59,11 +59,13 @@ class Copying:
             self._positions[stamp[0]] = stamp[1]
 
     def save(self) -> Callable[[], None] | None:
-        """What makes the positions durable as they are now: blocking, raises OSError. None where there are none."""
-        positions = self.positions()
-        if self._directory is None or not positions:
+        """What makes the positions, and the stream's schedules, durable as they are now: blocking, raises OSError. None
+        where there are none."""
+        positions, schedules = self.positions(), self._publishing.schedules.rows()
+        if self._directory is None or not (positions or schedules):
             return None
-        return partial(self._directory.save_positions, PositionsRecord(self._log.end_offset, dict(positions)))
+        record = PositionsRecord(self._log.end_offset, dict(positions), schedules)
+        return partial(self._directory.save_positions, record)
 
     def positions(self) -> Mapping[str, tuple[int, str]]:
         """The durable positions of the sources, by their index names."""

@@ -75,7 +75,7 @@ class DirectGet:
         if refusal is not None:
             self.status(reply, refusal)
             return None
-        several = request.multi_last or (request.batch > 0 and not request.last_by_subj)
+        several = request.multi_last or (request.batch and not request.last_by_subj)
         if several or self._takes_long(request):
             return asyncio.create_task(self._answer_in_turns(reply, request))
         return self._one(reply, request)
@@ -93,7 +93,7 @@ class DirectGet:
         try:
             if request.multi_last:
                 await self._multi_last(reply, request)
-            elif request.batch > 0 and not request.last_by_subj:
+            elif request.batch and not request.last_by_subj:
                 await self._batch(reply, request)
             else:
                 record = await self._find_in_turns(request)
@@ -170,13 +170,15 @@ class DirectGet:
     async def _batch(self, reply: bytes, request: DirectGetRequest) -> None:
         contents = self._stream.contents
         first = await self._next(request)
-        if first is None:
+        if first is None and request.batch > 0:
             self.status(reply, NOT_FOUND)
             return
         wanted = SubjectFilter([request.next_by_subj.encode()]) if request.next_by_subj else None
-        answer = _Several(
-            self, reply, request, await looking.count_matching(contents, sequence_of(first.offset), wanted)
-        )
+        pending = await looking.count_matching(contents, sequence_of(first.offset), wanted) if first is not None else 0
+        answer = _Several(self, reply, request, pending)
+        if first is None or request.batch < 0:  # nothing is wanted but the end
+            answer.end(b"")
+            return
         async for some in looking.records(contents, first.offset):
             for record in some:
                 if wanted is None or wanted.matches(record.subject):

@@ -30,9 +30,12 @@ from headwater.jetstream_state.publish_checks import (
     Demands,
     check_after_id,
     check_before_id,
+    is_ttl,
     lone_message_id,
     rollup_of,
 )
+from headwater.jetstream_state.schedule_checks import ScheduleRules
+from headwater.jetstream_state.schedules import is_schedule, with_rollup
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.model.header_block import lookup
 from headwater.model.subject import matches
@@ -158,7 +161,9 @@ class PublishRules:
         if header_block:
             alone = lone_message_id(header_block)  # the common case of a careful publisher
             if alone is None:
-                demands = self._check_headers(header_block, subject, payload, so_far)
+                demands = self._check_headers(header_block, subject, payload, now, so_far)
+                if demands.adds_rollup:
+                    header_block, demands = with_rollup(header_block), demands._replace(rollup=b"sub")
             message_id = alone or b"" if demands is None else demands.message_id
             if message_id:
                 original = self._duplicates.seen(message_id, self._ticks_ns())
@@ -174,7 +179,7 @@ class PublishRules:
             last = so_far.sums.get(subject) if so_far is not None else None
             counted = added(header_block, last or self.sums.last(subject))
             header_block, payload = counted.header_block, counted.payload
-        if demands is not None and (demands.rollup or config.allow_msg_ttl):
+        if demands is not None and (demands.rollup or config.allow_msg_ttl or config.allow_msg_schedules):
             particulars = Particulars(demands.rollup, header_block, payload, now)
         size = self._contents.size_of(subject, header_block, payload)
         self._check_room(subject, size, so_far)
@@ -202,7 +207,8 @@ class PublishRules:
         size = self._contents.size_of(subject, header_block, payload)
         self._check_room(subject, size)
         particulars = None
-        if rollup or self.republisher is not None or (header_block and config.allow_msg_ttl):
+        follows_headers = config.allow_msg_ttl or config.allow_msg_schedules
+        if rollup or self.republisher is not None or (header_block and follows_headers):
             particulars = Particulars(rollup, header_block, payload, now)
         total = counted.sum if counted is not None else None
         return Admitted(header_block, payload, message_id, size, particulars, b"", total)
@@ -254,13 +260,33 @@ class PublishRules:
         config = self.config
         return Allowed(config.allow_rollup_hdrs, config.allow_msg_ttl, config.allow_msg_counter)
 
-    def _check_headers(self, header_block: bytes, subject: bytes, payload: bytes, so_far: BatchSoFar | None) -> Demands:
+    def _check_headers(
+        self, header_block: bytes, subject: bytes, payload: bytes, now: int, so_far: BatchSoFar | None
+    ) -> Demands:
         name, allowed = self.config.name, self._allowed
+        if b"Nats-Schedule" in header_block:
+            allowed = allowed._replace(schedules=self._schedule_rules(now, so_far))
         if so_far is not None:
             so_far.check_headers(header_block)
             allowed = allowed._replace(in_batch=partial(self._check_in_batch, header_block, subject, so_far))
         last = self.last_sequence  # the expected sequence may be that of a staged message
         return check_before_id(header_block, subject, name, last, self._last_of_subject, allowed, payload)
+
+    def _schedule_rules(self, now: int, so_far: BatchSoFar | None) -> ScheduleRules:
+        config, subjects = self.config, [subject.encode() for subject in self.config.subjects]
+        is_other = partial(self._is_no_schedule, so_far=so_far)
+        return ScheduleRules(config.allow_msg_schedules, config.allow_msg_ttl, subjects, is_other, now, is_ttl)
+
+    def _is_no_schedule(self, subject: bytes, so_far: BatchSoFar | None) -> bool:
+        """Whether the last message of a subject is there, and is no schedule."""
+        if so_far is not None and subject in so_far.subjects:
+            return subject not in so_far.schedules
+        for item in reversed(self.items()):
+            if item.subject == subject:
+                return item.particulars is None or not is_schedule(item.particulars.header_block)
+        last = self._contents.subjects.last(subject)
+        message = self._contents.load(last) if last else None
+        return message is not None and not is_schedule(message.header_block)
 
     def _check_in_batch(self, header_block: bytes, subject: bytes, so_far: BatchSoFar) -> None:
         message_id = lookup(header_block, b"Nats-Msg-Id") or b""

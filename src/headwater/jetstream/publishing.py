@@ -25,6 +25,7 @@ from headwater.jetstream.capture import Capture
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
+from headwater.jetstream.schedule_timer import ScheduleTimer
 from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
@@ -61,13 +62,12 @@ class Publishing:
         self.committer: Committer | None = None
         self._contents = contents
         self._log = log
-        self._clock_ns = clock_ns
-        self._ticks_ns = ticks_ns
+        self._clocks = clocks = clock_ns, ticks_ns
         overheads = contents.overhead, contents.size_of(b"", b"\0", b"") - contents.overhead - 1
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
-        clocks = clock_ns, ticks_ns
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
+        self.schedules = ScheduleTimer(contents, clock_ns, self._store_scheduled)
         self.router: Router | None = None
         self.on_copies_lost: Callable[[StorageError], None] | None = None
         self.positions: Callable[[], Mapping[str, tuple[int, str]]] = dict
@@ -84,12 +84,12 @@ class Publishing:
 
     def restore(self, ids: list[tuple[bytes, int, int]], last_message_id: bytes) -> None:
         """Restore the ids and the last id of a `StreamDocument`; call this before `remember`."""
-        self.duplicates.load(ids, self._ticks_ns(), -self.ticks_apart())
+        self.duplicates.load(ids, self._clocks[1](), -self.ticks_apart())
         self.last_message_id = last_message_id
 
     def ticks_apart(self) -> int:
         """The offset from the duplicate window's clock to the time of day, in ns."""
-        return self._clock_ns() - self._ticks_ns()
+        return self._clocks[0]() - self._clocks[1]()
 
     @property
     def last_message_id(self) -> bytes:
@@ -117,6 +117,7 @@ class Publishing:
     async def detach(self) -> None:
         """Stop capturing; staged messages are written and acknowledged."""
         self.unsubscribe()
+        self.schedules.stop()
         if self._capture.batches is not None:
             self._capture.batches.stop()
         if self.committer is not None:
@@ -127,7 +128,7 @@ class Publishing:
         """Apply a new configuration; called before the contents apply it."""
         self._capture.is_plain = self._acknowledging.is_plain = False  # the slow paths are right for any configuration
         resubscribe = config.subjects != self.rules.config.subjects
-        self.duplicates.resize(config.duplicate_window, self._ticks_ns())
+        self.duplicates.resize(config.duplicate_window, self._clocks[1]())
         self.rules.configure(config)
         if resubscribe and self.router is not None:
             self.unsubscribe()
@@ -187,9 +188,19 @@ class Publishing:
         if self._subscriptions:
             self._capture.take(subject, b"", header_block, b"")
 
+    def _store_scheduled(self, subject: bytes, header_block: bytes, payload: bytes, answer: Answer) -> None:
+        try:
+            sequence = self.copy(subject, header_block, payload, 0, 0)
+        except JetStreamError as error:
+            answer(error)
+        except StorageError as error:
+            answer(store_error(error))
+        else:
+            self.when_stored(sequence, answer)
+
     def copy(self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: int, sequence: int) -> int:
         """See `Copying.copy`."""
-        now, committer, log = self._clock_ns(), self.committer, self._log
+        now, committer, log = self._clocks[0](), self.committer, self._log
         assert committer is not None
         subject = self.rules.moved(subject)
         admitted = self.rules.judge_copy(subject, header_block, payload, timestamp_ns or now)
@@ -199,7 +210,7 @@ class Publishing:
             if sequence > sequence_of(log.next_offset):
                 log.staging.skip_to(offset_of(sequence))
         elif admitted.message_id and self.rules.config.duplicate_window:
-            ticks = self._ticks_ns()
+            ticks = self._clocks[1]()
             if self.duplicates.seen(admitted.message_id, ticks) is not None:
                 return 0
             self.duplicates.remember(admitted.message_id, log.next_offset, ticks)

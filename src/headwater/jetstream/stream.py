@@ -34,6 +34,7 @@ from headwater.jetstream_state.atomic_batch import halves
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item
+from headwater.jetstream_state.schedules import ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.jetstream_state.stream_document import StreamDocument, message_id_of
@@ -121,6 +122,8 @@ class Stream:
             publishing.restore(document.ids, document.last_id)
             start = self.log.known_end
         self.copying.restore(document.positions if document is not None and start else {}, start)
+        if self.config.allow_msg_schedules:
+            self._learn_schedules(start)
         if start and self.log.count(start, self.log.end_offset) == 0:
             return
         oldest = now - self.config.duplicate_window
@@ -146,6 +149,14 @@ class Stream:
             log.write(batch)
             log.publish(batch)
 
+    def _learn_schedules(self, start: int) -> None:
+        """Blocking: find the schedules and their next turns; those before offset `start` were restored."""
+        schedules, saved = self.contents.schedules, self.directory.positions if self.directory is not None else None
+        if saved is not None and start < saved.end <= self.log.end_offset:
+            schedules.restore(saved.schedules)
+            start = saved.end
+        schedules.learn(self.log, start)
+
     def document(self) -> bytes:
         """The document for `recover`, if the log is closed cleanly now."""
         publishing = self._publishing
@@ -159,6 +170,7 @@ class Stream:
         self._publishing.attach(router, writers)
         if self._publishing.committer is not None:
             self._publishing.committer.upkeep.before_loss = self.copying.save
+        self._publishing.schedules.start()
         self.contents.expiry.leave_marker = self._leave_marker
         self.enforce()
 
@@ -182,6 +194,7 @@ class Stream:
     def reconfigure(self, config: StreamConfig) -> None:
         """Apply a configuration that was checked and made durable."""
         unneeded = config.retention == "interest" != self.config.retention
+        schedules = self.config.allow_msg_schedules
         self.config = config
         self._publishing.configure(config)
         self.contents.reconfigure(config, self._clock_ns())
@@ -191,6 +204,9 @@ class Stream:
             self.drop_unneeded()
         self._after_removals()
         self.copying.follow(config)
+        if config.allow_msg_schedules and not schedules:
+            self.contents.schedules.learn(self.log, 0)
+        self._publishing.schedules.set()
 
     def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool = False) -> None:
         """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
@@ -328,6 +344,8 @@ class Stream:
             for item in items:  # after the consumers: a roll-up makes them recount, including what was just stored
                 if item.particulars is not None:
                     self._attend_to(item)
+            if self.config.allow_msg_schedules:
+                self._note_schedules(items)
         if self.config.retention == "interest":
             self._drop_unwanted(items)
         if self.contents.is_limited or self.log.has_deletions:
@@ -344,6 +362,19 @@ class Stream:
         republisher, router = self._publishing.rules.republisher, self._publishing.router
         if republisher is not None and router is not None:
             republisher.republish(router, item, self.contents.previous(item.subject, item.sequence))
+
+    def _note_schedules(self, items: list[Item]) -> None:
+        """Schedules, what they have brought, and what has taken their place, became durable."""
+        schedules = self.contents.schedules
+        for item in items:
+            if item.subject:
+                block, timestamp = (
+                    (item.particulars.header_block, item.particulars.timestamp_ns) if item.particulars else (b"", 0)
+                )
+                if block and (ended := ended_by(block)):
+                    self.contents.remove_all(ended, item.sequence)
+                schedules.note(item.subject, item.sequence, block, timestamp)
+        self._publishing.schedules.set()
 
     # ── removals ──
 
@@ -446,6 +477,7 @@ class Stream:
     def on_clock_step(self) -> None:
         """The system clock was stepped: apply the time limits now, and reset the timer."""
         self._expiry.on_clock_step()
+        self._publishing.schedules.on_clock_step()
         for consumer in list(self.consumers.values()):
             consumer.on_clock_step()
 

@@ -54,4 +54,4 @@ def _delay(text: bytes) -> int:
             return msgspec.json.decode(text, type=_NakOptions).delay
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return 0
-    return parse_duration(text) or 0
+    return max(parse_duration(text) or 0, 0)

@@ -20,6 +20,8 @@ def check_publishing_update(old: StreamConfig, new: StreamConfig) -> None:
     """Raises JetStreamError for what an update must not change."""
     if new.allow_msg_counter != old.allow_msg_counter:
         raise _refused("stream configuration update can not change message counter setting")
+    if old.allow_msg_schedules and not new.allow_msg_schedules:
+        raise _refused("message schedules can not be disabled")
 
 
 def required_level(config: StreamConfig) -> int:

@@ -40,7 +40,6 @@ ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 _NOT_BUILT: dict[str, object] = {
     "template_owner": "",
     "compression": "none",
-    "allow_msg_schedules": False,
     "allow_batched": False,
 }
 _PERSIST_MODES = ("", "default", "async")
@@ -74,6 +73,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     _check_permissions(complete)
     check_publishing(complete)
     _settle_markers(complete, pedantic=pedantic)
+    _settle_schedules(complete, pedantic=pedantic)
     _check_persistence(complete)
     check_copies(complete)
     _check_subjects(complete)
@@ -277,6 +277,18 @@ def _settle_markers(config: StreamConfig, *, pedantic: bool) -> None:
     if not config.allow_rollup_hdrs:
         if pedantic:
             raise _refused("subject delete marker cannot be set if roll-ups are disabled")
+        config.allow_rollup_hdrs, config.deny_purge = True, False
+
+
+def _settle_schedules(config: StreamConfig, *, pedantic: bool) -> None:
+    """A schedule takes the place of the one before it by a roll-up, which is allowed, if need be."""
+    if not config.allow_msg_schedules:
+        return
+    if config.discard == "new":
+        raise _refused("message scheduling cannot use discard new")
+    if not config.allow_rollup_hdrs:
+        if pedantic:
+            raise _refused("message scheduling cannot be set if roll-ups are disabled")
         config.allow_rollup_hdrs, config.deny_purge = True, False
 
 

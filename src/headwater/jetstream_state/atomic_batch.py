@@ -17,6 +17,7 @@ from typing import NamedTuple
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import Sum
+from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND
 from headwater.streams.log import Log, StoredRecord
@@ -182,6 +183,7 @@ class BatchSoFar:
         self.subjects: dict[bytes, int] = {}  # messages of each
         self.message_ids: set[bytes] = set()
         self.sums: dict[bytes, Sum] = {}
+        self.schedules: set[bytes] = set()  # subjects whose last message is one
 
     def add(self, subject: bytes, message_id: bytes, size: int, total: Sum | None) -> None:
         """One more message was found right."""
@@ -192,6 +194,10 @@ class BatchSoFar:
             self.message_ids.add(message_id)
         if total is not None:
             self.sums[subject] = total
+
+    def note_schedule(self, subject: bytes, block: bytes) -> None:
+        """Whether the message that was added is a schedule."""
+        (self.schedules.add if is_schedule(block) else self.schedules.discard)(subject)
 
     def check_rollup(self, block: bytes, subject: bytes) -> None:
         """A roll-up must not take away what the batch itself has written. Raises JetStreamError."""

@@ -21,6 +21,7 @@ from headwater.jetstream_state.expiry import Expiry
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.publish_checks import rollup_of
 from headwater.jetstream_state.recount import Recount
+from headwater.jetstream_state.schedules import Row, Schedules, ended_by
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import (
     SubjectFilter,
@@ -45,6 +46,7 @@ class ContentsDocument(msgspec.Struct, array_like=True):
     bytes: int
     subjects: list[SubjectRow]
     expiries: list[tuple[int, int]]
+    schedules: list[Row] = []
 
 
 class Contents:
@@ -69,6 +71,7 @@ class Contents:
         self._on_purged = on_purged
         self._front: deque[StoredRecord] = deque()
         self.expiry = Expiry(self)
+        self.schedules = Schedules(self.load, self.last_of)
         self._recount: Recount | None = None  # while it runs
 
     def _new_table(self, config: StreamConfig) -> SubjectTable:
@@ -79,27 +82,37 @@ class Contents:
     def recover(self, each: Callable[[StoredRecord], None], now: int, offset: int = 0) -> None:
         """Blocking: read the log once, from `offset` on, where what is before it was restored; and apply limits again
         that a crash may have undone. `each` is called with every record."""
-        rollups = []
+        rollups: list[tuple[bytes, bytes, int]] = []
+        ends: list[tuple[bytes, int]] = []
         for record in self.scan(offset):
             each(record)
             block = record.header_block
             self.added(record.subject, sequence_of(record.offset), self._size(record), block, record.timestamp_ns)
             if block and self.config.allow_rollup_hdrs and (kind := rollup_of(block)):
                 rollups.append((kind, record.subject, sequence_of(record.offset)))
+            if block and self.config.allow_msg_schedules and (ended := ended_by(block)):
+                ends.append((ended, sequence_of(record.offset)))
         for kind, subject, sequence in rollups:
             self.roll_up(kind, subject, sequence)
+        for subject, sequence in ends:
+            self.remove_all(subject, sequence)
         self.enforce(now)
 
     def document(self) -> ContentsDocument:
         """What `recover` would find in the log."""
         return ContentsDocument(
-            self.subjects.messages, self.subjects.size_bytes, self.subjects.rows(), self.expiry.entries
+            self.subjects.messages,
+            self.subjects.size_bytes,
+            self.subjects.rows(),
+            self.expiry.entries,
+            self.schedules.rows(),
         )
 
     def restore(self, document: ContentsDocument) -> None:
         """Restore what `document` returned; the log holds the records that it counts."""
         self.subjects.restore(document.subjects, document.messages, document.bytes)
         self.expiry.entries = sorted(document.expiries)
+        self.schedules.restore(document.schedules)
 
     def reconfigure(self, config: StreamConfig, now: int) -> None:
         """Adopt other limits, and apply them."""
@@ -158,6 +171,10 @@ class Contents:
             self.added(item.subject, item.sequence, item.size)
         return (stored[0].sequence if stored else 0), len(stored)
 
+    def last_of(self, subject: bytes) -> int:
+        """The last message of this subject; 0 when there is none."""
+        return self.subjects.last(subject)
+
     def previous(self, subject: bytes, sequence: int) -> int:
         """The message of this subject before the one at `sequence`; 0 when there is none."""
         return self._find_before(subject, sequence) if self.subjects.total(subject) > 1 else 0
@@ -213,6 +230,11 @@ class Contents:
                     self._remove(subject, older, size)
         elif self.subjects.total(subject) > 1 or not is_literal(subject):
             self.purge(SubjectFilter([subject]), below=sequence)
+
+    def remove_all(self, subject: bytes, below: int) -> None:
+        """Remove the messages of a subject below a sequence, which are few. Raises StorageError."""
+        while 0 < (last := self.subjects.last(subject)) < below and self.remove(last):
+            pass
 
     def purge(self, wanted: SubjectFilter | None = None, *, below: int = 0, keep: int = 0) -> int:
         """Remove all messages, or those that match; only those `below` a sequence, or all but the last `keep`. Returns how

@@ -3,7 +3,7 @@
 
     1. Nats-Batch-Id where it is off; Nats-Incr (`counters.py`)
     2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
-       Nats-Schedule, Nats-Stream-Source (of the server's making)
+       Nats-Schedule (`schedule_checks.py`), Nats-Stream-Source (of the server's making)
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`jetstream/publish_rules.py` does that)
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import INCREMENT_HEADER, check_increment
+from headwater.jetstream_state.schedule_checks import ScheduleRules, check_schedule
 from headwater.model.header_block import lookup
 from headwater.model.timestamps import SECOND, parse_duration
 
@@ -47,18 +48,21 @@ class Allowed(NamedTuple):
     rollup: bool = False
     ttl: bool = False
     counter: bool = False
+    schedules: ScheduleRules | None = None
     in_batch: Callable[[], None] | None = None  # checks more, of a message of an atomic batch; raises JetStreamError
 
 
 class Demands(NamedTuple):
     """What remains to be checked after the first two groups: the id (b"" for none), and the fourth group. `rollup`:
-    b"sub", b"all", or b"". `ttl`: as it was written."""
+    b"sub", b"all", or b"". `ttl`: as it was written. `adds_rollup`: a schedule, which gets a roll-up of its
+    subject."""
 
     message_id: bytes
     last_message_id: bytes | None = None
     rollup: bytes = b""
     ttl: bytes = b""
     increment: bytes = b""
+    adds_rollup: bool = False
 
 
 def check_before_id(
@@ -97,8 +101,7 @@ def check_before_id(
     expected = lookup(block, b"Nats-Expected-Last-Sequence")
     if expected and _number(expected) != last_sequence:
         raise api_error("wrong_last_sequence", sequence=last_sequence)
-    if lookup(block, b"Nats-Schedule"):
-        raise api_error("schedules_disabled")
+    adds_rollup = allowed.schedules is not None and check_schedule(block, subject, allowed.schedules)
     if lookup(block, b"Nats-Stream-Source"):
         raise api_error("source_header")
     return Demands(
@@ -107,6 +110,7 @@ def check_before_id(
         (lookup(block, b"Nats-Rollup") or b"").lower(),
         lookup(block, b"Nats-TTL") or b"",
         lookup(block, INCREMENT_HEADER) or b"",
+        adds_rollup,
     )
 
 
@@ -129,6 +133,11 @@ def ttl_of(block: bytes) -> int | None:
     if ttl is None:
         raise api_error("ttl_invalid")
     return ttl
+
+
+def is_ttl(text: bytes) -> bool:
+    """Whether it is a time to live: a duration of a second or more, or `never`."""
+    return _ttl(text) is not None
 
 
 def _ttl(text: bytes) -> int | None:

@@ -4,7 +4,8 @@
     <store_dir>/streams/<name>-<digest>/        one stream: a readable stem of its name, and 16 hex digits of its SHA-256
         stream.a stream.b                       its configuration (JSON, `StreamRecord`), two checked copies
         log/                                    the messages (`headwater.streams`)
-        positions.a positions.b                 how far its sources were (`PositionsRecord`), where messages left the disk
+        positions.a positions.b                 how far its sources and schedules were (`PositionsRecord`), where messages
+                                                left the disk
         consumers/<name>-<digest>.a .b          a durable consumer: configuration and state (`ConsumerRecord`)
         consumers/state.<number>.journal        what happened to consumers since (`consumer_journal.py`)
     <store_dir>/streams/….new                   a stream that was being made when the process died: removed at start
@@ -34,6 +35,7 @@ from headwater.jetstream_documents.strict_reading import decode_stored
 from headwater.jetstream_state.consumer import ACKED_ALL, ConsumerSnapshot
 from headwater.jetstream_state.consumer_journal import Journal, identity_of
 from headwater.jetstream_state.consumer_journal import load as load_journal
+from headwater.jetstream_state.schedules import Row
 from headwater.jetstream_state.sequence import offset_of
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
@@ -72,10 +74,11 @@ class ConsumerRecord(msgspec.Struct):
 
 class PositionsRecord(msgspec.Struct):
     """Where the sources of a stream are, by their index names: the sequence and the identity of the last message that was
-    copied. It holds for what the log has below offset `end`."""
+    copied; and its schedules (`Schedules.rows`). It holds for what the log has below offset `end`."""
 
     end: int
     positions: dict[str, tuple[int, str]]
+    schedules: list[Row] = []
 
 
 Record = TypeVar("Record", StreamRecord, ConsumerRecord)

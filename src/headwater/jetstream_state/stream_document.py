@@ -50,7 +50,8 @@ def checkpoint(
     batches), or while removals are under way."""
     subjects, end = contents.subjects, log.end_offset
     kept = subjects.messages if subjects.with_history else 0
-    if len(subjects) + kept + len(duplicates) + len(contents.expiry.entries) > MOST_IN_A_CHECKPOINT:
+    times = len(contents.expiry.entries) + len(contents.schedules)
+    if len(subjects) + kept + len(duplicates) + times > MOST_IN_A_CHECKPOINT:
         return b""
     if subjects.messages != log.record_count:
         return b""

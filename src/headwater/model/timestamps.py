@@ -12,8 +12,18 @@ ZERO = "0001-01-01T00:00:00Z"
 
 SECOND = 1_000_000_000  # ns
 
-_UNITS = {b"ns": 1, b"us": 10**3, "µs".encode(): 10**3, b"ms": 10**6, b"s": 10**9, b"m": 60 * 10**9, b"h": 3600 * 10**9}
-_DURATION_PART = re.compile("([0-9]{1,9}(?:\\.[0-9]{1,9})?)(ns|us|µs|ms|s|m|h)".encode())
+_UNITS = {
+    b"ns": 1,
+    b"us": 10**3,
+    "µs".encode(): 10**3,
+    "μs".encode(): 10**3,
+    b"ms": 10**6,
+    b"s": 10**9,
+    b"m": 60 * 10**9,
+    b"h": 3600 * 10**9,
+}
+_DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,18})(?:\.([0-9]{0,18}))?(ns|us|µs|μs|ms|s|m|h)".encode())
+_LONGEST_DURATION = 1 << 63  # ns, in Go's 64 bits
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
@@ -59,11 +69,21 @@ def format_duration(ns: int) -> str:
 
 
 def parse_duration(text: bytes) -> int | None:
-    """Nanoseconds of a Go duration such as `1m30s`; None for text that is no duration."""
-    parts = _DURATION_PART.findall(text)
-    if not parts or b"".join(number + unit for number, unit in parts) != text:
-        return None
-    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts)
+    """Nanoseconds of a Go duration such as `1m30s`, `-1.5h` or `.5s`; None for text that is no duration."""
+    sign, text = (-1, text[1:]) if text.startswith(b"-") else (1, text.removeprefix(b"+"))
+    if text == b"0":
+        return 0
+    total = at = 0
+    while at < len(text):
+        part = _DURATION_PART.match(text, at)
+        if part is None:
+            return None
+        whole, fraction, unit = part.groups()
+        total += int(whole or b"0") * _UNITS[unit]
+        if fraction:
+            total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
+        at = part.end()
+    return sign * total if text and total < _LONGEST_DURATION else None
 
 
 def _decimal(value: int, size: int) -> str:
