@@ -86,6 +86,22 @@ def test_a_status_that_ends_the_consumer_raises(status: bytes, code: int) -> Non
     finish(main())
 
 
+def test_a_status_that_lost_its_headers_on_the_way_is_a_sign_of_life() -> None:
+    """A route of the first cluster protocol carries none: a heartbeat comes as an empty message."""
+
+    async def main() -> None:
+        async with conversation() as (client, peer):
+            async with PullConsumer(client, "S", "C").consume(10) as messages:
+                reading = asyncio.create_task(first_of(messages))
+                await peer.hear_line()
+                first = await hear_request(peer)
+                peer.say(b"MSG %s 1 0\r\n\r\n" % first)
+                say_message(peer, 7)
+                assert await reading == 7
+
+    finish(main())
+
+
 def test_silence_has_the_question_asked_again_and_then_is_an_end() -> None:
     async def main() -> None:
         async with conversation() as (client, peer):

@@ -79,6 +79,22 @@ def test_heartbeats_are_passed_over() -> None:
     assert len(finish(fetched(b"100 Idle Heartbeat", b"404 No Messages", messages=1))) == 1
 
 
+@pytest.mark.parametrize("messages", [0, 2])
+def test_a_status_that_lost_its_headers_on_the_way_ends_the_batch(messages: int) -> None:
+    """A route of the first cluster protocol carries none: what was a 408 comes as an empty message."""
+
+    async def main() -> list[StreamMessage]:
+        async with conversation() as (client, peer):
+            fetching = asyncio.create_task(client.jetstream().pull_consumer("S", "C").fetch(10))
+            inbox = await hear_fetch(peer)
+            for number in range(messages):
+                say_message(peer, number)
+            peer.say(b"MSG %s 1 0\r\n\r\n" % inbox)
+            return await fetching
+
+    assert len(finish(main())) == messages
+
+
 def test_a_200_is_a_message_like_any_other() -> None:
     (message,) = finish(fetched(b"200 OK", b"404 No Messages"))
     assert message.message.status == (200, "OK")

@@ -98,6 +98,6 @@ def test_copy_of_a_message_that_was_acknowledged_is_found_where_it_was_republish
             assert not files.released.is_set()
             files.released.set()
             found = await asked
-            assert b"404" not in found.header_block + found.payload
+            assert b"Not Found" not in found.header_block and b'"code":404' not in found.payload
 
     asyncio.run(main())

@@ -170,6 +170,21 @@ def test_stopping_ends_the_connections_without_an_error_op() -> None:
     serve(conversation)
 
 
+def test_a_stop_leaves_no_connection_open_though_its_peer_never_closes_it() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), Broker(options=BrokerOptions()) as broker:
+            client = await connect(broker)
+            assert await client.ask(b"") == b""
+            (session,) = broker.sessions.all() if broker.sessions is not None else ()
+            link = session.link
+        assert link is not None and link.gone().done()
+        for writer in opened:
+            writer.transport.abort()
+        opened.clear()
+
+    asyncio.run(main())
+
+
 def test_an_embedded_broker_takes_every_option_as_a_keyword(tmp_path: Path) -> None:
     async def main() -> None:
         users = (

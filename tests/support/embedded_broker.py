@@ -45,15 +45,8 @@ class EmbeddedBroker:
 
     def stop(self) -> None:
         """Stops the broker, lets the connections end, and ends the thread."""
-        self.run(self._stop)
+        self.run(self.broker.stop)
         self._end_loop()
-
-    async def _stop(self) -> None:
-        links = self.broker.links()
-        await self.broker.stop()
-        for link in links:
-            link.abort()
-        await asyncio.sleep(0)  # the links' last callbacks
 
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -24,7 +24,7 @@ import msgspec
 
 from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
-from headwater.client.stream_message import StreamMessage, status_of
+from headwater.client.stream_message import STATUS_LOST, StreamMessage, status_of
 from headwater.client_connection.events import TAKEN, Event, Reconnected, Refused
 from headwater.errors import JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQUEST_TIMEOUT, Status
@@ -144,6 +144,8 @@ class PullConsumer:
 
     def _ends(self, status: Status, came: list[StreamMessage]) -> bool:
         """Whether a status ends the batch; raises when it ends more than that and nothing came."""
+        if status is STATUS_LOST:
+            return True  # no heartbeats were asked for, so it was one of those that end a request
         if status.code == IDLE_HEARTBEAT:
             return False
         description = status.description or ""

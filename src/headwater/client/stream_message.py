@@ -13,8 +13,10 @@ from headwater.client.requester import Requester
 from headwater.errors import HeaderError, LocalProtocolError
 from headwater.model.headers import Headers
 from headwater.model.message import Message
-from headwater.model.status import OK, Status
+from headwater.model.status import IDLE_HEARTBEAT, OK, Status
 
+STATUS_LOST = Status(IDLE_HEARTBEAT, "a status, lost on a route without headers")
+"""A route of the oldest cluster protocol carries no headers: of any status only an empty message arrives."""
 _TOKENS = 9
 _TOKENS_WITH_DOMAIN = (11, 12)
 
@@ -120,10 +122,10 @@ def status_of(message: Message, *, pushed: bool = False) -> Status | None:
 
     A push consumer's status may have a reply subject too: where a flow control request is answered.
     """
-    if not message.header_block or message.data or (message.reply and not pushed):
+    if message.data or (message.reply and not pushed) or message.reply.startswith("$JS.ACK."):
         return None
-    if message.reply.startswith("$JS.ACK."):
-        return None
+    if not message.header_block:  # what a stream holds has an acknowledgement subject, also where headers cannot pass
+        return None if message.reply and not message.reply.startswith("$JS.FC.") else STATUS_LOST
     try:
         status = message.status
     except HeaderError:

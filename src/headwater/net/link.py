@@ -98,6 +98,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
         self._lost = False  # the owner was called for the end
         self._gone = False  # a transport that wrote its last bytes after its end cannot be aborted any more
+        self._when_gone: asyncio.Future[None] | None = None
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -145,6 +146,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if not self._lost:
             self._lose(exc)
         self._gone = True
+        if self._when_gone is not None and not self._when_gone.done():
+            self._when_gone.set_result(None)
 
     def _lose(self, exc: Exception | None) -> None:
         self.closing = self._lost = True
@@ -410,6 +413,14 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         if self._transport is not None and not self._gone:
             self._transport.abort()
 
+    def gone(self) -> asyncio.Future[None]:
+        """Done when the transport is closed, too. A loop that ends sooner leaves an open socket behind."""
+        if self._when_gone is None:
+            self._when_gone = self._loop.create_future()
+            if self._gone or self._transport is None:
+                self._when_gone.set_result(None)
+        return self._when_gone
+
     # ── with a layer ──
 
     @property
@@ -498,3 +509,14 @@ class Link(Endpoint, asyncio.BufferedProtocol):
                 waiter.set_result(None)
             else:
                 waiter.set_exception(error)
+
+
+async def end_all(links: Sequence[Link]) -> None:
+    """Wait for links that were closed, until their peers have read the last bytes and closed too, or two lingers are over:
+    what is open then is aborted."""
+    if links:
+        _, late = await asyncio.wait([link.gone() for link in links], timeout=2 * LINGER_SECONDS)
+        if late:
+            for link in links:
+                link.abort()  # of no effect on those that are gone
+            await asyncio.wait(late, timeout=LINGER_SECONDS)

@@ -35,7 +35,7 @@ from headwater.exchange.sessions import Sessions
 from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.net.address import bracketed
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
-from headwater.net.link import Link, LinkOwner
+from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
 from headwater.server.system.account import SystemAccount
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
@@ -261,6 +261,7 @@ class Broker:
         cluster send what they have for clients here; then messages of clients here go to the peers.
         """
         self._stop_listening()
+        links = self._links()
         if self.system is not None:
             self.system.stop()
             self.system = None
@@ -288,10 +289,10 @@ class Broker:
             await self.leafnodes.stop()
             self.leafnodes = None
         self.view = None
+        await end_all(links)
 
-    def links(self) -> "list[Link]":
-        """All open connections: clients, routes and leaf nodes. After `stop` they linger for a moment, until the other side
-        has read the last output; a loop that ends sooner aborts them."""
+    def _links(self) -> "list[Link]":
+        """All open connections: clients, routes and leaf nodes."""
         owners = [
             *(self.sessions.all() if self.sessions is not None else ()),
             *(self.cluster.every_route() if self.cluster is not None else ()),

@@ -160,12 +160,7 @@ class RunningBroker:
         self._broker = broker
         self._ready.set()
         await self._stop.wait()
-        links = broker.links()
         await broker.stop()
-        for link in links:
-            link.abort()  # all output is written; no test waits for a peer that lingers
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # the transports close in the next two rounds of the loop
 
     def __repr__(self) -> str:
         where = self._broker.url if self._broker is not None and self._thread is not None else "stopped"
