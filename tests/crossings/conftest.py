@@ -35,8 +35,12 @@ def outcomes_of(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         if isinstance(cell, Cell):
             wanted[cell.place.key].append(cell)
     done: dict[str, Outcomes] = {}
+    again: set[str] = set()
 
     def outcomes(place: Place) -> Outcomes:
+        if place.key in done and done[place.key].disappointing and place.key not in again:
+            again.add(place.key)  # the first cell that failed is run a second time: so is its place, once
+            del done[place.key]
         if place.key not in done:
             folder, cells = tmp_path_factory.mktemp(place.key), wanted[place.key]
             session = request.getfixturevalue("spark") if any("spark" in cell.markers for cell in cells) else None

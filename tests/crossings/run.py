@@ -48,10 +48,12 @@ class Reader:
 
 
 class Outcomes:
-    """What became of each cell: nothing, or what is wrong with it. `broken`: why there was no place for any of them."""
+    """What became of each cell: nothing, or what is wrong with it. `broken`: why there was no place for any of them.
+    `disappointing`: a cell that has to work did not."""
 
     def __init__(self, broken: str = "") -> None:
         self.broken = broken
+        self.disappointing = bool(broken)
         self.of: dict[str, Failure | None] = {}
 
     def check(self, cell: Cell) -> None:
@@ -60,6 +62,7 @@ class Outcomes:
         failure = self.of[cell.name]
         if failure is not None and failure.skip:
             pytest.skip(failure.reason)
+        self.disappointing |= failure is not None and not failing(cell)
         assert failure is None, failure.reason
 
 
@@ -232,12 +235,13 @@ class Run:
 
 async def attempt(work: Callable[[], Awaitable[Any]], limit: float | None) -> Any:
     """What the work returns, or the Failure that it ended with."""
+    timeout = asyncio.timeout(limit)
     try:
-        async with asyncio.timeout(limit):
+        async with timeout:
             return await work()
     except pytest.skip.Exception as skipped:
         return Failure(str(skipped), skip=True)
-    except TimeoutError:
-        return Failure(f"nothing came of it within {limit} s")
     except Exception as error:  # noqa: BLE001  (whatever went wrong is the outcome of the cells of this way)
+        if timeout.expired():
+            return Failure(f"nothing came of it within {limit} s")
         return Failure(f"{type(error).__name__}: {error}")

@@ -1,6 +1,9 @@
 """Imports at work, without sockets; what clients see of them is in server/test_reference_imports.py."""
 
-from headwater.exchange.imports import StreamImports
+from headwater.exchange.access_options import ExportOptions, ImportOptions
+from headwater.exchange.account import Account
+from headwater.exchange.import_rules import CheckedImport
+from headwater.exchange.imports import ServiceImport, StreamImports
 from headwater.exchange.router import Router
 from headwater.model.subject_rename import SubjectRename
 
@@ -37,3 +40,15 @@ def test_a_subscription_beside_the_import_has_no_shadow() -> None:
     listen(home, b"us.*")
     listen(home, b"eu.a.b")
     assert there.sublist.count == 0
+
+
+def test_a_service_import_is_known_to_peers_to_await_replies_before_its_first_request() -> None:
+    """A request may take another route than the interest that is sent with it, and be sooner."""
+    importer, exporter = (Account(name, router(), None, False) for name in ("HOME", "THERE"))
+    options = ImportOptions(account="THERE", subject="ask", kind="service")
+    export = ExportOptions(subject="ask", kind="service")
+    ServiceImport(importer, exporter, CheckedImport(options, SubjectRename("ask", "ask"), export))
+    announced = [subscription.subject for subscription in exporter.router.sublist.all()]
+    assert len(announced) == 1
+    assert announced[0].startswith(b"_R_.")
+    assert announced[0].endswith(b".*")

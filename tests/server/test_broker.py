@@ -175,9 +175,12 @@ def test_a_stop_leaves_no_connection_open_though_its_peer_never_closes_it() -> N
         async with asyncio.timeout(30), Broker(options=BrokerOptions()) as broker:
             client = await connect(broker)
             assert await client.ask(b"") == b""
-            (session,) = broker.sessions.all() if broker.sessions is not None else ()
+            assert broker.sessions is not None
+            (session,) = broker.sessions.all()
             link = session.link
-        assert link is not None and link.gone().done()
+        assert link is not None
+        assert link.when_gone is not None
+        assert link.when_gone.done()
         for writer in opened:
             writer.transport.abort()
         opened.clear()

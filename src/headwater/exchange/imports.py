@@ -91,6 +91,7 @@ class ServiceImport:
         self._share = checked.options.share
         self._many = checked.export.response != "singleton"
         self._seconds = checked.export.response_threshold or RESPONSE_SECONDS
+        exporter.replies.announce()
         self._listening = importer.router.subscribe_between(
             checked.rename.local, self._on_request, announce=False, to_leafs=True
         )

@@ -44,11 +44,16 @@ class Replies:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def make(self, home: Router, reply: bytes, asker: "Replies", *, many: bool, seconds: float) -> bytes:
-        """A subject here that leads to `reply` in `home`."""
+    def announce(self) -> None:
+        """Subscribe to the replies. Call it before the first request: a request may reach its responder over another route
+        than this interest, and sooner, for instance through the Raft group of real servers."""
         if not self._head:
             self._head = b"_R_." + self._word() + b"."
             self._router.subscribe_between(self._head + b"*", self._on_reply, announce=True)
+
+    def make(self, home: Router, reply: bytes, asker: "Replies", *, many: bool, seconds: float) -> bytes:
+        """A subject here that leads to `reply` in `home`."""
+        self.announce()
         now = self._clock()
         while self._waiting:
             oldest = next(iter(self._waiting.values()))

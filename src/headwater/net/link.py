@@ -43,6 +43,8 @@ LINGER_SECONDS = 0.25  # how long a link that we close waits for the peer to rea
 LINGER_BYTES = 1 << 22  # the input that it discards meanwhile, before it aborts
 WIRE_BYTES = 1 << 16  # one read when there is a layer
 RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
+_NOT, _LOST, _GONE = range(3)
+"""How far a link has ended: not; the owner was called for it; the transport is closed, and cannot be aborted any more."""
 _NO_QUEUE = PieceQueue()  # of all links that were never given a range: the rest of them stay small
 
 
@@ -96,9 +98,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._flush_scheduled = False
         self._paused = False
         self._queue = _NO_QUEUE  # before `output`; while it holds something, the link counts as blocked
-        self._lost = False  # the owner was called for the end
-        self._gone = False  # a transport that wrote its last bytes after its end cannot be aborted any more
-        self._when_gone: asyncio.Future[None] | None = None
+        self._ended = _NOT
+        self.when_gone: asyncio.Future[None] | None = None  # done when the transport is closed, for `end_all`
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
@@ -143,14 +144,15 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             logger.exception("link_owner_failed peer=%s", self.peer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._lost:
+        if self._ended == _NOT:
             self._lose(exc)
-        self._gone = True
-        if self._when_gone is not None and not self._when_gone.done():
-            self._when_gone.set_result(None)
+        self._ended = _GONE
+        if self.when_gone is not None and not self.when_gone.done():
+            self.when_gone.set_result(None)
 
     def _lose(self, exc: Exception | None) -> None:
-        self.closing = self._lost = True
+        self.closing = True
+        self._ended = _LOST
         self._leave_descriptor()
         self.output.clear()
         self._queue.clear()
@@ -410,16 +412,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
     def abort(self) -> None:
         """End now; what is not written is lost."""
         self.closing = True
-        if self._transport is not None and not self._gone:
+        if self._transport is not None and self._ended != _GONE:
             self._transport.abort()
-
-    def gone(self) -> asyncio.Future[None]:
-        """Done when the transport is closed, too. A loop that ends sooner leaves an open socket behind."""
-        if self._when_gone is None:
-            self._when_gone = self._loop.create_future()
-            if self._gone or self._transport is None:
-                self._when_gone.set_result(None)
-        return self._when_gone
 
     # ── with a layer ──
 
@@ -514,8 +508,14 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 async def end_all(links: Sequence[Link]) -> None:
     """Wait for links that were closed, until their peers have read the last bytes and closed too, or two lingers are over:
     what is open then is aborted."""
-    if links:
-        _, late = await asyncio.wait([link.gone() for link in links], timeout=2 * LINGER_SECONDS)
+    loop = asyncio.get_running_loop()
+    waiting = []
+    for link in links:
+        if link._transport is not None and link._ended != _GONE:
+            link.when_gone = loop.create_future()
+            waiting.append(link.when_gone)
+    if waiting:
+        _, late = await asyncio.wait(waiting, timeout=2 * LINGER_SECONDS)
         if late:
             for link in links:
                 link.abort()  # of no effect on those that are gone
