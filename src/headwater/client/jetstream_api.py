@@ -21,6 +21,7 @@ from headwater.client.jetstream_types import (
     encode_request,
 )
 from headwater.client.requester import Requester
+from headwater.client.schedules import Schedule
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.errors import EnvironmentProblem, JetStreamError, NoResponders, SubjectError
 from headwater.model.header_names import NatsHeader
@@ -175,13 +176,14 @@ class JetStreamApi:
         expect_last_subject_sequence: int | None = None,
         expect_last_msg_id: str | None = None,
         ttl: str | None = None,
+        schedule: Schedule | None = None,
     ) -> PubAck:
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
         `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
         stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
-        "5s", or "never".
+        "5s", or "never". `schedule`: the message brings others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
@@ -194,7 +196,8 @@ class JetStreamApi:
             NatsHeader.EXPECTED_LAST_MSG_ID: expect_last_msg_id,
             NatsHeader.TTL: ttl,
         }
-        wanted = {name: str(value) for name, value in demands.items() if value is not None}
+        wanted: dict[str, str] = {name: str(value) for name, value in demands.items() if value is not None}
+        wanted |= schedule.headers() if schedule is not None else {}
         if wanted:
             headers = Headers(headers or {})
             for name, value in wanted.items():

@@ -20,6 +20,7 @@ from headwater.client.jetstream_types import (
 )
 from headwater.client.key_value import BucketConfig, Entry
 from headwater.client.object_store import CHUNK_SIZE, ObjectInfo, StoreConfig
+from headwater.client.schedules import Schedule
 from headwater.client.stream_message import Metadata
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.model.headers import Headers, HeaderSource
@@ -410,13 +411,14 @@ class SyncJetStream(Protocol):
         expect_last_subject_sequence: int | None = None,
         expect_last_msg_id: str | None = None,
         ttl: str | None = None,
+        schedule: Schedule | None = None,
     ) -> PubAck:
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
         `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
         stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
-        "5s", or "never".
+        "5s", or "never". `schedule`: the message brings others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
