@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwater.cli.nats_session import headers_from, nanoseconds, plain, size, spell_bytes, take_session
+from headwater.cli.nats_session import headers_from, plain, seconds, size, spell_bytes, take_session
 from headwater.errors import ConfigError
 
 
@@ -20,10 +20,10 @@ def test_connection_options_are_taken_from_anywhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("5", 5), ("1.5", 1.5), ("100ms", 0.1), ("1m30s", 90), ("2h", 7200), ("1d", 86400)]
+    ("text", "expected"), [("5", 5), ("1.5", 1.5), ("100ms", 0.1), ("1m30s", 90), ("2h", 7200), ("1d", 86400)]
 )
-def test_durations(text: str, seconds: float) -> None:
-    assert nanoseconds(text) == seconds * 1e9
+def test_durations(text: str, expected: float) -> None:
+    assert seconds(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_sizes(text: str, count: int) -> None:
 @pytest.mark.parametrize("text", ["", "x", "5 s", "1x", "-5s"])
 def test_what_is_no_duration_or_size_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
-        nanoseconds(text)
+        seconds(text)
     with pytest.raises(ConfigError):
         size(text or "y")
 

@@ -116,7 +116,7 @@ def test_consumers_are_listed_updated_paused_and_deleted(serve: Serve) -> None:
 def test_every_kind_of_acknowledgement(serve: Serve) -> None:
     async def main() -> None:
         async with stream(serve, 4) as (jetstream, name):
-            await jetstream.create_consumer(name, ConsumerConfig(durable_name="D", ack_wait=30 * 10**9, max_deliver=5))
+            await jetstream.create_consumer(name, ConsumerConfig(durable_name="D", ack_wait=30, max_deliver=5))
             consumer = jetstream.pull_consumer(name, "D")
             one, two, three, four = await consumer.fetch(4)
             await one.ack(confirm=5)
@@ -220,7 +220,7 @@ def test_an_ordered_consumer_may_end_with_what_there_is(serve: Serve) -> None:
 def test_a_push_consumer_sends_heartbeats_and_minds_flow_control(serve: Serve) -> None:
     async def main() -> None:
         async with stream(serve, 100) as (jetstream, name):
-            config = ConsumerConfig(flow_control=True, idle_heartbeat=10**9, ack_policy="explicit")
+            config = ConsumerConfig(flow_control=True, idle_heartbeat=1, ack_policy="explicit")
             heard = []
             async with jetstream.push_consumer(name, config) as messages:
                 async for message in messages:

@@ -107,7 +107,7 @@ def test_a_work_queue_is_emptied_through_a_consumer_of_ones_own(serve: Serve) ->
                     ack_policy="flow_control",
                     deliver_subject=deliver,
                     flow_control=True,
-                    idle_heartbeat=10**9,
+                    idle_heartbeat=1,
                     max_deliver=-1,
                 ),
             )

@@ -28,7 +28,7 @@ LONG = 30.0  # seconds
 async def group(serve: Serve, policy: str, **fields: object) -> AsyncIterator[tuple[JetStream, str]]:
     """A JetStream, and the name of a stream on `<name>.>` whose consumer C has the group "A"."""
     name = f"G{secrets.token_hex(4)}"
-    config = {"priority_groups": ["A"], "priority_policy": policy, "ack_wait": 600 * 10**9, **fields}
+    config = {"priority_groups": ["A"], "priority_policy": policy, "ack_wait": 600, **fields}
     async with serve() as url, await headwater.connect(url) as client:
         jetstream = client.jetstream(timeout=LONG)
         await jetstream.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))

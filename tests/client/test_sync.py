@@ -100,7 +100,7 @@ def test_all_of_jetstream_and_the_stores_block(client: sync.SyncClient, tmp_path
             message.ack()
             if number == 24:
                 break
-    with jetstream.push_consumer(name, ConsumerConfig(idle_heartbeat=10**9, flow_control=True)) as pushed:
+    with jetstream.push_consumer(name, ConsumerConfig(idle_heartbeat=1, flow_control=True)) as pushed:
         assert next(iter(pushed)).data == b"0"
     assert jetstream.purge_stream(name, keep=5) == 20
     store = jetstream.create_object_store(StoreConfig(bucket=name))

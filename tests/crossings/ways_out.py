@@ -19,7 +19,7 @@ from headwater.errors import JetStreamError
 from headwater.model.headers import Headers
 from headwater.model.message import Message
 
-HEARTBEAT = 500_000_000  # nanoseconds
+HEARTBEAT = 0.5  # seconds
 NONE_COMES = 15.0  # seconds of a heartbeat that is not waited for
 
 
@@ -56,9 +56,7 @@ async def queue(errand: Errand) -> Heard:
 
 async def fetch(errand: Errand) -> Heard:
     context = await errand.world.jetstream(errand.world.reader)
-    info = await context.create_consumer(
-        errand.stream, ConsumerConfig(ack_policy="explicit", inactive_threshold=60 * 10**9)
-    )
+    info = await context.create_consumer(errand.stream, ConsumerConfig(ack_policy="explicit", inactive_threshold=60))
     consumer = context.pull_consumer(errand.stream, info.name)
     left = errand.last
     while left:
@@ -74,9 +72,7 @@ async def fetch(errand: Errand) -> Heard:
 async def consume(errand: Errand) -> Heard:
     heartbeat = 1.0 if errand.world.place.carries_headers else NONE_COMES
     context = await errand.world.jetstream(errand.world.reader)
-    info = await context.create_consumer(
-        errand.stream, ConsumerConfig(ack_policy="none", inactive_threshold=60 * 10**9)
-    )
+    info = await context.create_consumer(errand.stream, ConsumerConfig(ack_policy="none", inactive_threshold=60))
     async with context.pull_consumer(errand.stream, info.name).consume(
         10, expires=2 * heartbeat, heartbeat=heartbeat
     ) as messages:

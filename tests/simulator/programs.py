@@ -21,7 +21,7 @@ STREAM = "EVENTS"
 CONSUMER = "work"
 BUCKET = "kv"
 FAILURES = (HeadwaterError, TimeoutError, OSError)
-HOUR = 3_600 * 10**9
+HOUR = 3_600
 
 
 async def pause(seconds: float) -> None:
@@ -51,7 +51,7 @@ async def set_up(urls: list[str]) -> None:
             await jetstream.create_stream(
                 StreamConfig(name=STREAM, subjects=["events.>"], duplicate_window=HOUR, allow_direct=True)
             )
-            consumer = ConsumerConfig(durable_name=CONSUMER, ack_wait=4 * 10**9, max_ack_pending=200)
+            consumer = ConsumerConfig(durable_name=CONSUMER, ack_wait=4, max_ack_pending=200)
             await jetstream.create_consumer(STREAM, consumer)
             await jetstream.create_key_value(BucketConfig(bucket=BUCKET, history=5))
             break

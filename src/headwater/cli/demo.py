@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headwater.spark.run import Progress as TableProgress
 
 STREAM = "EVENTS"
-NEVER = 100 * 365 * 86_400 * 10**9  # nanoseconds; the demo may be run again next year and must add nothing
+NEVER = 100 * 365 * 86_400  # seconds; the demo may be run again next year and must add nothing
 WINDOW = 1024  # publishes in flight: one fdatasync then serves hundreds of them
 BATCH = 5_000  # rows of a micro-batch: small enough that the progress bar moves
 GOLD_ROWS = 12  # shown on the terminal; the file has all

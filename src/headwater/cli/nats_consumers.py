@@ -13,9 +13,9 @@ from headwater.cli.nats_session import (
     current,
     differences,
     jetstream_of,
-    nanoseconds,
     plain,
     run_app,
+    seconds,
     table,
 )
 from headwater.client.client import Client
@@ -53,7 +53,7 @@ def add_consumer(
         name=name,
         durable_name="" if ephemeral else name,
         ack_policy=cast(Literal["explicit", "all", "none"], ack),
-        ack_wait=nanoseconds(wait) if ack != "none" else 0,
+        ack_wait=seconds(wait) if ack != "none" else 0,
         max_deliver=max_deliver,
         max_ack_pending=max_pending if ack != "none" else 0,
     )
@@ -91,7 +91,7 @@ def edit_consumer(
     """Change the configuration of a consumer; what is not named stays."""
     before = current().run(lambda client: jetstream_of(client).consumer_info(stream_name, name)).config
     given: dict[str, object] = {
-        "ack_wait": None if wait is None else nanoseconds(wait),
+        "ack_wait": None if wait is None else seconds(wait),
         "max_deliver": max_deliver,
         "max_ack_pending": max_pending,
         "description": description,
@@ -141,7 +141,7 @@ def pause(
     """Deliver nothing to a consumer for a while."""
     when = until
     if "T" not in until:
-        when = (datetime.now(UTC) + timedelta(microseconds=nanoseconds(until) // 1000)).isoformat()
+        when = (datetime.now(UTC) + timedelta(seconds=seconds(until))).isoformat()
     confirm(f"Really pause Consumer {stream_name} > {name} until {when}?", force=force)
     paused = current().run(lambda client: jetstream_of(client).pause_consumer(stream_name, name, when))
     current().show(
@@ -269,7 +269,7 @@ def _describe_consumer(info: ConsumerInfo) -> list[str]:
         f"       Filter Subjects: {', '.join(filters)}",
         f"        Deliver Policy: {config.deliver_policy}",
         f"            Ack Policy: {config.ack_policy}",
-        f"              Ack Wait: {config.ack_wait / 1e9:g}s",
+        f"              Ack Wait: {config.ack_wait:g}s",
         "",
         f"        Last Delivered: stream {info.delivered.stream_seq:,}, consumer {info.delivered.consumer_seq:,}",
         f"  Acknowledgment Floor: stream {info.ack_floor.stream_seq:,}, consumer {info.ack_floor.consumer_seq:,}",

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.nats_session import HELP, current, headers_from, nanoseconds, plain, run_app
+from headwater.cli.nats_session import HELP, current, headers_from, plain, run_app, seconds
 from headwater.client.client import Client
 from headwater.errors import NoResponders
 from headwater.model.message import Message
@@ -77,7 +77,7 @@ def publish(
     session = current()
     text = sys.stdin.read() if body == "-" else body
     pairs = headers_from(headers)
-    pause = nanoseconds(sleep) / 1e9
+    pause = seconds(sleep)
 
     async def run(client: Client) -> None:
         from rich.console import Console

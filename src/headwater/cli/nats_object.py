@@ -15,8 +15,8 @@ from headwater.cli.nats_session import (
     current,
     headers_from,
     jetstream_of,
-    nanoseconds,
     run_app,
+    seconds,
     size,
     spell_bytes,
     spell_limit,
@@ -49,7 +49,7 @@ def add_store(
     """Create the store BUCKET."""
     config = StoreConfig(
         bucket=bucket,
-        ttl=nanoseconds(ttl),
+        ttl=seconds(ttl),
         max_bytes=size(max_bucket_size),
         storage=cast(Literal["file", "memory"], storage),
         replicas=replicas,
@@ -149,7 +149,7 @@ def info(bucket: str, name: Annotated[str, typer.Argument(help="without it, the 
             f"Information for Object Store Bucket {bucket} created {status.created[:19].replace('T', ' ')}",
             "",
             f"         Replicas: {config.num_replicas}",
-            f"              TTL: {f'{config.max_age / 1e9:g}s' if config.max_age else 'unlimited'}",
+            f"              TTL: {f'{config.max_age:g}s' if config.max_age else 'unlimited'}",
             f"           Sealed: {'true' if config.sealed else 'false'}",
             f"             Size: {spell_bytes(status.state.bytes)}",
             f"     Maximum Size: {spell_limit(config.max_bytes, spell_bytes)}",

@@ -10,6 +10,7 @@ import typer
 from headwater.cli.nats_session import HELP, current, plain, run_app, table
 from headwater.client.client import Client
 from headwater.client.service import Request, ServiceInfo, ServicePing, ServiceStats, add_service
+from headwater.client.units import read_wire, write_wire
 from headwater.errors import ConfigError
 
 app = typer.Typer(help="Services (micro).", epilog=HELP, no_args_is_help=True, add_completion=False)
@@ -78,8 +79,8 @@ def stats(name: Name, instance: Id = "") -> None:
                 f"{endpoint.num_requests:,}",
                 endpoint.queue_group,
                 endpoint.num_errors,
-                f"{endpoint.processing_time / 1e6:.3f}ms",
-                f"{endpoint.average_processing_time / 1e6:.3f}ms",
+                f"{endpoint.processing_time * 1e3:.3f}ms",
+                f"{endpoint.average_processing_time * 1e3:.3f}ms",
             )
             for each in found
             for endpoint in each.endpoints
@@ -92,7 +93,7 @@ def ping(name: Name = "") -> None:
     """Who answers, and after how long."""
     found = current().run(lambda client: _ask_all(client, "PING", name, "", ServicePing))
     if current().json:
-        current().show([{**msgspec.to_builtins(reply), "rtt": rtt} for reply, rtt in found], list)
+        current().show([{**msgspec.to_builtins(reply, enc_hook=write_wire), "rtt": rtt} for reply, rtt in found], list)
         return
     for reply, rtt in found:
         print(f"{reply.name} {reply.version} {reply.id} rtt={rtt * 1000:.3f}ms")
@@ -142,7 +143,9 @@ async def _ask_all(client: Client, verb: str, name: str, instance: str, kind: ty
             async for message in answers:
                 if message.status is not None:
                     break  # no responders
-                found.append((msgspec.json.decode(message.data, type=kind), time.perf_counter() - began))
+                found.append(
+                    (msgspec.json.decode(message.data, type=kind, dec_hook=read_wire), time.perf_counter() - began)
+                )
                 if instance:
                     break
                 now = asyncio.get_running_loop().time()

@@ -19,6 +19,7 @@ import msgspec
 from headwater.client.client import Client, connect_with
 from headwater.client.contexts import chosen_context, find_options, read_context
 from headwater.client.options import ClientOptions, ConnectArguments
+from headwater.client.units import SECOND, read_wire, write_wire
 from headwater.errors import ConfigError, HeadwaterError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class CliSession:
 
     def __init__(self, given: dict[str, str | bool]) -> None:
         self.json = bool(given.pop("json", False))
-        self.timeout = nanoseconds(str(given.pop("timeout", "5s"))) / 1e9
+        self.timeout = seconds(str(given.pop("timeout", "5s")))
         self.given = given  # options of the connection, by the names of `ClientOptions`, and JetStream's domain
 
     @cached_property
@@ -100,7 +101,7 @@ class CliSession:
     def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
         """Print `value` as JSON with --json, else `lines`."""
         if self.json:
-            print(json.dumps(msgspec.to_builtins(value), indent=2))
+            print(json.dumps(msgspec.to_builtins(value, enc_hook=write_wire), indent=2))
         else:
             for line in lines():
                 print(line)
@@ -178,14 +179,14 @@ def confirm(question: str, *, force: bool) -> None:
     typer.confirm(question, abort=True)
 
 
-def nanoseconds(text: str) -> int:
+def seconds(text: str) -> float:
     """A duration such as `1m30s`, `100ms`, `2d`; a bare number counts seconds. Raises ConfigError."""
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
-        return int(float(text) * 1e9)
+        return float(text)
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ConfigError(f"{text!r} is no duration", value=text, hint="for example 30s, 1m30s, 24h, 7d")
-    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts)
+    return sum(int(float(number) * _UNITS[unit]) for number, unit in parts) / SECOND
 
 
 def size(text: str) -> int:
@@ -199,7 +200,7 @@ def size(text: str) -> int:
 def read_document(path: str, kind: type[T]) -> T:
     """A JSON file as a value of `kind`. Raises ConfigError."""
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=kind)
+        return msgspec.json.decode(Path(path).read_bytes(), type=kind, dec_hook=read_wire)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", value=path) from None
     except msgspec.MsgspecError as error:
@@ -209,7 +210,7 @@ def read_document(path: str, kind: type[T]) -> T:
 def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
     """The fields in which two values of one kind differ, as JSON has them."""
     old, new = (
-        {name: msgspec.to_builtins(getattr(each, name)) for name in each.__struct_fields__}  # type: ignore[attr-defined]
+        {name: msgspec.to_builtins(getattr(each, name), enc_hook=write_wire) for name in each.__struct_fields__}  # type: ignore[attr-defined]
         for each in (before, after)
     )
     return {name: (old[name], new[name]) for name in old if old[name] != new[name]}

@@ -12,10 +12,10 @@ from headwater.cli.nats_session import (
     current,
     differences,
     jetstream_of,
-    nanoseconds,
     plain,
     read_document,
     run_app,
+    seconds,
     size,
     spell_bytes,
     spell_limit,
@@ -56,7 +56,7 @@ def add_stream(
     defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway; for scripts of the nats tool")] = True,
 ) -> None:
     """Create the stream NAME."""
-    age = nanoseconds(max_age)
+    age = seconds(max_age)
     config = StreamConfig(
         name=name,
         subjects=[each.strip() for each in subjects.split(",") if each.strip()] or [name],
@@ -68,7 +68,7 @@ def add_stream(
         max_age=age,
         max_msgs_per_subject=max_msgs_per_subject,
         max_msg_size=size(max_msg_size),
-        duplicate_window=min(nanoseconds(dupe_window), age) if age else nanoseconds(dupe_window),
+        duplicate_window=min(seconds(dupe_window), age) if age else seconds(dupe_window),
         num_replicas=replicas,
         description=description,
         allow_direct=allow_direct,
@@ -103,10 +103,10 @@ def edit_stream(
         "discard": discard,
         "max_msgs": max_msgs,
         "max_bytes": None if max_bytes is None else size(max_bytes),
-        "max_age": None if max_age is None else nanoseconds(max_age),
+        "max_age": None if max_age is None else seconds(max_age),
         "max_msgs_per_subject": max_msgs_per_subject,
         "max_msg_size": None if max_msg_size is None else size(max_msg_size),
-        "duplicate_window": None if dupe_window is None else nanoseconds(dupe_window),
+        "duplicate_window": None if dupe_window is None else seconds(dupe_window),
         "num_replicas": replicas,
         "description": description,
         "allow_direct": allow_direct,
@@ -331,8 +331,8 @@ def _describe_stream(info: StreamInfo) -> list[str]:
         f"      Maximum Messages: {spell_limit(config.max_msgs)}",
         f"   Maximum Per Subject: {spell_limit(config.max_msgs_per_subject)}",
         f"         Maximum Bytes: {spell_limit(config.max_bytes, spell_bytes)}",
-        f"           Maximum Age: {f'{config.max_age / 1e9:g}s' if config.max_age else 'unlimited'}",
-        f"      Duplicate Window: {config.duplicate_window / 1e9:g}s",
+        f"           Maximum Age: {f'{config.max_age:g}s' if config.max_age else 'unlimited'}",
+        f"      Duplicate Window: {config.duplicate_window:g}s",
         "",
         *_describe_state(info),
     ]

@@ -19,6 +19,7 @@ import msgspec
 
 from headwater.client.jetstream_types import BatchAck, decode_answer
 from headwater.client.requester import Requester
+from headwater.client.units import Lifetime, lifetime
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.errors import LocalProtocolError, NoResponders
 from headwater.model.header_names import NatsHeader
@@ -70,7 +71,7 @@ class AtomicBatch:
         msg_id: str | None = None,
         expect_last_sequence: int | None = None,
         expect_last_subject_sequence: int | None = None,
-        ttl: str | None = None,
+        ttl: Lifetime | None = None,
     ) -> None:
         """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
         message only. Raises JetStreamError when the stream refuses the batch."""
@@ -83,7 +84,7 @@ class AtomicBatch:
             NatsHeader.MSG_ID: msg_id,
             NatsHeader.EXPECTED_LAST_SEQUENCE: expect_last_sequence,
             NatsHeader.EXPECTED_LAST_SUBJECT_SEQUENCE: expect_last_subject_sequence,
-            NatsHeader.TTL: ttl,
+            NatsHeader.TTL: lifetime(ttl),
         }
         complete = Headers(headers or {})
         for name, value in demands.items():

@@ -5,6 +5,7 @@ numbers when the server refuses it. What is built on these requests (readers, bu
 `jetstream` puts it all together.
 """
 
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -22,6 +23,7 @@ from headwater.client.jetstream_types import (
 )
 from headwater.client.requester import Requester
 from headwater.client.schedules import Schedule
+from headwater.client.units import Lifetime, instant, lifetime
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.errors import EnvironmentProblem, JetStreamError, NoResponders, SubjectError
 from headwater.model.header_names import NatsHeader
@@ -175,15 +177,15 @@ class JetStreamApi:
         expect_last_sequence: int | None = None,
         expect_last_subject_sequence: int | None = None,
         expect_last_msg_id: str | None = None,
-        ttl: str | None = None,
+        ttl: Lifetime | None = None,
         schedule: Schedule | None = None,
     ) -> PubAck:
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
         `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
-        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
-        "5s", or "never". `schedule`: the message brings others later.
+        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives: seconds, a
+        timedelta, or a text such as "5s" or "never". `schedule`: the message brings others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
@@ -194,7 +196,7 @@ class JetStreamApi:
             NatsHeader.EXPECTED_LAST_SEQUENCE: expect_last_sequence,
             NatsHeader.EXPECTED_LAST_SUBJECT_SEQUENCE: expect_last_subject_sequence,
             NatsHeader.EXPECTED_LAST_MSG_ID: expect_last_msg_id,
-            NatsHeader.TTL: ttl,
+            NatsHeader.TTL: lifetime(ttl),
         }
         wanted: dict[str, str] = {name: str(value) for name, value in demands.items() if value is not None}
         wanted |= schedule.headers() if schedule is not None else {}
@@ -254,10 +256,10 @@ class JetStreamApi:
             if not page.consumers or len(found) >= page.total:
                 return found
 
-    async def pause_consumer(self, stream: str, name: str, until: str) -> bool:
-        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339; one in the past (or "")
-        resumes. Returns whether it is paused."""
-        body = {"pause_until": until} if until else None
+    async def pause_consumer(self, stream: str, name: str, until: str | datetime) -> bool:
+        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339 or an aware datetime;
+        one in the past (or "") resumes. Returns whether it is paused."""
+        body = {"pause_until": instant(until, "until")} if until else None
         answer = await self.ask(f"CONSUMER.PAUSE.{checked_name(stream)}.{checked_name(name)}", body, dict[str, object])
         return bool(answer.get("paused"))
 

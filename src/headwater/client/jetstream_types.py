@@ -1,45 +1,48 @@
-"""The documents of JetStream's API as this client sends and reads them; most are shared with the server.
+"""What programs send to JetStream's API and read from it. Documents without times are shared with the server; those with
+times are in `configurations`, in seconds.
 
-Durations in nanoseconds, sizes in bytes. Fields at their default are left out of requests (`encode_request`); unknown
-fields of answers are ignored, so that newer servers can talk to this client. Times of answers stay RFC 3339 texts: they
-have nanoseconds, and datetime has not.
+Sizes in bytes. Fields at their default are left out of requests (`encode_request`); unknown fields of answers are ignored,
+so that newer servers can talk to this client.
 """
 
 from typing import TypeVar
 
 import msgspec
 
+from headwater.client.configurations import (
+    ClusterInfo,
+    ConsumerConfig,
+    ConsumerInfo,
+    ConsumerLimits,
+    PeerInfo,
+    SourceInfo,
+    StreamConfig,
+    StreamInfo,
+    StreamSource,
+)
+from headwater.client.units import checked, read_wire, write_wire
 from headwater.errors import JetStreamError, RemoteProtocolError
+from headwater.jetstream_documents import sparse_writing
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.consumers import (
     AckPolicy,
-    ConsumerConfig,
-    ConsumerInfo,
     DeliverPolicy,
     PriorityGroupState,
     ReplayPolicy,
     SequencePair,
 )
 from headwater.jetstream_documents.document import ApiError
-from headwater.jetstream_documents.sparse_writing import encode_request
 from headwater.jetstream_documents.streams import (
-    ClusterInfo,
     Compression,
-    ConsumerLimits,
     Discard,
     ExternalStream,
     LostData,
-    PeerInfo,
     Placement,
     Republish,
     Retention,
     SourceConsumer,
-    SourceInfo,
     Storage,
     StoredMessage,
-    StreamConfig,
-    StreamInfo,
-    StreamSource,
     StreamState,
     SubjectTransform,
 )
@@ -128,12 +131,17 @@ _errors = msgspec.json.Decoder(_MaybeError)
 T = TypeVar("T")
 
 
+def encode_request(body: object) -> bytes:
+    """The JSON of a request, times in nanoseconds; b"" for None. Raises ConfigError for a time that is none."""
+    return sparse_writing.encode_request(checked(body), write_wire)
+
+
 def decode_answer(payload: bytes, kind: type[T], request: str) -> T:
     """Read an answer to `request`, which errors name. Raises JetStreamError for an error answer, RemoteProtocolError for
     bytes that are no answer."""
     try:
         if b'"error"' in payload and (failed := _errors.decode(payload).error) is not None:
             raise JetStreamError(failed.code, failed.err_code, failed.description)
-        return msgspec.json.decode(payload, type=kind)
+        return msgspec.json.decode(payload, type=kind, dec_hook=read_wire)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"the answer to {request} cannot be read: {error}", value=payload[:200]) from error

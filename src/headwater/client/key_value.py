@@ -23,6 +23,7 @@ from headwater.client.jetstream_types import (
 )
 from headwater.client.nats_py_names import KEY_VALUE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
+from headwater.client.units import Lifetime, Seconds, check_times, unset
 from headwater.errors import JetStreamError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers
@@ -32,7 +33,7 @@ Operation = Literal["PUT", "DEL", "PURGE"]
 
 WRONG_LAST = (10071, 10164)  # "wrong last sequence"
 NO_STREAM = 10059
-DUPLICATE_WINDOW_NS = 120 * 10**9
+DUPLICATE_WINDOW = 120.0  # seconds
 MAX_HISTORY = 64
 DEFAULT_API = "$JS.API"
 _BUCKET = re.compile(r"[A-Za-z0-9_-]+")
@@ -58,21 +59,25 @@ class KeyExists(JetStreamError):
 
 
 class BucketConfig(msgspec.Struct, kw_only=True, frozen=True):
-    """A bucket. `history` revisions are kept of each key, `ttl` in nanoseconds (0: for ever); sizes in bytes, -1: any."""
+    """A bucket. `history` revisions are kept of each key, sizes are in bytes, -1: any. `ttl` and `limit_marker_ttl`
+    (how long a marker of a deleted or expired key stays) are in seconds or timedeltas; 0: for ever, and no markers."""
 
     bucket: str
     description: str = ""
     history: int = 1
-    ttl: int = 0
+    ttl: Seconds = unset(0.0)
     max_bytes: int = -1
     max_value_size: int = -1
     storage: Literal["file", "memory"] = "file"
     replicas: int = 1
     compression: bool = False
-    limit_marker_ttl: int = 0
+    limit_marker_ttl: Seconds = unset(0.0)
     placement: Placement | None = None
     republish: Republish | None = None
     metadata: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        check_times(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,9 @@ class KeyValue:
     """One bucket. Made by `JetStream.key_value` and `JetStream.create_key_value`.
 
     A `key` is tokens of letters, digits, `-/_=` with dots between them; SubjectError refuses others. A `value` is bytes, or
-    text that is stored as UTF-8. `ttl`: how long the entry lives, such as "5s"; the bucket must allow it
-    (`limit_marker_ttl`). Requests raise what `JetStreamApi` says. Source: ADR-8 of the NATS architecture.
+    text that is stored as UTF-8. `ttl`: how long the entry lives, in seconds, as a timedelta or as "5s"; the
+    bucket must allow it (`limit_marker_ttl`). Requests raise what `JetStreamApi` says. Source: ADR-8 of the NATS
+    architecture.
     """
 
     def __init__(self, jetstream: JetStreamApi, bucket: str, direct: bool) -> None:
@@ -118,7 +124,7 @@ class KeyValue:
         bucket = checked_bucket(config.bucket)
         if not 1 <= config.history <= MAX_HISTORY:
             raise SubjectError("a bucket keeps 1 to 64 revisions of a key", value=config.history, limit=MAX_HISTORY)
-        window = DUPLICATE_WINDOW_NS if not config.ttl else min(config.ttl, DUPLICATE_WINDOW_NS)
+        window = DUPLICATE_WINDOW if not config.ttl else min(config.ttl, DUPLICATE_WINDOW)
         await jetstream.create_stream(
             StreamConfig(
                 name=f"KV_{bucket}",
@@ -180,11 +186,11 @@ class KeyValue:
 
     # ── writing ──
 
-    async def put(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+    async def put(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
         """Write a value, whatever is stored; returns its revision."""
         return await self._write(key, value, None, ttl)
 
-    async def create(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+    async def create(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
         """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
         try:
             return await self._write(key, value, 0, ttl)
@@ -194,7 +200,7 @@ class KeyValue:
                 raise
             return await self._write(key, value, entry.revision, ttl)
 
-    async def update(self, key: str, value: bytes | str, last: int, *, ttl: str | None = None) -> int:
+    async def update(self, key: str, value: bytes | str, last: int, *, ttl: Lifetime | None = None) -> int:
         """Write a value if the newest revision is `last`; returns the new one. Raises KeyExists otherwise."""
         return await self._write(key, value, last, ttl)
 
@@ -203,7 +209,7 @@ class KeyValue:
         otherwise."""
         await self._mark(key, {NatsHeader.KV_OPERATION: "DEL"}, last)
 
-    async def purge(self, key: str, last: int | None = None, *, ttl: str | None = None) -> None:
+    async def purge(self, key: str, last: int | None = None, *, ttl: Lifetime | None = None) -> None:
         """Delete a key and its history; only a marker stays, for `ttl` if given. With `last`, only if that is the newest
         revision. Raises KeyExists otherwise."""
         await self._mark(key, {NatsHeader.KV_OPERATION: "PURGE", NatsHeader.ROLLUP: "sub"}, last, ttl)
@@ -247,7 +253,7 @@ class KeyValue:
     def _written(self, key: str) -> str:
         return self._written_to + _checked(key, _KEY)
 
-    async def _write(self, key: str, value: bytes | str, last: int | None, ttl: str | None) -> int:
+    async def _write(self, key: str, value: bytes | str, last: int | None, ttl: Lifetime | None) -> int:
         data = value.encode() if isinstance(value, str) else value
         try:
             ack = await self._jetstream.publish(self._written(key), data, expect_last_subject_sequence=last, ttl=ttl)
@@ -257,7 +263,9 @@ class KeyValue:
             raise
         return ack.seq
 
-    async def _mark(self, key: str, headers: dict[NatsHeader, str], last: int | None, ttl: str | None = None) -> None:
+    async def _mark(
+        self, key: str, headers: dict[NatsHeader, str], last: int | None, ttl: Lifetime | None = None
+    ) -> None:
         plain = {str(name): value for name, value in headers.items()}
         try:
             await self._jetstream.publish(self._written(key), headers=plain, expect_last_subject_sequence=last, ttl=ttl)

@@ -22,6 +22,7 @@ from headwater.client.key_value import checked_bucket
 from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
+from headwater.client.units import Seconds, check_times, unset
 from headwater.errors import DataLossError, JetStreamError, LocalProtocolError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.status import NOT_FOUND
@@ -31,17 +32,20 @@ NO_STREAM = 10059
 
 
 class StoreConfig(msgspec.Struct, kw_only=True, frozen=True):
-    """An object store. `ttl` in nanoseconds (0: for ever), sizes in bytes (-1: any)."""
+    """An object store. `ttl` in seconds or a timedelta (0: for ever), sizes in bytes (-1: any)."""
 
     bucket: str
     description: str = ""
-    ttl: int = 0
+    ttl: Seconds = unset(0.0)
     max_bytes: int = -1
     storage: Literal["file", "memory"] = "file"
     replicas: int = 1
     compression: bool = False
     placement: Placement | None = None
     metadata: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        check_times(self)
 
 
 class ObjectLink(msgspec.Struct, kw_only=True, omit_defaults=True):

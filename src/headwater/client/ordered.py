@@ -58,7 +58,7 @@ class OrderedConsumer:
             max_deliver=1,
             mem_storage=True,
             num_replicas=1,
-            inactive_threshold=INACTIVE_SECONDS * 10**9,
+            inactive_threshold=INACTIVE_SECONDS,
         )
         if self._last:
             config.deliver_policy = "by_start_sequence"

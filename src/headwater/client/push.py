@@ -62,7 +62,7 @@ class PushConsumer:
     async def __aiter__(self) -> AsyncIterator[StreamMessage]:
         if self._subscription is None:
             raise LocalProtocolError("use the push consumer in `async with`")
-        heartbeat = self._config.idle_heartbeat / 1e9
+        heartbeat = self._config.idle_heartbeat
         while True:
             try:
                 message = await self._subscription.next(HEARTBEATS_MISSED * heartbeat or None)

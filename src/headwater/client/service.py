@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from headwater.client.units import Seconds, Timed, checked, unset, write_wire
 from headwater.errors import ConfigError, HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -88,8 +89,8 @@ class EndpointInfo(msgspec.Struct, kw_only=True):
     metadata: dict[str, str] = {}
 
 
-class EndpointStats(msgspec.Struct, kw_only=True):
-    """What an endpoint has done; times in nanoseconds."""
+class EndpointStats(Timed, kw_only=True, omit_defaults=False):
+    """What an endpoint has done; times in seconds."""
 
     name: str
     subject: str
@@ -97,8 +98,8 @@ class EndpointStats(msgspec.Struct, kw_only=True):
     num_requests: int = 0
     num_errors: int = 0
     last_error: str = ""
-    processing_time: int = 0
-    average_processing_time: int = 0
+    processing_time: Seconds = unset(0.0)
+    average_processing_time: Seconds = unset(0.0)
 
 
 class ServicePing(msgspec.Struct, kw_only=True):
@@ -206,7 +207,8 @@ class Service:
         """Begin to count anew."""
         self._started = _now()
         for _, stats in self._endpoints:
-            stats.num_requests = stats.num_errors = stats.processing_time = stats.average_processing_time = 0
+            stats.num_requests = stats.num_errors = 0
+            stats.processing_time = stats.average_processing_time = 0.0
             stats.last_error = ""
 
     # ── beginning and end ──
@@ -219,7 +221,7 @@ class Service:
 
                 def answer(message: Message, describe: Callable[[], ServicePing] = describe) -> None:
                     if message.reply:
-                        message.respond(msgspec.json.encode(describe()))
+                        message.respond(msgspec.json.encode(checked(describe()), enc_hook=write_wire))
 
                 self._subscriptions.append(self._client.deliver_directly(f"{PREFIX}.{verb}{tail}", answer))
         await self._client.flush()
@@ -241,7 +243,7 @@ class Service:
     # ── inside ──
 
     async def _serve(self, request: Request, handler: Handler, stats: EndpointStats) -> None:
-        began = time.perf_counter_ns()
+        began = time.perf_counter()
         failure: Exception | None = None
         try:
             answer: Any = handler(request)
@@ -253,8 +255,8 @@ class Service:
             failure = error
             self._refuse(request, error)
         stats.num_requests += 1
-        stats.processing_time += time.perf_counter_ns() - began
-        stats.average_processing_time = stats.processing_time // stats.num_requests
+        stats.processing_time += time.perf_counter() - began
+        stats.average_processing_time = stats.processing_time / stats.num_requests
         if failure is not None:
             stats.num_errors += 1
             stats.last_error = f"{getattr(failure, 'code', 500)}:{getattr(failure, 'description', failure)}"

@@ -6,10 +6,12 @@ Where a message stands is in its reply subject (9 tokens; longer ones have domai
     $JS.ACK.<domain or _>.<account hash>.<stream>. … .<pending>[.<random>]
 """
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
 from headwater.client.requester import Requester
+from headwater.client.units import YEAR, in_seconds, nanoseconds
 from headwater.errors import HeaderError, LocalProtocolError
 from headwater.model.headers import Headers
 from headwater.model.message import Message
@@ -103,9 +105,10 @@ class StreamMessage:
         else:
             await self._client.request(self.message.reply, b"+ACK", timeout=confirm)
 
-    async def nak(self, delay: float = 0.0) -> None:
+    async def nak(self, delay: float | timedelta = 0.0) -> None:
         """Not done: deliver it again, after `delay` seconds."""
-        body = b"-NAK" if delay <= 0 else b'-NAK {"delay":%d}' % int(delay * 1e9)
+        wait = in_seconds(delay, "delay", YEAR) if delay else 0
+        body = b'-NAK {"delay":%d}' % nanoseconds(wait) if wait else b"-NAK"
         await self._client.publish(self.message.reply, body)
 
     async def term(self, reason: str = "") -> None:

@@ -5,6 +5,7 @@ Written by `docs/sync_types.py` from the asyncio classes of the same names, less
 """
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
 
@@ -22,6 +23,7 @@ from headwater.client.key_value import BucketConfig, Entry
 from headwater.client.object_store import CHUNK_SIZE, ObjectInfo, StoreConfig
 from headwater.client.schedules import Schedule
 from headwater.client.stream_message import Metadata
+from headwater.client.units import Lifetime
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -55,7 +57,7 @@ class SyncStreamMessage(Protocol):
     def ack(self, *, confirm: float | None = None) -> None:
         """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
 
-    def nak(self, delay: float = 0.0) -> None:
+    def nak(self, delay: float | timedelta = 0.0) -> None:
         """Not done: deliver it again, after `delay` seconds."""
 
     def term(self, reason: str = "") -> None:
@@ -206,7 +208,7 @@ class SyncAtomicBatch(Protocol):
         msg_id: str | None = None,
         expect_last_sequence: int | None = None,
         expect_last_subject_sequence: int | None = None,
-        ttl: str | None = None,
+        ttl: Lifetime | None = None,
     ) -> None:
         """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
         message only. Raises JetStreamError when the stream refuses the batch."""
@@ -275,20 +277,20 @@ class SyncKeyValue(Protocol):
         `headers_only`. Survives reconnects without a gap.
         """
 
-    def put(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+    def put(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
         """Write a value, whatever is stored; returns its revision."""
 
-    def create(self, key: str, value: bytes | str, *, ttl: str | None = None) -> int:
+    def create(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
         """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
 
-    def update(self, key: str, value: bytes | str, last: int, *, ttl: str | None = None) -> int:
+    def update(self, key: str, value: bytes | str, last: int, *, ttl: Lifetime | None = None) -> int:
         """Write a value if the newest revision is `last`; returns the new one. Raises KeyExists otherwise."""
 
     def delete(self, key: str, last: int | None = None) -> None:
         """Mark a key as deleted; its history stays. With `last`, only if that is the newest revision. Raises KeyExists
         otherwise."""
 
-    def purge(self, key: str, last: int | None = None, *, ttl: str | None = None) -> None:
+    def purge(self, key: str, last: int | None = None, *, ttl: Lifetime | None = None) -> None:
         """Delete a key and its history; only a marker stays, for `ttl` if given. With `last`, only if that is the newest
         revision. Raises KeyExists otherwise."""
 
@@ -410,15 +412,15 @@ class SyncJetStream(Protocol):
         expect_last_sequence: int | None = None,
         expect_last_subject_sequence: int | None = None,
         expect_last_msg_id: str | None = None,
-        ttl: str | None = None,
+        ttl: Lifetime | None = None,
         schedule: Schedule | None = None,
     ) -> PubAck:
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
         `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
-        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives, such as
-        "5s", or "never". `schedule`: the message brings others later.
+        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives: seconds, a
+        timedelta, or a text such as "5s" or "never". `schedule`: the message brings others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
         `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
@@ -443,9 +445,9 @@ class SyncJetStream(Protocol):
     def consumers(self, stream: str) -> list[ConsumerInfo]:
         """All consumers of a stream."""
 
-    def pause_consumer(self, stream: str, name: str, until: str) -> bool:
-        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339; one in the past (or "")
-        resumes. Returns whether it is paused."""
+    def pause_consumer(self, stream: str, name: str, until: str | datetime) -> bool:
+        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339 or an aware datetime;
+        one in the past (or "") resumes. Returns whether it is paused."""
 
     def unpin_consumer(self, stream: str, name: str, group: str) -> None:
         """Take the pin from the client that has it in the priority `group` of the consumer `name` of `stream`; the next one

@@ -1,29 +1,28 @@
 """Writing documents as a client: fields at their default are left out of a request, so that the server's defaults hold,
 those of an older or a newer server too."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import NODEFAULT, Struct
 
-from headwater.jetstream_documents.consumers import ConsumerConfig
-
 # Sent whatever they hold: the server's value for an absent field is not the default here.
-_ALWAYS_SENT = {(ConsumerConfig, "ack_policy")}
+_ALWAYS_SENT = {"ack_policy"}
 
 
-def encode_request(body: object) -> bytes:
-    """The JSON of a request; b"" for None, a request without a document."""
-    return b"" if body is None else msgspec.json.encode(_sparse(body))
+def encode_request(body: object, write: Callable[[Any], Any] | None = None) -> bytes:
+    """The JSON of a request; b"" for None, a request without a document. `write`: gives the value of a type of the
+    caller's own, as the document has it."""
+    return b"" if body is None else msgspec.json.encode(_sparse(body), enc_hook=write)
 
 
 def _sparse(value: Any) -> Any:
     if isinstance(value, Struct):
-        kind = type(value)
         return {
             field.encode_name: _sparse(held)
-            for field in msgspec.structs.fields(kind)
-            if (held := getattr(value, field.name)) != _default(field) or (kind, field.name) in _ALWAYS_SENT
+            for field in msgspec.structs.fields(type(value))
+            if (held := getattr(value, field.name)) != _default(field) or field.name in _ALWAYS_SENT
         }
     if isinstance(value, dict):
         return {name: _sparse(inner) for name, inner in value.items()}
