@@ -12,6 +12,7 @@ from support.scripted_server import Peer, conversation, finish, until
 import headwater
 import headwater.client_connection.arrow  # here, for its import may take longer than a handshake on a machine that is busy
 from headwater.client.client import Client
+from headwater.client_connection.events import CallbackFailed, Event
 from headwater.client_connection.subscription import WhenFull
 from headwater.errors import ConnectionClosed, HeadwaterError, LocalProtocolError, RequestTimeout, SubjectError
 
@@ -259,6 +260,44 @@ def test_a_callback_that_raises_is_reported_and_hears_the_next_message(
     (error,) = finish(heard_by(coroutine if asynchronous else plain, b"1", b"2"))
     assert type(error) is type(failure)
     assert heard == [b"1", b"2"]
+
+
+def test_what_a_callback_raises_is_logged_with_its_traceback_and_names_the_subscription(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    happened: list[Event] = []
+
+    def failing(message: headwater.Message) -> None:
+        raise ValueError  # says nothing but its kind
+
+    async def main() -> None:
+        async with conversation(event_callback=happened.append) as (client, peer):
+            await client.subscribe("orders.*", queue="w", callback=failing)
+            peer.say(b"MSG orders.eu 1 0\r\n\r\n" * 2)
+            await until(lambda: len(happened) == 2)
+
+    finish(main())
+    failed = happened[0]
+    assert isinstance(failed, CallbackFailed)
+    assert (type(failed.error), failed.subject, failed.sid, failed.queue) == (ValueError, "orders.*", 1, "w")
+    assert failed.error.__notes__ == ["in the callback of the subscription 1 to 'orders.*' in the queue group 'w'"]
+    record = next(each for each in caplog.records if "callback_failed" in each.getMessage())
+    assert "subject=orders.* sid=1 error=ValueError()" in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[1] is failed.error
+    assert "raise ValueError  # says nothing" in caplog.text
+    assert "in the callback of the subscription 1" in caplog.text
+
+
+def test_the_error_callback_gets_the_exception_with_its_note(caplog: pytest.LogCaptureFixture) -> None:
+    raised = ValueError("mine")
+
+    async def failing(message: headwater.Message) -> None:
+        raise raised
+
+    assert finish(heard_by(failing, b"1", b"2")) == [raised, raised]
+    assert raised.__notes__ == ["in the callback of the subscription 1 to 'a'"]  # once, though it was raised twice
+    assert "raise raised" in caplog.text
 
 
 def test_a_callback_may_end_its_own_subscription_and_hears_nothing_more() -> None:

@@ -4,6 +4,7 @@ Their home is `headwater.client_connection.events`.
 """
 
 from headwater.client_connection.events import AttemptFailed as AttemptFailed
+from headwater.client_connection.events import CallbackFailed as CallbackFailed
 from headwater.client_connection.events import Closed as Closed
 from headwater.client_connection.events import Disconnected as Disconnected
 from headwater.client_connection.events import Discovered as Discovered

@@ -46,13 +46,11 @@ else:
     class Seconds(float):
         """A duration that has been checked."""
 
-        __slots__ = ()
         longest = LONGEST
 
     class Wait(Seconds):
         """One that a program waits for: more than a year can only be a mistake."""
 
-        __slots__ = ()
         longest = YEAR
 
     Waits = list[Wait] | None

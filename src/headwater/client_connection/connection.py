@@ -366,6 +366,10 @@ class Connection(ConnectionOps):
         """Report an error that no task awaits to the program."""
         self.events.report(error)
 
+    def callback_failed(self, subscription: Subscription, error: BaseException) -> None:
+        """Report to the program what the callback of `subscription` raised."""
+        self.events.callback_failed(error, subscription.subject, subscription.sid, subscription.queue)
+
     def handed_over(self, error: HeadwaterError) -> None:
         """A task has got this error."""
         self.flushes.handed_over(error)

@@ -82,6 +82,15 @@ class Failed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackFailed(Failed):
+    """The callback of the subscription `sid` to `subject`, in `queue`, raised `error`; a note of the error says the same."""
+
+    subject: str
+    sid: int
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused(Failed):
     """The permissions of this client do not allow it to publish on `subject` or with it as the reply (`publishing`),
     or to subscribe to it in `queue`. The task that waits for an answer, the subscription, or else the next `flush`
@@ -168,10 +177,21 @@ class Events:
         self.tell(Failed(error))
         self.complain(error)
 
+    def callback_failed(self, error: BaseException, subject: str, sid: int, queue: str) -> None:
+        """Report what the callback of a subscription raised: logged with its traceback, and passed on as it is."""
+        member = f" in the queue group {queue!r}" if queue else ""
+        note = f"in the callback of the subscription {sid} to {subject!r}{member}"
+        if note not in getattr(error, "__notes__", ()):  # one object may be raised again and again
+            error.add_note(note)
+        logger.error("callback_failed subject=%s sid=%d error=%r", subject, sid, error, exc_info=error)
+        self.tell(CallbackFailed(error, subject, sid, queue))
+        if self._error_callback is not None:
+            self.complain(error)
+
     def complain(self, error: BaseException) -> None:
         """Pass `error` to the error callback, or log it."""
         if self._error_callback is None:
-            logger.warning("client_error error=%s", error)
+            logger.warning("client_error error=%s", error if str(error) else repr(error))
             return
         try:
             self._error_callback(error)

@@ -23,8 +23,7 @@ from headwater.errors import ConfigError
 REFUSALS = 2  # of our credentials, in a row
 
 
-@dataclass(frozen=True, slots=True)
-class ReconnectPolicy:
+class ReconnectPolicy(NamedTuple):
     """Seconds, and how many attempts for each server in a row; `attempts` None: for ever."""
 
     attempts: int | None = None

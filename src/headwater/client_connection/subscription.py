@@ -40,8 +40,8 @@ class SubscriptionOwner(Protocol):
     def handed_over(self, error: HeadwaterError) -> None:
         """A task has got this error: it need not be raised anywhere else."""
 
-    def report(self, error: BaseException) -> None:
-        """Report an error that no task awaits to the program."""
+    def callback_failed(self, subscription: "Subscription", error: BaseException) -> None:
+        """Report to the program what the subscription's callback raised."""
 
     def report_slow(self, subscription: "Subscription") -> None:
         """Give the program a SlowConsumer: messages are dropped."""
@@ -219,7 +219,7 @@ class Subscription(MessageQueue):
         self._connection.report_slow(self)
 
     def callback_failed(self, error: BaseException) -> None:
-        self._connection.report(error)
+        self._connection.callback_failed(self, error)
 
     # ── inside ──
 
@@ -237,8 +237,8 @@ class Subscription(MessageQueue):
                         task = asyncio.current_task()
                         if task is not None and task.cancelling():
                             raise
-                        self._connection.report(error)  # something that the callback awaited was cancelled
+                        self.callback_failed(error)  # something that the callback awaited was cancelled
                     except Exception as error:  # noqa: BLE001 - whatever a callback raises is reported to the program
-                        self._connection.report(error)
+                        self.callback_failed(error)
         except HeadwaterError:
             pass  # the connection was lost, which the connection itself reports
