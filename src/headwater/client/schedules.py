@@ -10,6 +10,7 @@ The schedule is the message on `timers.a`: publishing there again replaces it, p
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from headwater.client.units import Lifetime, lifetime
 from headwater.errors import ConfigError
 from headwater.model.header_names import NatsHeader
 
@@ -19,8 +20,8 @@ _MICROSECOND = timedelta(microseconds=1)
 class Schedule(NamedTuple):
     """One of `at` (a time with its zone), `every` (a second or more), and `cron` (six fields, seconds first, or `@daily` and
     the like; in `time_zone`, an IANA name, or UTC) says when. What is stored then goes to `target`: the payload and headers
-    of the schedule, or those of the last message on `source`. `ttl`: how long each lives, such as "5s", or "never";
-    `rollup`: each takes the place of those before it."""
+    of the schedule, or those of the last message on `source`. `ttl`: how long each lives: seconds, a timedelta, "5s" or
+    "never"; `rollup`: each takes the place of those before it."""
 
     target: str
     at: datetime | None = None
@@ -28,7 +29,7 @@ class Schedule(NamedTuple):
     cron: str = ""
     time_zone: str = ""
     source: str = ""
-    ttl: str = ""
+    ttl: Lifetime = ""
     rollup: bool = False
 
     def headers(self) -> dict[str, str]:
@@ -41,7 +42,7 @@ class Schedule(NamedTuple):
             NatsHeader.SCHEDULE_TARGET: self.target,
             NatsHeader.SCHEDULE_TIME_ZONE: self.time_zone,
             NatsHeader.SCHEDULE_SOURCE: self.source,
-            NatsHeader.SCHEDULE_TTL: self.ttl,
+            NatsHeader.SCHEDULE_TTL: lifetime(self.ttl) or "",
             NatsHeader.SCHEDULE_ROLLUP: "sub" if self.rollup else "",
         }
         return {name: value for name, value in named.items() if value}

@@ -296,7 +296,8 @@ def _wrapped(loop: LoopThread, result: Any) -> Any:
         return [_wrapped(loop, each) for each in result]
     kind = type(result)
     if isinstance(result, _VALUES) or (
-        not kind.__module__.startswith("headwater.client.") and not hasattr(kind, "__anext__")
+        not kind.__module__.startswith(("headwater.client.", "headwater.client_connection."))
+        and not hasattr(kind, "__anext__")
     ):
         return result
     if hasattr(kind, "__aiter__") or any(inspect.iscoroutinefunction(getattr(kind, name)) for name in dir(kind)):
