@@ -340,14 +340,20 @@ def test_a_stream_names_its_server_as_leader(tmp_path: Path) -> None:
         client.close()
 
 
-def test_a_snapshot_is_refused_at_once(clients: list[BlockingClient]) -> None:
-    body = {"deliver_subject": "snapshot"}
-    compare(clients, [(f"{API}STREAM.SNAPSHOT.NOBODY", body)])
-    ours = clients[1]
-    ask(ours, f"{API}STREAM.CREATE.SNAP", {"name": "SNAP", "subjects": ["snap"]})
-    assert ask(ours, f"{API}STREAM.SNAPSHOT.SNAP", body)["error"]["err_code"] == 10064
-    refused = ask(ours, f"{API}STREAM.RESTORE.SNAP2", {"config": {"name": "SNAP2", "subjects": ["snap2"]}})
-    assert refused["error"]["err_code"] == 10062
+def test_requests_for_backups_are_refused_alike(clients: list[BlockingClient]) -> None:
+    snapshot, restore = f"{API}STREAM.SNAPSHOT.SNAP", f"{API}STREAM.RESTORE.SNAP"
+    config = {"name": "SNAP", "subjects": ["snap"]}
+    refused: list[tuple[str, object]] = [
+        (f"{API}STREAM.SNAPSHOT.NOBODY", {"deliver_subject": "snapshot"}),
+        (f"{API}STREAM.CREATE.SNAP", config),
+        (snapshot, {}),
+        (snapshot, None),
+        (snapshot, {"deliver_subject": "a b"}),
+        (restore, {"config": config, "state": {}}),
+        (restore, {"config": {**config, "name": "OTHER"}, "state": {}}),
+        (restore, {}),
+    ]
+    compare(clients, refused)
 
 
 @pytest.mark.parametrize(

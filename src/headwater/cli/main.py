@@ -25,6 +25,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "account": Verb("headwater.cli.nats_backup:account", "the account: backup, restore"),
     "bench": Verb("headwater.cli.nats_bench:bench", "measure a server with this client, in the words of `nats bench`"),
     "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
     "consumer": Verb(
@@ -45,7 +46,9 @@ VERBS = {
     "rtt": Verb("headwater.cli.nats_messages:rtt", "how long a round trip to the server takes"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
     "service": Verb("headwater.cli.nats_service:service", "services (micro): ls, info, stats, ping, serve"),
-    "stream": Verb("headwater.cli.nats_streams:stream", "streams: add, edit, copy, ls, info, get, view, purge, rm, …"),
+    "stream": Verb(
+        "headwater.cli.nats_streams:stream", "streams: add, edit, ls, info, view, purge, backup, restore, …"
+    ),
     "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, cast
 import msgspec
 import typer
 
+from headwater.cli.nats_backup import backup_stream, restore_backup
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
     HELP,
@@ -31,6 +32,10 @@ stream_app = typer.Typer(help="Streams.", epilog=HELP, no_args_is_help=True, add
 def stream(arguments: list[str]) -> int:
     """The verb `stream`."""
     return run_app(stream_app, "stream", arguments)
+
+
+stream_app.command("backup")(backup_stream)
+stream_app.command("restore")(restore_backup)
 
 
 # ── streams ──

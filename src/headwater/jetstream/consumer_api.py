@@ -210,7 +210,7 @@ class ConsumerApi:
             name = _ephemeral_name(stream)
         else:
             check_name(name)
-        state = await _new_state(config, stream)
+        state = await new_state(config, stream)
         state.num_pending = len(state.selected) + await count_pending(stream, state.position, _filter(config))
         consumer = await self._consumers.add(stream, name, state)
         answer = _answer(consumer.info(), "consumer_create_response")
@@ -281,7 +281,7 @@ async def _count_again(stream: Stream, consumer: DeliveringConsumer) -> None:
     state.num_pending = len(state.selected) + pending
 
 
-async def _new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
+async def new_state(config: ConsumerConfig, stream: Stream) -> Consumer:
     """The initial state of a new consumer, from its deliver policy."""
     wanted = _filter(config)
     behind = stream.last_sequence + 1

@@ -142,6 +142,21 @@ class ConsumerRegistry:
         if stream.keeper is not None:
             stream.keeper.begin(journal, max((record.frame for record in records), default=0), replayed)
 
+    async def bring(self, stream: Stream, records: list[ConsumerRecord]) -> None:
+        """Continue the consumers of a backup; those that are durable are on disk already. They are there before this first
+        waits, so no message that comes in meanwhile passes them by."""
+        made = []
+        for record in records:
+            consumer = self._make(
+                stream, record.name, record.created_ns, Consumer(record.config, record.snapshot.position)
+            )
+            consumer.restore(record.snapshot, ())
+            made.append(consumer)
+        for consumer in made:
+            pending = await count_pending(stream, consumer.state.position, consumer.filter)
+            consumer.state.num_pending = len(consumer.state.selected) + pending
+            consumer.start()
+
     def keep(self, stream: Stream, writers: Writers | None) -> None:
         """Keep the states of the stream's consumers durable from now on. Writes use a thread of `writers` while the disk
         is slow."""

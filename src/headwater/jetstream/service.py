@@ -1,6 +1,7 @@
 """JetStream: streams on disk, and the API under `$JS.API.>` by which clients create, read and inspect them.
 
     $JS.API.<verb>.<names>   ─▶ `_on_api` ─▶ ROUTES ─▶ a handler of stream_api.py or consumer_api.py ─▶ JSON to the reply
+    $JS.API.STREAM.SNAPSHOT, RESTORE ─▶ backup_api.py, and chunks on subjects of their own
     $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
     $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it
     $JS.ACK.<stream>.<consumer>.…                  ─▶ the consumer
@@ -28,6 +29,7 @@ from headwater.exchange.sublist import Subscription
 from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
+from headwater.jetstream.backup_api import BackupApi
 from headwater.jetstream.clock_watch import ClockWatch
 from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
@@ -119,7 +121,8 @@ class JetStream:
         self._clock_watch: ClockWatch | None = None
         self._subscriptions: list[Subscription] = []
         streams = StreamApi(self._registry, server_name, self._stats)
-        self._routes = routes(streams, ConsumerApi(self._registry, consumers, default_max_consumers))
+        backups = BackupApi(self._registry, consumers, streams, router, self._spawn)
+        self._routes = routes(streams, ConsumerApi(self._registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
         self._serving: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -362,7 +365,7 @@ class JetStream:
         task.add_done_callback(self._tasks.discard)
 
 
-def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
+def routes(streams: StreamApi, consumers: ConsumerApi, backups: BackupApi) -> Routes:
     """The routes of all supported API verbs."""
     return {
         ("INFO",): Route(streams.account_info, 0, 0, "account_info_response", Answer),
@@ -377,8 +380,8 @@ def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
         ("STREAM", "MSG", "DELETE"): Route(streams.delete_message, 1, 1, "stream_msg_delete_response", Answer),
         ("STREAM", "LEADER", "STEPDOWN"): Route(streams.no_cluster, 1, 1, "stream_leader_stepdown_response", Answer),
         ("STREAM", "PEER", "REMOVE"): Route(streams.no_cluster, 1, 1, "stream_remove_peer_response", Answer),
-        ("STREAM", "SNAPSHOT"): Route(streams.no_snapshot, 1, 1, "stream_snapshot_response", Answer),
-        ("STREAM", "RESTORE"): Route(streams.no_restore, 1, 1, "stream_restore_response", RestoreAnswer),
+        ("STREAM", "SNAPSHOT"): Route(backups.snapshot, 1, 1, "stream_snapshot_response", Answer),
+        ("STREAM", "RESTORE"): Route(backups.restore, 1, 1, "stream_restore_response", RestoreAnswer),
         ("CONSUMER", "CREATE"): Route(consumers.create, 1, 1 << 16, "consumer_create_response", Answer),
         ("CONSUMER", "DURABLE", "CREATE"): Route(consumers.create_durable, 2, 2, "consumer_create_response", Answer),
         ("CONSUMER", "INFO"): Route(consumers.info, 2, 2, "consumer_info_response", Answer),
@@ -397,7 +400,13 @@ def routes(streams: StreamApi, consumers: ConsumerApi) -> Routes:
 def unserved_routes() -> Routes:
     """The table without a service, for listing: its handlers cannot be called."""
     no_streams, no_consumers = cast(StreamRegistry, None), cast(ConsumerRegistry, None)
-    return routes(StreamApi(no_streams, "", ApiStats), ConsumerApi(no_streams, no_consumers, 0))
+    streams = StreamApi(no_streams, "", ApiStats)
+    backups = BackupApi(no_streams, no_consumers, streams, cast(Router, None), _drop)
+    return routes(streams, ConsumerApi(no_streams, no_consumers, 0), backups)
+
+
+def _drop(work: Coroutine[object, object, None]) -> None:
+    work.close()
 
 
 def api_verbs() -> list[tuple[str, str]]:

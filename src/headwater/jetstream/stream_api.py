@@ -86,13 +86,13 @@ class StreamApi:
         if existing is not None:
             if not same(existing.config, config):
                 raise api_error("stream_name_in_use")
-            return self._created(existing, "stream_create_response", did_create=True)
+            return self.created(existing, "stream_create_response", did_create=True)
         self._registry.check_not_put_aside(config.name)
-        self._check_overlap(config)
+        self.check_overlap(config)
         if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams):
             raise api_error("maximum_streams")
         stream = await self._registry.create(config)
-        return self._created(stream, "stream_create_response", did_create=True)
+        return self.created(stream, "stream_create_response", did_create=True)
 
     async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
         asked = _checked_update(decode_request(payload, StreamConfigRequest))
@@ -103,9 +103,9 @@ class StreamApi:
         config = updated(stream.config, asked)
         self._check_room(config, stream)
         _check_consumers(config, stream)
-        self._check_overlap(config)
+        self.check_overlap(config)
         await self._registry.update(stream, config)
-        return self._created(stream, "stream_update_response")
+        return self.created(stream, "stream_update_response")
 
     def info(self, names: list[str], payload: bytes) -> StreamInfoAnswer | Aside:
         request = decode_document(payload, StreamInfoRequest)
@@ -236,22 +236,22 @@ class StreamApi:
         await stream.written()
         return _message(_find(stream, request, start), request)
 
-    def no_snapshot(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        """Refuse a snapshot, with nats-server's error number: its format is that of nats-server's files."""
-        self._registry.stream(names[0])
-        raise api_error(
-            "snapshot_failed", reason="not supported by this server; copy its files, or read it by a consumer"
-        )
-
-    def no_restore(self, names: list[str], payload: bytes) -> SuccessAnswer:
-        raise api_error("restore_failed", reason="not supported by this server; publish the messages again")
-
     def no_cluster(self, names: list[str], payload: bytes) -> SuccessAnswer:
         raise api_error("cluster_required")
 
     # ── inside ──
 
-    def _created(self, stream: Stream, kind: str, *, did_create: bool = False) -> StreamCreateAnswer:
+    def check_new(self, config: StreamConfig) -> None:
+        """Whether the account may have one more stream, with this configuration. Raises JetStreamError."""
+        check_origins(config, self._find)
+        check_alone(config)
+        self._check_room(config, None)
+        self._registry.check_not_put_aside(config.name)
+        if 0 <= self._registry.settings.limits.max_streams <= len(self._registry.streams):
+            raise api_error("maximum_streams")
+
+    def created(self, stream: Stream, kind: str, *, did_create: bool = False) -> StreamCreateAnswer:
+        """The answer to what created or changed a stream."""
         info = stream.info()
         return StreamCreateAnswer(
             type=TYPE_PREFIX + kind,
@@ -269,7 +269,8 @@ class StreamApi:
         stream = self._registry.streams.get(name)
         return stream.config if stream is not None else None
 
-    def _check_overlap(self, config: StreamConfig) -> None:
+    def check_overlap(self, config: StreamConfig) -> None:
+        """Raises JetStreamError 10065 where another stream captures one of its subjects."""
         ours = [subject.encode() for subject in config.subjects]
         for other in self._registry.streams.values():
             if other.name == config.name:

@@ -23,6 +23,7 @@ from headwater.jetstream.domain import Domain
 from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.view import ViewStream
+from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
@@ -37,7 +38,7 @@ from headwater.jetstream_state.store import (
     first_offset,
     known_end,
 )
-from headwater.streams.files import Files
+from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log
 from headwater.streams.memory_files import MemoryFiles
@@ -231,20 +232,80 @@ class StreamRegistry:
                     self._store.remove(directory)
                 raise
 
-        in_memory = config.storage == "memory"
-        stream = self._make_in_memory(record) if in_memory else await self._in_thread(make)
+        stream = self._make_in_memory(record) if config.storage == "memory" else await self._in_thread(make)
+        self._begin(stream)
+        self._follow(stream)
+        return stream
+
+    def _begin(self, stream: Stream) -> None:
+        in_memory = stream.directory is None
         stream.attach(self._router, None if in_memory else self.writers)
         if not in_memory:
             self._consumers.keep(stream, self.writers)
-        self.streams[config.name] = stream
-        stream.copying.follow(config)
+        self.streams[stream.name] = stream
+
+    def _follow(self, stream: Stream) -> None:
+        stream.copying.follow(stream.config)
         for other in self.streams.values():
-            other.copying.on_stream_made(config.name)
+            other.copying.on_stream_made(stream.name)
+
+    async def restore(self, record: StreamRecord, archive: ArchiveFile, consumers: list[ConsumerRecord]) -> Stream:
+        """Create a stream with the messages of a backup, and with these consumers: all of it, durably on return, or nothing.
+        Raises JetStreamError, StorageError, OSError, and RemoteProtocolError for an archive that is damaged."""
+
+        def fill(directory: StreamDirectory) -> None:
+            files, options = self.settings.files, self.settings.log_options
+            log = Log.open(files, directory.log_path, options, record.created_ns, 0, directory.identity)
+            try:
+                archive.fill(log)
+            finally:
+                log.close()
+            for consumer in consumers:
+                if consumer.config.durable_name:
+                    directory.save_consumer(consumer)
+
+        def make() -> Stream:
+            assert self._store is not None
+            if record.config.storage == "memory":
+                stream = self._make_in_memory(record, archive)
+                stream.recover()
+                return stream
+            synced = self.settings.log_options.sync == "always"
+            directory = self._store.create(record, synced=synced, begin=archive.first_offset, fill=fill)
+            return self._open(directory, record)
+
+        stream = await asyncio.to_thread(make)
+        if record.config.name in self.streams:
+            raise api_error("stream_name_in_use_restoring")
+        self._begin(stream)
+        await self._consumers.bring(stream, consumers)
+        self._follow(stream)
         return stream
 
-    def _make_in_memory(self, record: StreamRecord) -> Stream:
+    async def spool(self, name: str) -> tuple[str, File]:
+        """See `Store.spool`."""
+        assert self._store is not None
+        return await self._in_thread(partial(self._store.spool, name))
+
+    async def drop_spool(self, path: str, file: File) -> None:
+        """Close and remove what `spool` made; a failure is logged, and what is left goes at the next start."""
+
+        def drop() -> None:
+            file.close()
+            if self._store is not None:
+                self._store.drop_spool(path)
+
+        try:
+            await self._in_thread(drop)
+        except OSError as error:
+            logger.error("spool_not_removed path=%s reason=%s", path, error)
+
+    def _make_in_memory(self, record: StreamRecord, archive: ArchiveFile | None = None) -> Stream:
         clock_ns = self.settings.clock_ns
-        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), first_offset(record))
+        first = first_offset(record) if archive is None else archive.first_offset
+        log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), first)
+        if archive is not None:
+            archive.fill(log)
         log.limit_to(record.config.max_bytes)
         stream = Stream(None, record, log, clock_ns, self.settings.domain, self.settings.ticks_ns)
         self.reports.connect(stream, counted=False)

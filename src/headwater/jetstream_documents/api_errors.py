@@ -97,6 +97,8 @@ ERRORS: dict[str, tuple[int, int, str]] = {
     "filters_with_subject_api": (400, 10137, "consumer with multiple subject filters cannot use subject based API"),
     "filters_overlap": (400, 10138, "consumer subject filters cannot overlap"),
     "filter_empty": (400, 10139, "consumer filter in FilterSubjects cannot be empty"),
+    "stream_name_in_use_restoring": (400, 10130, "stream name already in use, cannot restore"),
+    "deliver_subject_not_valid": (400, 10015, "deliver subject not valid"),
     "consumer_exists": (400, 10148, "consumer already exists"),
     "consumer_does_not_exist": (400, 10149, "consumer does not exist"),
     "inactive_threshold_excess": (400, 10153, "consumer inactive threshold exceeds system limit of {limit}"),

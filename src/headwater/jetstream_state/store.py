@@ -9,6 +9,7 @@
         consumers/<name>-<digest>.a .b          a durable consumer: configuration and state (`ConsumerRecord`)
         consumers/state.<number>.journal        what happened to consumers since (`consumer_journal.py`)
     <store_dir>/streams/….new                   a stream that was being made when the process died: removed at start
+    <store_dir>/streams/….spool.new             a backup that is being received: likewise
     <store_dir>/streams/….deleted               one that was being deleted: likewise
 
 A file name is never made of a client's characters alone: names may hold what a file system forbids, and two names may
@@ -22,6 +23,7 @@ All of this blocks and belongs in a worker thread, or before the loop has work.
 import hashlib
 import logging
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +51,8 @@ logger = logging.getLogger(__name__)
 LOG = "log"
 POSITIONS = "positions"
 NEW = ".new"
+FILLED = ".filled"
+SPOOL = ".spool"
 DELETED = ".deleted"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -294,30 +298,58 @@ class Store:
                 self.findings.append(Finding(name.rpartition("-")[0], path, what, "left in place"))
         return found
 
-    def create(self, record: StreamRecord, *, synced: bool = True) -> StreamDirectory:
+    def create(
+        self,
+        record: StreamRecord,
+        *,
+        synced: bool = True,
+        begin: int | None = None,
+        fill: Callable[[StreamDirectory], None] | None = None,
+    ) -> StreamDirectory:
         """A directory with the configuration and an empty log in it, durable once this returns; a crash meanwhile leaves all
-        of it or none. `synced`: see `write_new_log`. Raises OSError, and StorageError when there is one already.
+        of it or none. `synced`: see `write_new_log`. `begin`: the first offset of the log, where it is not that of the
+        configuration. `fill` puts more into the directory before it gets its name. Raises OSError, and StorageError when
+        there is one already, and what `fill` raises; nothing is left then.
 
         Seven syncs side by side, then one for the final name."""
         stem = file_stem(record.config.name)
         path, names = f"{self._streams}/{stem}", self.files.listdir(self._streams)
         if stem in names:
             raise StorageError("there is a directory of this name in the store already", value=path)
-        new = StreamDirectory(self.files, path + NEW)
-        if stem + NEW in names:  # of a creation that failed: its files are not those of this one
+        ending = NEW if fill is None else FILLED + NEW  # what is being filled is no other creation's to remove
+        new = StreamDirectory(self.files, path + ending)
+        if stem + ending in names:  # of a creation that failed: its files are not those of this one
             remove_tree(self.files, new.path)
         self.files.make(new.log_path)  # durable with what is synced below
         new.identity = self.files.entropy(len(meta.NOBODY))
         with SyncGroup(self.files) as group:
             new.write_first(group, record)
-            first = first_offset(record)
+            first = first_offset(record) if begin is None else begin
             write_new_log(group, new.log_path, new.identity, first, record.created_ns, synced=synced)
             group.commit(new.path, new.log_path)
+        if fill is not None:
+            try:
+                fill(new)
+            except BaseException:
+                remove_tree(self.files, new.path)
+                raise
         self.files.rename(new.path, path)
         self.files.sync_directory(self._streams)
         directory = StreamDirectory(self.files, path)
         directory.identity = new.identity
         return directory
+
+    def spool(self, name: str) -> tuple[str, File]:
+        """A new file for the archive of a stream while it is received, and its path for `drop_spool`; it does not outlive a
+        restart. Raises OSError."""
+        stem = file_stem(name)
+        path = f"{self._streams}/{stem}-{self.files.entropy(4).hex()}{SPOOL}{NEW}"
+        self.files.make(path)
+        return path, self.files.create(f"{path}/archive")
+
+    def drop_spool(self, path: str) -> None:
+        """Remove what `spool` made. Raises OSError."""
+        remove_tree(self.files, path)
 
     def remove(self, directory: StreamDirectory) -> None:
         """Remove a stream whose log is closed. Gone for good once this returns. Raises OSError."""

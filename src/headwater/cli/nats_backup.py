@@ -1,0 +1,150 @@
+"""`headwater stream backup|restore` and `headwater account …`, with the words and files of the `nats` tool."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headwater.cli.nats_session import HELP, current, jetstream_of, run_app, spell_bytes
+from headwater.client.client import Client
+from headwater.client.jetstream_types import StreamInfo
+from headwater.errors import HeadwaterError
+from headwater.operations.backups import Saved, restore_stream, save_stream, saved_streams
+
+account_app = typer.Typer(
+    help="The account of the connection.", epilog=HELP, no_args_is_help=True, add_completion=False
+)
+
+PROGRESS_SECONDS = 0.2
+
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="say nothing on the way")]
+Consumers = Annotated[bool, typer.Option("--consumers/--no-consumers", help="with the states of consumers")]
+
+
+def account(arguments: list[str]) -> int:
+    """The verb `account`."""
+    return run_app(account_app, "account", arguments)
+
+
+class _Line:
+    """One line of progress on a terminal's stderr; nothing elsewhere."""
+
+    def __init__(self, title: str, *, quiet: bool) -> None:
+        self._title = title
+        self._quiet = quiet or not sys.stderr.isatty()
+        self._shown = 0.0
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._shown >= PROGRESS_SECONDS:
+            self._shown = now
+            print(f"\r{self._title}: {text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def backup_stream(name: str, directory: Path, consumers: Consumers = True, no_progress: NoProgress = False) -> None:
+    """Back up a stream into a new DIRECTORY."""
+    saved = current().run(lambda client: _save(client, name, directory, consumers=consumers, quiet=no_progress))
+    current().show(saved._asdict(), lambda: [_saved(saved, directory)])
+
+
+def restore_backup(
+    directory: Path,
+    name: Annotated[str, typer.Option("--name", help="another name than that of the backup")] = "",
+    no_progress: NoProgress = False,
+) -> None:
+    """Restore a stream, with its consumers, from the backup in DIRECTORY."""
+    info = current().run(lambda client: _restore(client, directory, name=name, quiet=no_progress))
+    current().show(info, lambda: [_restored(info)])
+
+
+@account_app.command("backup")
+def backup_account(directory: Path, consumers: Consumers = True, no_progress: NoProgress = False) -> None:
+    """Back up every stream of the account, each into a directory of its own name below DIRECTORY."""
+
+    async def run(client: Client) -> dict[str, Saved | str]:
+        done: dict[str, Saved | str] = {}
+        for name in await jetstream_of(client).stream_names():
+            try:
+                done[name] = await _save(client, name, directory / name, consumers=consumers, quiet=no_progress)
+            except HeadwaterError as error:
+                done[name] = str(error)
+        return done
+
+    done = current().run(run)
+    _report(done, {name: _saved(it, directory / name) for name, it in done.items() if isinstance(it, Saved)})
+
+
+@account_app.command("restore")
+def restore_account(directory: Path, no_progress: NoProgress = False) -> None:
+    """Restore every stream that `account backup` has put below DIRECTORY; one that fails does not stop the others."""
+    backups = saved_streams(directory)
+
+    async def run(client: Client) -> dict[str, StreamInfo | str]:
+        done: dict[str, StreamInfo | str] = {}
+        for path in backups:
+            try:
+                done[path.name] = await _restore(client, path, name="", quiet=no_progress)
+            except HeadwaterError as error:
+                done[path.name] = str(error)
+        return done
+
+    done = current().run(run)
+    _report(done, {name: _restored(it) for name, it in done.items() if isinstance(it, StreamInfo)})
+
+
+async def _save(client: Client, name: str, directory: Path, *, consumers: bool, quiet: bool) -> Saved:
+    line = _Line(name, quiet=quiet)
+    try:
+        return await save_stream(
+            client,
+            jetstream_of(client),
+            name,
+            directory,
+            lambda messages, size: line.show(f"{messages:,} messages, {spell_bytes(size)}"),
+            consumers=consumers,
+        )
+    finally:
+        line.clear()
+
+
+async def _restore(client: Client, directory: Path, *, name: str, quiet: bool) -> StreamInfo:
+    line = _Line(name or directory.name, quiet=quiet)
+    try:
+        return await restore_stream(
+            client,
+            jetstream_of(client),
+            directory,
+            lambda sent, size: line.show(f"{spell_bytes(sent)} of {spell_bytes(size)}"),
+            name=name,
+        )
+    finally:
+        line.clear()
+
+
+def _saved(saved: Saved, directory: Path) -> str:
+    return f"Backed up Stream {saved.stream}: {saved.messages:,} messages, {spell_bytes(saved.bytes)} in {directory}"
+
+
+def _restored(info: StreamInfo) -> str:
+    state = info.state
+    return f"Restored Stream {info.config.name}: {state.messages:,} messages, {state.consumer_count} consumers"
+
+
+def _report(done: "dict[str, Saved | str] | dict[str, StreamInfo | str]", good: dict[str, str]) -> None:
+    """Say how each stream fared. Raises typer.Exit(1) when one failed."""
+    failed = {name: why for name, why in done.items() if isinstance(why, str)}
+    if current().json:
+        current().show({"done": sorted(good), "failed": failed}, list)
+    else:
+        for line in good.values():
+            print(line)
+    for name, why in failed.items():
+        print(f"{name}: {why}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
