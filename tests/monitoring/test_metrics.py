@@ -21,8 +21,23 @@ EXPORTED = (
     "jetstream_consumer_delivered_consumer_seq jetstream_consumer_delivered_stream_seq jetstream_consumer_num_ack_pending "
     "jetstream_consumer_num_redelivered jetstream_consumer_num_waiting jetstream_consumer_num_pending "
     "jetstream_consumer_ack_floor_stream_seq jetstream_consumer_ack_floor_consumer_seq "
-    "jetstream_consumer_last_delivery_seconds jetstream_consumer_last_ack_seconds"
-).split()
+    "jetstream_consumer_last_delivery_seconds jetstream_consumer_last_ack_seconds jetstream_account_max_storage "
+    "jetstream_account_max_memory jetstream_account_memory_used gnatsd_subsz_num_subscriptions gnatsd_routez_num_routes "
+    "gnatsd_leafz_conn_nodes_total headwater_write_sync_p99_seconds headwater_write_ack_p99_seconds headwater_events "
+    "headwater_disk_free_bytes headwater_disk_seconds_until_full"
+).split() + [
+    f"gnatsd_accountz_{name}"
+    for name in (
+        "client_connections leafnode_connections subscriptions is_system expired complete jetstream_enabled limit_subs "
+        "limit_data limit_payload limit_imports limit_exports limit_wildcards limit_conn limit_leaf"
+    ).split()
+] + [
+    f"gnatsd_accstatz_{name}"
+    for name in (
+        "current_connections total_connections subscriptions leaf_nodes sent_messages sent_bytes received_messages "
+        "received_bytes slow_consumers"
+    ).split()
+]  # fmt: skip
 
 
 def test_the_exporters_names_with_the_brokers_numbers(tmp_path: Path) -> None:
@@ -62,5 +77,36 @@ def test_what_was_lost_between_brokers_or_asked_for_by_who_had_gone_is_a_number(
             for name in ("headers_dropped", "groups_missed", "passed_on"):
                 accounts = {each.labels["account"]: each.value for each in families[f"headwater_route_{name}"].samples}
                 assert accounts == {"$G": 0, "$SYS": 0}
+
+    asyncio.run(main())
+
+
+def test_the_prefix_is_chosen_by_configuration_or_in_the_url(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with monitored(jetstream=True, store_dir=tmp_path) as server:
+            named = (await server.ask("/metrics?prefix=nats")).body.decode()
+            assert "\nnats_varz_connections{" in named
+            assert "\nnats_server_total_streams{" in named
+            assert "gnatsd_" not in named
+            refused = await server.ask("/metrics?prefix=1-x")
+            assert (refused.status, b"no beginning" in refused.body) == (400, True)
+            assert (await server.ask("/metrics?connz_detailed=maybe")).status == 400
+
+    asyncio.run(main())
+
+
+def test_each_client_is_there_where_the_url_says_so() -> None:
+    async def main() -> None:
+        async with monitored() as server:
+            link = await server.dial(name="one", lang="raw", version="9")
+            plain = (await server.ask("/metrics")).body.decode()
+            assert "gnatsd_connz_rtt" not in plain
+            detailed = (await server.ask("/metrics?connz_detailed=1")).body.decode()
+            families = {one.name: one for one in text_string_to_metric_families(detailed)}
+            (sample,) = [one for one in families["gnatsd_connz_subscriptions"].samples if "cid" in one.labels]
+            assert (sample.labels["name"], sample.labels["lang"], sample.labels["version"]) == ("one", "raw", "9")
+            assert len(families["gnatsd_connz_in_msgs"].samples) == 2
+            assert families["gnatsd_connz_start"].samples[0].value > 1.7e12
+            await asyncio.to_thread(link.close)
 
     asyncio.run(main())

@@ -85,9 +85,11 @@ def check_port(port: int) -> None:
 
 
 class MonitoringOptions(Record):
-    """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate."""
+    """The HTTP listener for /varz and the rest. `port` 0 takes any free one; `tls` uses the clients' certificate.
+    `metrics_prefix` replaces those of the names under /metrics (`gnatsd`, `jetstream`)."""
 
     host: str
     port: int
     tls: bool = False
     base_path: str = "/"
+    metrics_prefix: str = ""

@@ -44,12 +44,13 @@ MOST_BODY = 256 << 10  # bytes that are read of a body before the answer; Go's b
 
 class Response(NamedTuple):
     """An answer: its body, status and content type. `more`: the rest of a large body, in pieces, for an answer that was
-    awaited; each is written when the peer has taken those before it."""
+    awaited; each is written when the peer has taken those before it. `policy`: a content security policy."""
 
     body: bytes
     status: int = 200
     content_type: str = JSON
     more: Sequence[bytes] = ()
+    policy: str = ""
 
     @property
     def size(self) -> int:
@@ -268,6 +269,8 @@ class HttpSession:
             headers.insert(0, ("Content-Type", response.content_type))
         if location:
             headers.append(("Location", location))
+        if response.policy:
+            headers.append(("Content-Security-Policy", response.policy))
         if self._closes:
             headers.append(("Connection", "close"))
         phrase = HTTPStatus(response.status).phrase + (f": {reason}" if reason else "")

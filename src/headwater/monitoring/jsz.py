@@ -119,6 +119,7 @@ def _stream(view: View, stream: "Stream", with_consumers: bool, with_config: boo
     if with_config:
         document["config"] = info["config"]
     document["state"] = info["state"]
+    document |= {kind: info[kind] for kind in ("mirror", "sources") if info.get(kind)}
     messages, size = stream.waiting
     document["writes"] = {"refused": stream.refused, "waiting_messages": messages, "waiting_bytes": size}
     if with_consumers and stream.consumers:

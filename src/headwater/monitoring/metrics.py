@@ -1,40 +1,44 @@
 """/metrics: the numbers under the names that prometheus-nats-exporter gives them, so that its dashboards work here.
 
     gnatsd_varz_…       every number in /varz, the path of its names joined by _
-    gnatsd_connz_…      counts of /connz and sums over its clients
+    gnatsd_connz_…      counts of /connz and sums over its clients; with `connz_detailed` in the URL, each client's too
+    gnatsd_subsz_…      every number in /subsz
+    gnatsd_routez_…     routes to other brokers (peer_metrics.py, as the next three)
+    gnatsd_leafz_…      connections of leaf nodes
+    gnatsd_accountz_…   accounts: what they are
+    gnatsd_accstatz_…   accounts: what their clients have done
     gnatsd_healthz_…    0 when all is well
     jetstream_…         /jsz: server, accounts, streams, consumers
+
+`prefix` replaces `gnatsd` and, as the exporter has it, also `jetstream`: configured as `metrics_prefix`, or in the URL.
 
 and those that only we have: what was lost, or had to go another way.
 
     headwater_leaf_…    connections, remotes_not_joined; headers_dropped, kept_back, refused (may not cross), groups_missed
     headwater_route_…   headers_dropped (a v1 peer cannot have them), groups_missed, passed_on (members that had left)
     headwater_stream_requests_dropped      pulls whose requester was gone
+    headwater_disk_…    free_bytes, size_bytes, seconds_until_full (-1: not at the present pace)
+    headwater_write_…   sync_p50_seconds, sync_p99_seconds, ack_p50_seconds, ack_p99_seconds; refused, waiting_messages
+    headwater_events    by kind, as /eventz counts them
 
 The text format is prometheus-client's. Every value is a gauge, as the exporter has them.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headwater.model.timestamps import ZERO, parse_time
 from headwater.monitoring.connz import connz
+from headwater.monitoring.gauges import Gauges, flatten
+from headwater.monitoring.interest import subsz
 from headwater.monitoring.jsz import healthz, jsz
-from headwater.monitoring.ledger import Document
+from headwater.monitoring.leafz import leafz
+from headwater.monitoring.peer_metrics import account_gauges, client_gauges, leaf_gauges, route_gauges
+from headwater.monitoring.routez import routez
 from headwater.monitoring.steps import Steps
 from headwater.monitoring.varz import varz
 from headwater.monitoring.view import View
 
-if TYPE_CHECKING:
-    from prometheus_client.core import GaugeMetricFamily
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-SLICE = 200  # values that are written in one step, some 10 us each
-
-_LABELLED = {"server_id", "server_name", "version", "domain", "leader", "name"}
-_TIMES = {"start", "config_load_time"}
-_CLIENT_SUMS = ("pending_bytes", "subscriptions", "in_bytes", "out_bytes", "in_msgs", "out_msgs")
 
 _SERVER = ("server_id", "server_name", "cluster", "domain", "meta_leader", "is_meta_leader")
 _ACCOUNT = (*_SERVER, "account", "account_name", "account_id")
@@ -42,55 +46,26 @@ _STREAM = (*_ACCOUNT, "stream_name", "stream_leader", "is_stream_leader", "strea
 _CONSUMER = (*_STREAM, "consumer_name", "consumer_leader", "is_consumer_leader", "consumer_desc")
 
 
-class Gauges:
-    """Gauges by name, each made when it first has a value."""
-
-    def __init__(self) -> None:
-        self._families: dict[str, GaugeMetricFamily] = {}
-
-    def set(self, name: str, labels: dict[str, str], value: float) -> None:
-        """One value."""
-        from prometheus_client.core import GaugeMetricFamily
-
-        family = self._families.get(name)
-        if family is None:
-            family = self._families[name] = GaugeMetricFamily(name, name, labels=list(labels))
-        family.add_metric(list(labels.values()), value)
-
-    def parts(self) -> "Iterator[Gauges]":
-        """All of them, a family or some small ones at a time."""
-        some = Gauges()
-        size = 0
-        for name, family in self._families.items():
-            some._families[name] = family
-            size += len(family.samples)
-            if size >= SLICE:
-                yield some
-                some, size = Gauges(), 0
-        yield some
-
-    def collect(self) -> "Iterator[GaugeMetricFamily]":
-        """For a registry of prometheus-client."""
-        yield from self._families.values()
-
-
-def gather(view: View) -> Steps:
-    """All gauges, now; in steps."""
+def gather(view: View, prefix: str = "", *, detailed: bool = False) -> Steps:
+    """All gauges, now; in steps. `prefix` replaces those of the exporter. `detailed`: every client by itself."""
+    core, streams = prefix or "gnatsd", prefix or "jetstream"
     gauges = Gauges()
     server = {"server_id": view.broker.server_id}
-    _flatten(gauges, "gnatsd_varz", varz(view), server)
+    general = varz(view)
+    flatten(gauges, f"{core}_varz", general, server)
     yield
     clients = yield from connz(view, {"limit": str(1 << 31)})
-    for name in ("num_connections", "total", "offset", "limit"):
-        gauges.set(f"gnatsd_connz_{name}", server, float(clients[name]))
-    connections: list[dict[str, Any]] = clients["connections"]
-    for name in _CLIENT_SUMS:
-        gauges.set(f"gnatsd_connz_{name}", server, sum(one[name] for one in connections))
-        yield
+    yield from client_gauges(gauges, clients, f"{core}_connz", server, detailed=detailed)
+    subscriptions = yield from subsz(view, {})
+    flatten(gauges, f"{core}_subsz", subscriptions, server)
     health = healthz(view, {})[1]["status"]
-    gauges.set("gnatsd_healthz_status", server, 0 if health == "ok" else 1)
-    gauges.set("gnatsd_healthz_status_value", {**server, "value": str(health)}, int(health == "ok"))
-    yield from _jetstream(gauges, view)
+    gauges.set(f"{core}_healthz_status", server, 0 if health == "ok" else 1)
+    gauges.set(f"{core}_healthz_status_value", {**server, "value": str(health)}, int(health == "ok"))
+    route_gauges(gauges, routez(view, {}), f"{core}_routez", server)
+    leaf_gauges(gauges, leafz(view, {}), f"{core}_leafz", server)
+    yield from account_gauges(gauges, view, core, server)
+    yield from _jetstream(gauges, view, streams)
+    _own(gauges, view, general, server)
     _routes(gauges, view, server)
     _leafs(gauges, view, server)
     return gauges
@@ -109,20 +84,22 @@ def render(gauges: Gauges) -> Steps:
     return b"".join(pieces)
 
 
-def _flatten(gauges: Gauges, prefix: str, document: Document, server: dict[str, str]) -> None:
-    """Numbers by their path; a few strings as labels of a gauge that is 1; times in seconds."""
-    for key, value in document.items():
-        name = "_".join(filter(None, f"{prefix}_{key}".replace("/", "_").split("_")))
-        if isinstance(value, dict):
-            _flatten(gauges, name, value, server)
-        elif isinstance(value, bool):
-            continue
-        elif isinstance(value, int | float):
-            gauges.set(name, server, value)
-        elif key in _TIMES:
-            gauges.set(name, server, parse_time(str(value)) / 1e9)
-        elif key in _LABELLED:
-            gauges.set(name, {**server, "value": str(value)}, 1)
+def _own(gauges: Gauges, view: View, general: dict[str, Any], server: dict[str, str]) -> None:
+    """What the exporter has no names for."""
+    for kind, count in view.broker.journal.counts.items():
+        gauges.set("headwater_events", {**server, "kind": kind}, count)
+    if not general["jetstream"]:
+        return
+    stats = general["jetstream"]["stats"]
+    for name in ("sync_p50", "sync_p99", "ack_p50", "ack_p99"):
+        gauges.set(f"headwater_write_{name}_seconds", server, stats["writes"][name] / 1e9)
+    for name in ("batches", "refused", "waiting_messages", "waiting_bytes"):
+        gauges.set(f"headwater_write_{name}", server, stats["writes"][name])
+    if "disk" in stats:
+        gauges.set("headwater_disk_free_bytes", server, stats["disk"]["free"])
+        gauges.set("headwater_disk_size_bytes", server, stats["disk"]["size"])
+        left = view.history.seconds_until_full() if view.history is not None else None
+        gauges.set("headwater_disk_seconds_until_full", server, -1 if left is None else left)
 
 
 def _routes(gauges: Gauges, view: View, server: dict[str, str]) -> None:
@@ -151,7 +128,7 @@ def _leafs(gauges: Gauges, view: View, server: dict[str, str]) -> None:
         gauges.set("headwater_leaf_groups_missed", labels, space.missed + sum(leaf.groups_missed for leaf in leafs))
 
 
-def _jetstream(gauges: Gauges, view: View) -> Steps:
+def _jetstream(gauges: Gauges, view: View, prefix: str) -> Steps:
     document: dict[str, Any] = yield from jsz(view, {"accounts": "1", "streams": "1", "consumers": "1", "config": "1"})
     options = view.broker.options
     name = options.server_name or view.broker.server_id
@@ -170,21 +147,24 @@ def _jetstream(gauges: Gauges, view: View) -> Steps:
     values["server_unavailable_streams"] = sum(finding.severity == "unavailable" for finding in findings)
     values["server_lost_messages"] = sum(finding.lost for finding in findings)
     for key, value in values.items():
-        gauges.set(f"jetstream_{key}", server, value)
+        gauges.set(f"{prefix}_{key}", server, value)
     for account_name, service in view.broker.jetstreams.items():
         for held in service.streams.values():
             labels = {"server_id": view.broker.server_id, "account": account_name, "stream_name": held.name}
             gauges.set("headwater_stream_requests_dropped", labels, held.requests_dropped)
     for account in document.get("account_details", ()):
         labels = {**server, "account": account["name"], "account_name": account["name"], "account_id": account["id"]}
-        gauges.set("jetstream_account_storage_used", labels, account["storage"])
-        gauges.set("jetstream_account_memory_used", labels, account["memory"])
+        limits = view.broker.jetstreams[account["name"]].limits
+        gauges.set(f"{prefix}_account_storage_used", labels, account["storage"])
+        gauges.set(f"{prefix}_account_memory_used", labels, account["memory"])
+        gauges.set(f"{prefix}_account_max_storage", labels, limits.max_storage)
+        gauges.set(f"{prefix}_account_max_memory", labels, limits.max_memory)
         for stream in account.get("stream_detail", ()):
             yield
-            _stream(gauges, stream, {**labels, "stream_name": stream["name"], "stream_leader": name}, name)
+            _stream(gauges, prefix, stream, {**labels, "stream_name": stream["name"], "stream_leader": name}, name)
 
 
-def _stream(gauges: Gauges, stream: dict[str, Any], begun: dict[str, str], leader: str) -> None:
+def _stream(gauges: Gauges, prefix: str, stream: dict[str, Any], begun: dict[str, str], leader: str) -> None:
     labels = {**begun, "is_stream_leader": "true", "stream_raft_group": ""}
     state, config = stream["state"], stream["config"]
     values = {
@@ -201,7 +181,8 @@ def _stream(gauges: Gauges, stream: dict[str, Any], begun: dict[str, str], leade
         "limit_bytes": config.get("max_bytes", -1),
     }
     for key, value in values.items():
-        gauges.set(f"jetstream_stream_{key}", labels, value)
+        gauges.set(f"{prefix}_stream_{key}", labels, value)
+    _copies(gauges, prefix, stream, labels)
     for consumer in stream.get("consumer_detail", ()):
         about = {
             "consumer_name": consumer["name"],
@@ -209,10 +190,20 @@ def _stream(gauges: Gauges, stream: dict[str, Any], begun: dict[str, str], leade
             "is_consumer_leader": "true",
             "consumer_desc": consumer["config"].get("description", ""),
         }
-        _consumer(gauges, consumer, {**labels, **about})
+        _consumer(gauges, prefix, consumer, {**labels, **about})
 
 
-def _consumer(gauges: Gauges, consumer: dict[str, Any], labels: dict[str, str]) -> None:
+def _copies(gauges: Gauges, prefix: str, stream: dict[str, Any], labels: dict[str, str]) -> None:
+    """How far a stream is behind those that it copies."""
+    origins = [("source", one) for one in stream.get("sources") or ()]
+    origins += [("mirror", stream["mirror"])] if stream.get("mirror") else []
+    for kind, origin in origins:
+        about = {**labels, f"{kind}_name": origin["name"]}
+        gauges.set(f"{prefix}_stream_{kind}_lag", about, origin["lag"])
+        gauges.set(f"{prefix}_stream_{kind}_active_duration_ns", about, origin["active"])
+
+
+def _consumer(gauges: Gauges, prefix: str, consumer: dict[str, Any], labels: dict[str, str]) -> None:
     delivered, floor = consumer["delivered"], consumer["ack_floor"]
     values = {
         "delivered_consumer_seq": delivered["consumer_seq"],
@@ -227,7 +218,7 @@ def _consumer(gauges: Gauges, consumer: dict[str, Any], labels: dict[str, str]) 
         "last_ack_seconds": _seconds_since(consumer, floor),
     }
     for key, value in values.items():
-        gauges.set(f"jetstream_consumer_{key}", labels, value)
+        gauges.set(f"{prefix}_consumer_{key}", labels, value)
 
 
 def _seconds_since(consumer: dict[str, Any], activity: dict[str, Any]) -> float:

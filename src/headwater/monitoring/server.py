@@ -3,13 +3,15 @@
     /varz /connz /subsz /accountz /accstatz /routez /leafz /gatewayz /jsz /healthz     JSON
     /eventz /ipqueuesz                                                                 JSON
     /metrics                                                                           Prometheus
-    /                                                                                  the list of all of them
+    /historyz                                                                          ten minutes of figures
+    /                                                                                  the live page (live_page.py)
 
 It runs in the broker's event loop and reads the broker's state as it is; nothing can be changed from here. Passwords and
 tokens are in no page.
 """
 
 import asyncio
+import time
 from collections.abc import Generator
 from functools import partial
 from importlib import import_module
@@ -19,7 +21,11 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.monitoring import live_page
+from headwater.monitoring.history import History
+from headwater.monitoring.ledger import Totals
 from headwater.monitoring.pages import PAGES
+from headwater.monitoring.parameters import number, switch
 from headwater.monitoring.steps import Steps, begun, encoded_pieces, in_turns
 from headwater.monitoring.view import ObservableBroker, View
 from headwater.net.limits import MONITORING
@@ -55,6 +61,8 @@ class Monitoring:
         self._listener: Listener | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._unseen: list[Session] = []
+        self._sums = Totals()  # over the clients that were looked at
+        self._passes = 0
 
     @property
     def address(self) -> str:
@@ -84,6 +92,7 @@ class Monitoring:
             farewell=b"" if self._options.tls else HTTP_FAREWELL,
         )
         self.port = self._view.port = self._listener.port
+        self._view.history = History(self._view)
         self._listener.places.on_turned_away = partial(self._broker.note_turned_away, self.port)
         if self._broker.sessions is not None:
             self._broker.view = self._view
@@ -120,11 +129,20 @@ class Monitoring:
         return link
 
     def _look(self) -> None:
-        """A part of the clients in each turn of the loop."""
+        """A part of the clients in each turn of the loop; a sample for the history after every second round."""
+        ledger = self._view.ledger
         if not self._unseen:
             self._unseen = self._view.sessions()
-        self._view.ledger.look(self._unseen[:LOOKED_AT])
+            self._sums = ledger.totals(())
+        part = self._unseen[:LOOKED_AT]
         del self._unseen[:LOOKED_AT]
+        ledger.look(part)
+        for session in part:
+            self._sums.add(session)
+        if not self._unseen:
+            self._passes += 1
+            if self._passes % 2 and self._view.history is not None:
+                self._view.history.note(self._sums, time.time_ns())
         loop = asyncio.get_running_loop()
         self._looking = loop.call_later(0 if self._unseen else LOOK_SECONDS, self._look)
 
@@ -139,7 +157,12 @@ class Monitoring:
             return begun(self._page(inside, parameters))
         if inside == "/metrics":
             self._count(inside)
-            return self._metrics()
+            return self._metrics(parameters)
+        if inside == "/historyz" and self._view.history is not None:
+            self._count(inside)
+            return self._historyz(self._view.history, parameters)
+        if inside in live_page.FILES and path != self._base:
+            return live_page.file(inside)
         if inside in ("", "/") and path in (self._base, f"{self._base}/"):
             self._count("/")
             return self._index()
@@ -162,24 +185,35 @@ class Monitoring:
     def _count(self, path: str) -> None:
         self._view.requests[path] = self._view.requests.get(path, 0) + 1
 
-    async def _metrics(self) -> "Response":
+    def _historyz(self, history: History, parameters: "Parameters") -> "Response":
+        from headwater.monitoring.http import TEXT, Response
+
+        try:
+            since = number(parameters, "since")
+        except ConfigError as error:
+            return Response(error.message.encode(), 400, TEXT)
+        return Response(msgspec.json.encode(history.document(since)))
+
+    async def _metrics(self, parameters: "Parameters") -> "Response":
         """The first one imports prometheus-client, which takes a tenth of a second: not in the broker's loop."""
-        from headwater.monitoring.http import Response
+        from headwater.monitoring.http import TEXT, Response
+
+        prefix = parameters.get("prefix", self._options.metrics_prefix)
+        if prefix and not (prefix.isascii() and prefix.isidentifier()):
+            return Response(f"{prefix!r} is no beginning for a metric's name".encode(), 400, TEXT)
+        try:
+            detailed = switch(parameters, "connz_detailed")
+        except ConfigError as error:
+            return Response(error.message.encode(), 400, TEXT)
 
         await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
         metrics = import_module("headwater.monitoring.metrics")
-        gauges = await in_turns(metrics.gather(self._view))
+        gauges = await in_turns(metrics.gather(self._view, prefix, detailed=detailed))
         return Response(await in_turns(metrics.render(gauges)), 200, metrics.CONTENT_TYPE)
 
     def _index(self) -> "Response":
-        from headwater.monitoring.http import HTML, Response
-
-        listed = [(path, title) for path, (title, _) in PAGES.items() if title] + [("/metrics", "Prometheus")]
-        links = "".join(
-            f'<li><a href="{self._base}{path}">{title}</a> <code>{path}</code></li>\n' for path, title in listed
-        )
-        body = f"<!doctype html>\n<html lang=en>\n<title>Headwater</title>\n<h1>Headwater</h1>\n<ul>\n{links}</ul>\n"
-        return Response(body.encode(), 200, HTML)
+        listed = [(path, title) for path, (title, _) in PAGES.items() if title]
+        return live_page.index(self._base, [*listed, ("/metrics", "Prometheus"), ("/historyz", "History")])
 
 
 def _pretty(document: object) -> bytes:

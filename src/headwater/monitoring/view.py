@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headwater.exchange.sessions import Sessions
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
+    from headwater.monitoring.history import History
     from headwater.streams.finding import Finding
 
 PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm on what we run on
@@ -73,6 +74,7 @@ class View:
         self.digest = digest
         self.started = time.time_ns() if started is None else started
         self.requests: dict[str, int] = {}  # by path
+        self.history: History | None = None  # kept by the listener
         self._cpu = (0.0, 0.0)  # processor and wall seconds at the last request for them
 
     def sessions(self) -> "list[Session]":

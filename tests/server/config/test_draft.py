@@ -51,3 +51,14 @@ def test_secrets_are_in_no_repr() -> None:
     draft = Draft()
     draft.cluster = {"port": 5, "username": "u", "password": "hunter2", "routes": ("nats://u:hunter2@h:1",)}
     assert "hunter2" not in repr(draft.finish())
+
+
+def test_the_names_of_metrics_begin_as_configured_and_as_prometheus_allows() -> None:
+    draft = Draft()
+    draft.monitoring = {"port": 8222, "metrics_prefix": "nats"}
+    monitoring = draft.finish().monitoring
+    assert monitoring is not None
+    assert monitoring.metrics_prefix == "nats"
+    draft.monitoring["metrics_prefix"] = "1-x"
+    with pytest.raises(ConfigError, match="no beginning for a metric's name"):
+        draft.finish()

@@ -112,6 +112,7 @@ class Draft:
             port=_port(plain or encrypted, 0),
             tls=bool(encrypted),
             base_path=_base_path(told.get("base_path", "")),
+            metrics_prefix=_metrics_prefix(told.get("metrics_prefix", "")),
         )
 
     def _cluster(self) -> "ClusterOptions | None":
@@ -128,6 +129,13 @@ class Draft:
 def _port(told: int, default: int) -> int:
     """The port to bind: any free one (0) for -1, the default for 0."""
     return 0 if told == -1 else told or default
+
+
+def _metrics_prefix(prefix: str) -> str:
+    if prefix and not (prefix.isascii() and prefix.isidentifier()):
+        hint = "letters, digits and _, and no digit first"
+        raise ConfigError(f"{prefix!r} is no beginning for a metric's name", value=prefix, hint=hint)
+    return prefix
 
 
 def _base_path(path: str) -> str:

@@ -200,6 +200,7 @@ TOP = Block(
         done("http_port monitor_port", fields.port, "port of monitoring"),
         done("https_port", fields.port, "the same with TLS"),
         done("http_base_path", fields.text, "what stands before /varz and the rest"),
+        done("metrics_prefix", fields.text, "what the names under /metrics begin with; ours alone"),
         done("max_payload", fields.small_number, "bytes of one message; 1 MiB"),
         done("max_control_line", fields.small_number, "bytes of one line; 4096"),
         done(
@@ -322,6 +323,8 @@ def _monitoring(found: dict[str, Any]) -> dict[str, Any]:
             told[port] = found.pop(f"{name}_port")
     if "http_base_path" in found:
         told["base_path"] = found.pop("http_base_path")
+    if "metrics_prefix" in found:
+        told["metrics_prefix"] = found.pop("metrics_prefix")
     return told
 
 

@@ -1,0 +1,123 @@
+"""Ten minutes of figures, a sample every two seconds, so that a page that is opened is not blank.
+
+    the listener, once a second ── look at a part of the clients ── every second time ─▶ `note` ─▶ ring ─▶ /historyz
+
+A sample is a list of numbers in the order of FIELDS; counters are totals since the start, and the page takes the
+differences. It costs some 50 us, however many clients and streams there are: sums over clients come from the look that is
+taken anyway. Nothing of it is written to disk; it begins anew with the broker.
+"""
+
+import time
+from collections import deque
+from typing import NamedTuple
+
+from headwater.monitoring.ledger import Document, Totals
+from headwater.monitoring.view import View, resident_bytes
+
+EVERY = 2.0  # seconds between two samples
+KEPT = 300  # samples
+SHORTEST = 10.0  # seconds over which a pace is a pace
+
+FIELDS = (
+    "time_ms", "in_msgs", "in_bytes", "out_msgs", "out_bytes", "connections", "subscriptions", "slow_consumers",
+    "cpu_percent", "mem", "api_requests", "api_errors", "sync_p50_ns", "sync_p99_ns", "ack_p50_ns", "ack_p99_ns",
+    "disk_free", "stored_bytes", "stored_messages", "refused_writes",
+)  # fmt: skip
+
+
+class History:
+    """The ring. `view`: what the samples are taken of."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._samples: deque[list[float]] = deque(maxlen=KEPT)
+        self._cpu = (time.process_time(), time.monotonic())
+
+    def note(self, clients: Totals, now_ns: int) -> None:
+        """Take a sample. `clients`: the sums over all of them, those that have left included."""
+        view = self._view
+        broker = view.broker
+        slow = (broker.accounts.slow_consumers if broker.accounts else 0) + (
+            broker.sessions.watch.slow_consumers if broker.sessions is not None else 0
+        )
+        self._samples.append(
+            [
+                now_ns // 1_000_000,
+                clients.in_messages,
+                clients.in_bytes,
+                clients.out_messages,
+                clients.out_bytes,
+                len(broker.sessions) if broker.sessions is not None else 0,
+                view.subscriptions(),
+                slow,
+                self._cpu_percent(),
+                resident_bytes(),
+                *self._jetstream(),
+            ]
+        )
+
+    def _cpu_percent(self) -> float:
+        used, now = time.process_time(), time.monotonic()
+        before, self._cpu = self._cpu, (used, now)
+        return round(100 * (used - before[0]) / max(now - before[1], 1e-3), 1)
+
+    def _jetstream(self) -> "_StreamFigures":
+        services = list(self._view.broker.jetstreams.values())
+        if not services:
+            return _StreamFigures()
+        from headwater.group_commit.write_stats import quantile
+
+        stats, now = [service.stats for service in services], time.perf_counter()
+        writes, acks = [one.writes for one in stats], [one.acks for one in stats]
+        room = services[0].room
+        tables = [stream.subjects for service in services for stream in service.streams.values()]
+        return _StreamFigures(
+            sum(service.requests for service in services),
+            sum(service.refusals for service in services),
+            int(quantile(writes, 0.5, now) * 1e9),
+            int(quantile(writes, 0.99, now) * 1e9),
+            int(quantile(acks, 0.5, now) * 1e9),
+            int(quantile(acks, 0.99, now) * 1e9),
+            room.free if room is not None else -1,
+            sum(table.size_bytes for table in tables),
+            sum(table.messages for table in tables),
+            sum(one.refused for one in stats),
+        )
+
+    def document(self, since_ms: int = 0) -> Document:
+        """/historyz: the samples after `since_ms`."""
+        return {
+            "server_id": self._view.broker.server_id,
+            "started_ms": self._view.started // 1_000_000,
+            "every_seconds": EVERY,
+            "fields": FIELDS,
+            "samples": [sample for sample in self._samples if sample[0] > since_ms],
+            "disk_seconds_left": self.seconds_until_full(),
+        }
+
+    def seconds_until_full(self) -> float | None:
+        """Until the disk of the streams is full at the pace of these minutes; None where it does not fill."""
+        at = FIELDS.index("disk_free")
+        known = [sample for sample in self._samples if sample[at] >= 0]
+        if not known:
+            return None
+        passed = (known[-1][0] - known[0][0]) / 1000
+        gone = known[0][at] - known[-1][at]
+        if passed < SHORTEST or gone <= 0:
+            return None
+        return round(known[-1][at] * passed / gone)
+
+
+class _StreamFigures(NamedTuple):
+    """The last fields of a sample; -1: unknown."""
+
+    requests: int = 0
+    errors: int = 0
+    sync_p50: int = 0
+    sync_p99: int = 0
+    ack_p50: int = 0
+    ack_p99: int = 0
+    disk_free: int = -1
+    stored_bytes: int = 0
+    stored_messages: int = 0
+    refused: int = 0
