@@ -7,7 +7,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,8 +58,8 @@ def spread(nats_server: NatsServer) -> NatsServer:
 
 
 @contextmanager
-def standalone(directory: Path, workers: int) -> Iterator[str]:
-    """A master and its workers as processes that know nothing of Headwater; the master's URL."""
+def standalone(directory: Path) -> Iterator[str]:
+    """A master and a worker with two cores as processes that know nothing of Headwater; the master's URL."""
     import pyspark
 
     home = spark_home(Path(pyspark.__file__).parent, cache_directory(os.environ))
@@ -77,13 +77,9 @@ def standalone(directory: Path, workers: int) -> Iterator[str]:
     with ExitStack() as stack:
         master = start(stack, home, environ, f"{deploy}.master.Master", "--port", "0", "--webui-port", "0")
         url = said_by(master)
-        started = []
-        for number in range(workers):
-            place = ("--work-dir", str(directory / f"worker-{number}"), "--webui-port", "0")
-            size = ("--cores", "1", "--memory", "1g")
-            started.append(start(stack, home, environ, f"{deploy}.worker.Worker", *size, *place, url))
-        for worker in started:
-            said_by(worker)
+        place = ("--work-dir", str(directory / "worker"), "--webui-port", "0")
+        size = ("--cores", "2", "--memory", "2g")
+        said_by(start(stack, home, environ, f"{deploy}.worker.Worker", *size, *place, url))
         yield url
 
 
@@ -124,12 +120,9 @@ def places_and_count(server: NatsServer, master: str, archive: Path) -> tuple[li
 @pytest.mark.slow
 @pytest.mark.interop
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("master", ["standalone", "local-cluster[2,1,1024]"])
-def test_two_workers_that_know_nothing_of_it_read_with_the_archive(
-    spread: NatsServer, tmp_path: Path, master: str
-) -> None:
+def test_two_executors_that_know_nothing_of_it_read_with_the_archive(spread: NatsServer, tmp_path: Path) -> None:
     archive = make_archive(tmp_path / "deps.zip")
-    with standalone(tmp_path, workers=2) if master == "standalone" else nullcontext(master) as url:
+    with standalone(tmp_path) as url:
         homes, count = places_and_count(spread, url, archive)
     assert count == "2000"
     assert len(set(homes)) == 2  # the same archive, unpacked beside each of two executors

@@ -114,7 +114,7 @@ def test_killed_runs_lose_nothing_and_double_nothing(nats_server: NatsServer, tm
     out = tmp_path / "out"
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
-    kills = int(os.environ.get("HEADWATER_KILLS", "2"))  # a start of Spark each
+    kills = int(os.environ.get("HEADWATER_KILLS", "1"))  # a start of Spark each
     for _ in range(kills):
         whom = chance.choice(("driver", "jvm", "both"))
         with child(nats_server.url, out, 20) as process:

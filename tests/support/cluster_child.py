@@ -26,6 +26,7 @@ def places(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def main(url: str, master: str, archive: str) -> None:
     config = {
         **settings(Path(archive)),
+        "spark.executor.cores": "1",  # so that there are two executors
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": BRIEF_JAVA_OPTIONS,
     }
