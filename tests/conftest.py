@@ -22,6 +22,7 @@ from support.loop_watchdog import Watchdog, make_watchdog
 OTHER_PROGRAMS = ("interop", "kill", "spark")
 WATCHDOG = pytest.StashKey[Watchdog]()
 _failed: list[str] = []  # since the last test that ended
+_left_open: list[str] = []  # after the last test of all
 
 settings.register_profile("headwater", deadline=None, print_blob=True)
 settings.register_profile("brief", settings.get_profile("headwater"), max_examples=30)  # of 100: ./hw test, interpreted
@@ -52,7 +53,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What is still open when all tests are done is of no test that could fail for it: it is named, see the summary."""
     session.config.stash[WATCHDOG].remove()
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda found: _left_open.append(str(found.exc_value))
+    try:
+        gc.collect()
+    finally:
+        sys.unraisablehook = before
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,6 +74,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for what in _left_open:
+        terminalreporter.line(f"left open by some test: {what}: a bug to be found")
     watchdog = config.stash[WATCHDOG]
     stalls = sorted(watchdog.stalls, key=lambda stall: -stall.seconds)
     if stalls:

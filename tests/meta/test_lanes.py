@@ -57,6 +57,16 @@ def test_what_fails_again_fails_the_run(checkout: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.count("def test_broken") == 2
 
 
+def test_a_run_that_ends_badly_though_no_test_failed_says_so_last(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "conftest.py").write_text("def pytest_sessionfinish(session):\n    session.exitstatus = 3\n")
+    result = result_of(checkout, "def test_that_passes():\n    pass\n")
+    assert lanes.report([result]) == 3
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last == "hw: it: FAILED: no test, but pytest ended with code 3"
+
+
 def test_many_failures_are_no_chance_and_are_not_run_again(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     many = "\n".join(BROKEN.replace("broken", f"broken_{number}") for number in range(lanes.MOST_AGAIN + 1))
     result = result_of(checkout, many)

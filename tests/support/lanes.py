@@ -127,14 +127,16 @@ def spark_jobs() -> Iterable[Job]:
 
 
 def report(results: list[Result]) -> int:
-    """Print what failed whole, of the others the last line, and last what passed only alone; returns the exit code."""
+    """Print of each job the last line, then what failed whole, and last what passed only alone; returns the exit code."""
     worst = 0
-    for job, code, alone in results:
+    for job, code, alone in sorted(results, key=lambda result: (result.code, result.alone)):
         good = code in (0, NOTHING_COLLECTED)
         text = job.log.read_text(errors="replace")
         shown = text if alone or not good else "".join(text.splitlines(keepends=True)[-1:])
         print(f"{shown}hw: {job.title}: {'passed' if good else 'FAILED'}", flush=True)
         worst = worst if good else max(worst, abs(code))
+        for test in [] if good else job.failed() or [f"no test, but pytest ended with code {code}"]:
+            print(f"hw: {job.title}: FAILED: {test}", flush=True)
     for job, _, alone in results:
         for test in alone:
             print(f"hw: {job.title}: {test} failed, and passed when it was run alone: a bug to be found", flush=True)
