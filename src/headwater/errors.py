@@ -186,3 +186,9 @@ class EnvironmentProblem(HeadwaterError):
     """Something that the machine lacks (Java, an extra, a free port); the hint names the ways out."""
 
     fault = "environment"
+
+
+def open_failure(path: object, error: Exception) -> str:
+    """Why a file cannot be opened, as nats-server says it: scripts look for "no such file or directory"."""
+    reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "it is no text"
+    return f"open {path}: {reason}"

@@ -41,7 +41,7 @@ def test_without_a_file_there_is_nothing_to_check(tmp_path: Path, capsys: pytest
     assert serve(["-t"]) == 1
     assert "must specify [-c, --config]" in capsys.readouterr().err
     assert main(["check", str(tmp_path / "gone.conf")]) == 1
-    assert "error opening config file" in capsys.readouterr().err
+    assert "no such file or directory" in capsys.readouterr().err
     (tmp_path / "binary.conf").write_bytes(b"\xff\xfe")
     assert main(["check", str(tmp_path / "binary.conf")]) == 1
     assert "it is no text" in capsys.readouterr().err

@@ -121,8 +121,8 @@ def test_a_configuration_file_is_read_and_flags_win_over_it(tmp_path: Path) -> N
     ("flags", "status", "reason"),
     [
         (["-c", "bad.conf"], 1, '[FTL] bad.conf:2:1: unknown field "foo"'),
-        (["-c", "gone.conf"], 1, "[FTL] error opening config file: gone.conf: No such file or directory"),
-        (["-l", "no/such/log"], 1, "[FTL] cannot write to no/such/log"),
+        (["-c", "gone.conf"], 1, "[FTL] open gone.conf: no such file or directory"),
+        (["-l", "no/such/log"], 1, "[FTL] error opening file: open no/such/log: no such file or directory"),
         (["-p", "-1", "-js", "-sd", "bad.conf"], 1, "[FTL] "),
         (["--frobnicate"], 2, "flag provided but not defined: -frobnicate"),
         (["--routes", "nats://127.0.0.1:1", "-p", "-1"], 1, "[FTL] solicited routes require cluster capabilities"),

@@ -106,7 +106,7 @@ def test_a_cluster_comes_from_a_url_and_its_routes() -> None:
         ("--user a --auth b", "more than one of"),
         ("--sync sometimes", "sync is 'sometimes'"),
         ("frob", "unknown argument: frob"),
-        ("-p 99999", "99999 is no port"),
+        ("-p 99999", "address 99999: invalid port"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: str, reason: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, raise_descriptor_limit, set_up_logging
-from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.errors import ConfigError, HeadwaterError
 from headwater.version import COMPATIBLE_VERSION, VERSION
 
 if TYPE_CHECKING:
@@ -86,11 +86,10 @@ def _run(flags: dict[str, Value]) -> int:
             return Workers(config, flags, iggy).run()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             run(runner, Serving(config, lambda: configure(flags), str(flags.get("config", "")), iggy))
-    except EnvironmentProblem as error:
-        logger.critical("%s", _listening_problem(error))
-        return 1
     except HeadwaterError as error:
-        logger.critical("%s", error)
+        from headwater.cli.start_failures import start_failure
+
+        logger.critical("%s", start_failure(error, config))
         return 1
     return 0
 
@@ -118,12 +117,3 @@ def _import_asyncio() -> None:
         import asyncio  # noqa: F401
     finally:
         del sys.modules["ssl"]
-
-
-def _listening_problem(error: EnvironmentProblem) -> str:
-    """The words that scripts look for when a port is taken; the error's own ones for anything else."""
-    cause = error.__cause__
-    if not isinstance(cause, OSError) or not error.message.startswith("cannot listen on "):
-        return str(error)
-    reason = os.strerror(cause.errno).lower() if cause.errno and cause.errno > 0 else str(cause)
-    return f'Error listening on port: {error.value}, "listen tcp {error.value}: bind: {reason}"'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headwater.cli import serve_flags
 from headwater.cli.go_flags import Value
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, open_failure
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
 from headwater.server.config.draft import Draft, ServerConfig
 
@@ -61,7 +61,8 @@ def set_up_logging(options: "LoggingOptions | None") -> None:
         try:
             handler = LogFile(options.file, options.size_limit, options.max_files)
         except OSError as error:
-            raise EnvironmentProblem(f"cannot write to {options.file}: {error.strerror}", value=options.file) from error
+            text = f"error opening file: {open_failure(options.file, error)}"
+            raise EnvironmentProblem(text, value=options.file) from error
     with_time, utc = (options.time, options.utc) if options is not None else (True, False)
     handler.setFormatter(NatsLogFormatter(with_time=with_time, utc=utc))
     for old in list(root.handlers):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.cli.garbage import GarbagePolicy
 from headwater.cli.serve_setup import reopen_log, set_up_logging
-from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.version import COMPATIBLE_VERSION
@@ -130,11 +130,11 @@ class Serving:
     def _write_files(self) -> Callable[[], None]:
         """Write the pid file and the ports file; returns what takes the latter away again."""
         if self.config.pid_file is not None:
-            _write(self.config.pid_file, str(os.getpid()))
+            _write("pidfile", self.config.pid_file, str(os.getpid()))
         if self.config.ports_file_dir is None:
             return lambda: None
         path = self.config.ports_file_dir / f"{PROGRAM}_{os.getpid()}.ports"
-        _write(path, json.dumps(self._ports()))
+        _write("ports file", path, json.dumps(self._ports()))
         return lambda: path.unlink(missing_ok=True)
 
     def _ports(self) -> dict[str, list[str]]:
@@ -212,7 +212,7 @@ class Serving:
             set_up_logging(self.config.logging)
             return self._reload_failed(error)
         if fresh.pid_file is not None and fresh.pid_file != self.config.pid_file:
-            _write(fresh.pid_file, str(os.getpid()))
+            _write("pidfile", fresh.pid_file, str(os.getpid()))
         self.config = fresh
         for warning in fresh.warnings:
             logger.warning("%s", warning)
@@ -286,8 +286,8 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
 
 
-def _write(path: "Path", text: str) -> None:
+def _write(what: str, path: "Path", text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}", value=path) from error
+        raise EnvironmentProblem(f"Could not write {what}: {open_failure(path, error)}", value=path) from error

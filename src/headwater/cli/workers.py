@@ -31,7 +31,7 @@ from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, reopen_log
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
-from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
@@ -325,9 +325,9 @@ class _Files:
 
     def __enter__(self) -> None:
         if self._pid_file is not None:
-            _write(self._pid_file, str(os.getpid()).encode())
+            _write("pidfile", self._pid_file, str(os.getpid()).encode())
         if self._ports_file is not None:
-            _write(self._ports_file, msgspec.json.encode(self._ports))
+            _write("ports file", self._ports_file, msgspec.json.encode(self._ports))
 
     def __exit__(self, *_: object) -> None:
         if self._ports_file is not None:
@@ -340,8 +340,8 @@ def send_report(fd: int, report: Report) -> None:
         os.write(fd, msgspec.json.encode(report) + b"\n")
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(what: str, path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot write {path}: {error.strerror}", value=path) from error
+        raise EnvironmentProblem(f"Could not write {what}: {open_failure(path, error)}", value=path) from error

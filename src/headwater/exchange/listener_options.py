@@ -81,7 +81,7 @@ class WebSocketOptions(Record, secret=("password", "token")):
 def check_port(port: int) -> None:
     """Raises ConfigError for a number that is no port."""
     if not 0 <= port <= 65_535:
-        raise ConfigError(f"{port} is no port", value=port, limit="0 to 65535", hint="0 takes any free one")
+        raise ConfigError(f"address {port}: invalid port", value=port, limit="0 to 65535", hint="0 takes any free one")
 
 
 class MonitoringOptions(Record):

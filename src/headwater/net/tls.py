@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from headwater.errors import ConfigError, TransportError
+from headwater.errors import ConfigError, TransportError, open_failure
 from headwater.net.layer import Layer, Stack
 from headwater.net.link import Link, LinkOwner
 
@@ -96,9 +96,13 @@ def _load(context: ssl.SSLContext, cert_file: Path | None, key_file: Path | None
         if ca_file is not None:
             context.load_verify_locations(ca_file)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        names = ", ".join(str(path) for path in (cert_file, key_file, ca_file) if path is not None)
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"cannot use the TLS files {names}: {reason}", value=names) from error
+        files = [path for path in (cert_file, key_file, ca_file) if path is not None]
+        names = ", ".join(map(str, files))
+        missing = [
+            open_failure(path, error) for path in files if isinstance(error, FileNotFoundError) and not path.exists()
+        ]
+        reason = missing[0] if missing else f"{names}: {error.strerror if isinstance(error, OSError) else error}"
+        raise ConfigError(f"error parsing X509 certificate/key pair: {reason}", value=names) from error
 
 
 def _refuse_to_ask() -> str:

@@ -166,7 +166,7 @@ def test_a_file_that_is_not_there_is_an_error(refusal: Refusal) -> None:
     from headwater.errors import ConfigError
     from headwater.server.config.schema import load
 
-    with pytest.raises(ConfigError, match=r"^error opening config file: nowhere.conf: No such file"):
+    with pytest.raises(ConfigError, match=r"^open nowhere.conf: no such file or directory$"):
         load("nowhere.conf", lambda path: Path(path).read_text(), {})
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headwater.errors import ConfigError
+from headwater.errors import ConfigError, open_failure
 from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions
 from headwater.server.config import fields
 from headwater.server.config.accounts import (
@@ -276,8 +276,7 @@ def load(path: str, read_file: ReadFile, environment: Mapping[str, str]) -> Draf
     try:
         text = read_file(path)
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no text"
-        raise ConfigError(f"error opening config file: {path}: {reason}", value=path) from error
+        raise ConfigError(open_failure(path, error), value=path) from error
     document = parse(text, path, read_file, environment)
     reading = Reading(read_file)
     found = reading.settings(document.settings, TOP)
