@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import headwater
-from headwater.iggy.client import connect
+from headwater.iggy_client.client import connect
 from headwater.testing.ports import free_port
 
 PER_BATCH: Final = 1000

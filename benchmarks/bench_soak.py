@@ -30,7 +30,7 @@ from contestants import describe_machine, refuse_interpreted, start_headwater
 
 import headwater
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
-from headwater.iggy.client import connect as connect_iggy
+from headwater.iggy_client.client import connect as connect_iggy
 from headwater.iggy_wire.commands import Message
 
 FAULT_SECONDS = 5.0

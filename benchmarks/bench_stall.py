@@ -261,7 +261,7 @@ def keys(side: Side) -> None:
 
 def fill_topic(side: Side) -> None:
     """A topic that holds more than one poll takes."""
-    from headwater.iggy.client import connect
+    from headwater.iggy_client.client import connect
     from headwater.iggy_wire.commands import Message
 
     async def fill() -> None:
@@ -275,7 +275,7 @@ def fill_topic(side: Side) -> None:
 
 
 def iggy_poll(side: Side) -> None:
-    from headwater.iggy.client import connect
+    from headwater.iggy_client.client import connect
     from headwater.iggy_wire.identifiers import PollingStrategy
 
     async def poll() -> None:

@@ -63,7 +63,8 @@ def publication(number: int) -> bytes:
 
 def fill_iggy(port: int, count: int) -> None:
     """A topic of as many partitions as the stream is read in, with the same payloads and two headers each."""
-    from headwater.iggy.blocking import BlockingIggy, login_of
+    from headwater.iggy_client.blocking import BlockingIggy
+    from headwater.iggy_client.requests import login_of
     from headwater.iggy_wire import commands as c
     from headwater.iggy_wire.commands import Message
     from headwater.iggy_wire.identifiers import Identifier

@@ -2,7 +2,7 @@
 
 Code is the product's and, for the table of crossings, that of the tests: `tests/crossings/table.py`, which imports nothing.
 
-`src/headwater/client/sync_types.py` is written whole: `docs/sync_types.py` says how.
+`sync_types.py` of both clients is written whole: `docs/sync_types.py` says how.
 
 A part stands between two comment lines, `<!-- generated: NAME -->` and `<!-- end of generated -->`; the prose around
 it is written by hand. NAME is a key of PARTS.
@@ -226,9 +226,7 @@ def outdated(write: bool) -> list[str]:
             late.append(str(path.relative_to(DOCS.parent)))
             if write:
                 path.write_text(fresh, encoding="utf-8")
-    if sync_types.is_outdated(write):
-        late.append(str(sync_types.TARGET.relative_to(DOCS.parent)))
-    return late
+    return late + [str(path.relative_to(DOCS.parent)) for path in sync_types.outdated(write)]
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,8 @@ builtin that a Python caller would expect (ValueError, TimeoutError, ...), so th
 This module holds no logic beyond formatting; it imports nothing of Headwater.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 Fault = Literal["caller", "peer", "server", "environment"]
 
@@ -153,6 +154,19 @@ class IggyError(HeadwaterError):
         super().__init__(f"{why} [{name} {number}]", value=value)
         self.name = name
         self.number = number
+
+
+class IncompleteSend(HeadwaterError):
+    """Not all messages of a send are known to be stored: `failed` are those that are not, `committed` is where the batches
+    before them went, `cause` what ended it. Unless that is a refusal, some of `failed` may be stored nevertheless."""
+
+    fault = "peer"
+
+    def __init__(self, cause: Exception, failed: Sequence[Any], committed: Sequence[Any]) -> None:
+        super().__init__(f"{len(failed)} messages were not sent: {cause}")
+        self.cause = cause
+        self.failed = list(failed)
+        self.committed = list(committed)
 
 
 class StorageError(HeadwaterError):

@@ -12,11 +12,13 @@ from crossings.messages import Got, Pairs, Sample, Sent, samples
 from crossings.world import IGGY_STREAM, IGGY_TOPIC, World
 
 from headwater import HeaderValue, TypedHeaders
+from headwater.iggy_client.consumer import ConsumerOptions
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Code, Message
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.identifiers import Identifier, Partitioning, PollingStrategy
+from headwater.iggy_wire.message_codec import ReceivedMessage
 from headwater.iggy_wire.seed_codec import SendMessages
 from headwater.model.header_mapping import typed_to_nats
 from headwater.model.typed_headers import HeaderForm
@@ -126,7 +128,7 @@ def place_of(stream: str, own: str) -> tuple[str, str]:
     return (IGGY_STREAM, IGGY_TOPIC) if stream == own else (NATS, stream)
 
 
-def got_of(message: Message, own_subject: str) -> Got:
+def got_of(message: ReceivedMessage, own_subject: str) -> Got:
     """A polled message by the table of header mapping."""
     headers = typed_to_nats(message.headers) if message.headers else None
     shown = headers.multi_items() if headers is not None else []
@@ -137,7 +139,7 @@ def got_of(message: Message, own_subject: str) -> Got:
     return Got(subject or own_subject, message.payload, (*shown, *identity), sequence=message.offset + 1)
 
 
-async def poll(world: World, stream: str, topic: str) -> AsyncIterator[Message]:
+async def poll(world: World, stream: str, topic: str) -> AsyncIterator[ReceivedMessage]:
     """Everything that is there, from the first on."""
     client, offset = await world.iggy_client(), 0
     while True:
@@ -149,11 +151,11 @@ async def poll(world: World, stream: str, topic: str) -> AsyncIterator[Message]:
         offset = found[-1].offset + 1
 
 
-async def group(world: World, stream: str, topic: str) -> AsyncIterator[Message | None]:
+async def group(world: World, stream: str, topic: str) -> AsyncIterator[ReceivedMessage | None]:
     """None once the group has its member, then what comes."""
     client = await world.iggy_client(f"member of {topic}")
     await client.create_group(stream, topic, "crossing")
-    messages = client.consume(stream, topic, "crossing", count=10, idle=0.02)
+    consumer = client.consumer(stream, topic, group="crossing", options=ConsumerOptions(batch=10, idle=0.02))
     yield None
-    async for _, message in messages:
+    async for message in consumer:
         yield message

@@ -34,8 +34,8 @@ from headwater.client.jetstream_types import Republish, StreamConfig, StreamInfo
 from headwater.client.key_value import BucketConfig
 from headwater.client.object_store import StoreConfig
 from headwater.errors import JetStreamError, NoResponders
-from headwater.iggy.client import Client as IggyClient
-from headwater.iggy.client import connect as connect_iggy
+from headwater.iggy_client.client import Client as IggyClient
+from headwater.iggy_client.client import connect as connect_iggy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from aioquic.quic.configuration import QuicConfiguration
 from support.iggy_peers import talk
 
 from headwater.errors import ConfigError, EnvironmentProblem, TransportError
-from headwater.iggy.client import connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import connect
 from headwater.iggy_wire import classic_frames
 from headwater.iggy_wire.commands import Code, Message
 from headwater.net.tls import client_context

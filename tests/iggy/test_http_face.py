@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from headwater import HeaderValue, TypedHeaders
-from headwater.iggy.client import connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.net.limits import DEFAULTS, IGGY_HTTP
 

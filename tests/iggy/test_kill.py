@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import TransportError
-from headwater.iggy.client import connect
+from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Consumer, PollingStrategy
 

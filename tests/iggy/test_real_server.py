@@ -11,8 +11,8 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import HeadwaterError, IggyError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec
 from headwater.iggy_wire.batches import of_messages
@@ -79,7 +79,7 @@ def test_a_key_leads_to_the_same_partition_there_and_here(tmp_path: Path) -> Non
         found = []
         for number in range(20):
             address = write_address(c.SendMessages(s, t, Partitioning.key(b"%d" % number), count))
-            reply = await client._request(c.Code.SEND_MESSAGES, address, batch)
+            reply = await client.request(c.Code.SEND_MESSAGES, address, batch)
             (sent,) = reply_codec.decode(c.Code.SEND_MESSAGES, reply, Era.V)
             found.append(sent.partition)
         return found

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.routes import MOST, Routes
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message, Permissions
 from headwater.iggy_wire.identifiers import Identifier, Partitioning, PollingStrategy

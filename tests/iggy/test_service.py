@@ -8,10 +8,10 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import EnvironmentProblem, IggyError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.dispatch import execute
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.service import TCP, Service, ServiceOptions
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message, Permissions, StreamPermissions, TopicPermissions
 from headwater.iggy_wire.eras import Era

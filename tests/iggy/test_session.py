@@ -16,9 +16,9 @@ from support.iggy_frames import ERAS, exchanges
 
 from headwater import TypedHeaders
 from headwater.errors import IggyError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.service import Client as ServedClient
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, eras, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages, of_messages, xxh3_64
@@ -186,7 +186,7 @@ def test_a_bad_batch_is_refused_and_never_poisons_a_partition(tmp_path: Path) ->
                     if body:
                         body[chance.randrange(len(body))] = chance.randrange(256)
                 try:
-                    await client._request(Code.SEND_MESSAGES, address, body)
+                    await client.request(Code.SEND_MESSAGES, address, body)
                     taken += 2
                 except IggyError:
                     refused += 1

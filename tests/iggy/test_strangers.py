@@ -12,9 +12,9 @@ import pytest
 
 from headwater.errors import IggyError
 from headwater.iggy.catalog import Catalog, decode
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy.service import ServiceOptions
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire.commands import DeleteTopic, Message, PurgeStream
 from headwater.iggy_wire.identifiers import Consumer, Identifier, PollingStrategy
 from headwater.monitoring.pages import PAGES

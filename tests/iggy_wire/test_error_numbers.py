@@ -9,8 +9,8 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import HeaderError, IggyError, StorageError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import of_messages
@@ -208,7 +208,7 @@ def test_todays_clients_hear_todays_numbers_and_the_partition_is_as_before(tmp_p
 
     async def send(client: Client, count: int, batch: bytes, where: Partitioning | None = None) -> bytes:
         address = classic_codec.write_address(c.SendMessages(S, T, where or Partitioning.partition(0), count))
-        return await client._request(Code.SEND_MESSAGES, address, batch)
+        return await client.request(Code.SEND_MESSAGES, address, batch)
 
     async def work(iggy: Iggy) -> None:
         async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
@@ -224,7 +224,7 @@ def test_todays_clients_hear_todays_numbers_and_the_partition_is_as_before(tmp_p
             empty = bytes(of_messages([Message(b"x")], 1)[0])
             empty = shortened(empty[:-1][: BATCH_HEADER_SIZE + 36] + bytes(4) + empty[BATCH_HEADER_SIZE + 40 : -1])
             assert await refused(send(client, 1, empty)) == 4024
-            assert await refused(client._request(Code.SEND_MESSAGES, b"\xff\0\0\0")) == 3
+            assert await refused(client.request(Code.SEND_MESSAGES, b"\xff\0\0\0")) == 3
             await send(client, 2, BATCH)
             found = await client.poll("s", "t", strategy=PollingStrategy.first())
             assert [(message.offset, message.payload) for message in found] == [

@@ -41,7 +41,7 @@ QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 CEILINGS = {
     "cloudevents": 8,
     "columns": 2,
-    "iggy": 8,
+    "iggy": 6,
     "iggy_wire": 4,
     "jetstream_documents": 2,
     "spark": 2,

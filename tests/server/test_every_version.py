@@ -14,8 +14,8 @@ import pytest
 
 import headwater
 from headwater.client.client import Client
-from headwater.iggy.client import connect
 from headwater.iggy.face import IggyOptions
+from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Consumer, PollingStrategy
 from headwater.server.broker import Broker

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from support import iggy_server_program
 
-from headwater.iggy.blocking import BlockingIggy, login_of
+from headwater.iggy_client.blocking import BlockingIggy
+from headwater.iggy_client.requests import login_of
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Identifier

@@ -15,77 +15,20 @@ is wrapped as it comes: coroutine methods block, asynchronous iterations become 
 `sync_types` has the signatures.
 """
 
-import asyncio
-import inspect
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from headwater.client import client as asynchronous
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.options import ConnectArguments
 from headwater.client_connection.subscription import Subscription, WhenFull
-from headwater.errors import ConnectionClosed
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
+from headwater.net.loop_thread import LoopThread, SyncProxy, iterate
 
 if TYPE_CHECKING:
     from headwater.client.sync_types import SyncJetStream
-
-T = TypeVar("T")
-
-STOP_SECONDS = 10.0
-_VALUES = (str, bytes, int, float, bool, type(None), list, tuple, dict, set)
-
-
-class LoopThread:
-    """An event loop that runs until `stop`; `run` takes a coroutine there and waits for its result."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="headwater client", daemon=True)
-        self._thread.start()
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Raises what the coroutine raises; an interrupted wait (Ctrl-C) cancels it."""
-        if not self._thread.is_alive():
-            coroutine.close()
-            raise ConnectionClosed("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except CancelledError as error:
-            raise ConnectionClosed("the client was closed meanwhile") from error
-        except BaseException:
-            future.cancel()
-            raise
-
-    def call(self, function: Callable[..., T], *args: Any, **named: Any) -> T:
-        """Call a plain function in the loop."""
-
-        async def run() -> T:
-            return function(*args, **named)
-
-        return self.run(run())
-
-    def stop(self) -> None:
-        """End the loop and its thread; safe to call again."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(_settle(), self._loop).result(STOP_SECONDS)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(STOP_SECONDS)
-            self._loop.close()
-
-
-async def _settle() -> None:
-    """Let what is cancelled or closing come to its end."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 class SyncSubscription:
@@ -119,11 +62,11 @@ class SyncSubscription:
 
     def batches(self, maximum: int = 1024) -> Iterator[list[Message]]:
         """Everything that waits, as lists of up to `maximum` messages; one hop between threads serves a whole list."""
-        yield from _iterate(self._loop, self._subscription.batches(maximum))
+        yield from iterate(self._loop, self._subscription.batches(maximum))
 
     def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> Iterator[Any]:
         """As `Subscription.record_batches`."""
-        yield from _iterate(self._loop, self._subscription.record_batches(rows, linger))
+        yield from iterate(self._loop, self._subscription.record_batches(rows, linger))
 
     def unsubscribe(self, maximum: int = 0) -> None:
         """End it now, or after `maximum` messages since it began."""
@@ -250,72 +193,6 @@ class SyncClient:
                 self.flush()
         finally:
             self.close()
-
-
-class SyncProxy:
-    """Anything of the asyncio client, made blocking; `asynchronous` is the thing itself."""
-
-    def __init__(self, loop: LoopThread, target: Any) -> None:
-        self._loop = loop
-        self.asynchronous = target
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.asynchronous, name)
-        if not callable(found):
-            return _wrapped(self._loop, found)
-
-        def call(*args: Any, **named: Any) -> Any:
-            plain = [each.asynchronous if isinstance(each, SyncProxy) else each for each in args]
-            result = self._loop.call(found, *plain, **named)
-            if inspect.iscoroutine(result):
-                result = self._loop.run(result)
-            return _wrapped(self._loop, result)
-
-        return call
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in _iterate(self._loop, self.asynchronous):
-            yield _wrapped(self._loop, item)
-
-    def __enter__(self) -> Self:
-        self._loop.run(self.asynchronous.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.run(self.asynchronous.__aexit__(kind, error, trace))
-
-    def __repr__(self) -> str:
-        return f"<blocking {self.asynchronous!r}>"
-
-
-def _wrapped(loop: LoopThread, result: Any) -> Any:
-    """Values as they are; what has coroutine methods as a SyncProxy."""
-    if isinstance(result, list):
-        return [_wrapped(loop, each) for each in result]
-    kind = type(result)
-    if isinstance(result, _VALUES) or (
-        not kind.__module__.startswith(("headwater.client.", "headwater.client_connection."))
-        and not hasattr(kind, "__anext__")
-    ):
-        return result
-    if hasattr(kind, "__aiter__") or any(inspect.iscoroutinefunction(getattr(kind, name)) for name in dir(kind)):
-        return SyncProxy(loop, result)
-    return result
-
-
-def _iterate(loop: LoopThread, source: Any) -> Iterator[Any]:
-    iterator = aiter(source)
-    try:
-        while True:
-            try:
-                yield loop.run(anext(iterator))
-            except StopAsyncIteration:
-                return
-    finally:
-        if hasattr(iterator, "aclose"):
-            loop.run(iterator.aclose())
 
 
 def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> SyncClient:

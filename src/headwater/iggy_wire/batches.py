@@ -13,6 +13,8 @@ import xxhash
 
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.message_codec import MAX_TIMESTAMP_DELTA as MAX_TIMESTAMP_DELTA
+from headwater.iggy_wire.message_codec import write_messages
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.streams import iggy_batch
 from headwater.streams.iggy_batch import (
@@ -32,8 +34,6 @@ from headwater.streams.iggy_batch import (
 
 xxh3_64 = xxhash.xxh3_64_intdigest
 
-MAX_TIMESTAMP_DELTA: Final = (1 << 32) - 1  # microseconds that one batch may span
-MAX_PAYLOAD: Final = 64_000_000  # bytes of one message
 _U64 = struct.Struct("<Q")
 _CHECKED = struct.Struct("<QQQQQI")
 
@@ -135,19 +135,7 @@ def build_stored(parts: Sequence[Part], offsets: Sequence[int], partition: int, 
 
 def of_messages(messages: Iterable[Message], now_us: int) -> tuple[bytearray, int]:
     """(batch, count) of a program's messages. Raises HeaderError, IggyError."""
-    parts = []
-    for message in messages:
-        if len(message.payload) > MAX_PAYLOAD:
-            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(message.payload))
-        block = message.headers.encode(HeaderForm.TYPED) if message.headers else b""
-        if len(block) > iggy_batch.MAX_HEADERS:
-            raise refusal("too_big_user_headers", f"headers have at most {iggy_batch.MAX_HEADERS} bytes", len(block))
-        parts.append(
-            Part(message.id.to_bytes(16, "little"), message.payload, block, message.origin_timestamp or now_us)
-        )
-    if not any(part.payload for part in parts):
-        raise refusal("empty_message_payload", "there is nothing to send")
-    return build(parts)[0], len(parts)
+    return write_messages(list(messages), now_us)
 
 
 def cut(body: bytes, first: int, count: int) -> bytes:

@@ -226,6 +226,11 @@ def _expiry(text: str) -> int | None:
         return 0
     if text.isascii() and text.isdigit():
         return int(text)
+    return duration_us(text)
+
+
+def duration_us(text: str) -> int | None:
+    """Microseconds of a duration in words: "7 days", "1h 30m"; None for what is none."""
     if not _DURATIONS.fullmatch(text):
         return None
     total = sum(int(number) * _UNITS[unit] for number, unit in _DURATION.findall(text)) // 1000

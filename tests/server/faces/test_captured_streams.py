@@ -15,8 +15,8 @@ from headwater.client.pull import PullConsumer
 from headwater.cloudevents import CloudEvent, from_nats, to_binary
 from headwater.cloudevents.typed_mapping import event_from_typed, event_to_typed
 from headwater.errors import IggyError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire.commands import Message
 
 TYPED = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), ("blob", b"\0\xff")])

@@ -14,9 +14,9 @@ from headwater.errors import ConfigError, EnvironmentProblem, LocalProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits
 from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
-from headwater.iggy.client import connect
 from headwater.iggy.face import IggyOptions
 from headwater.iggy.service import ServiceOptions
+from headwater.iggy_client.client import connect
 from headwater.iggy_wire.commands import Message
 from headwater.server.faces.iggy import completed
 from headwater.testing.running import RunningBroker

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.errors import RequestTimeout, TransportError
-from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy_client.blocking import BlockingIggy
 from headwater.spark.idle import IdleConnections
 from headwater.spark.iggy.options import IggyServer
 from headwater.spark.persistence import Persistence

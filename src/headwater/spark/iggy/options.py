@@ -26,7 +26,7 @@ from headwater.spark.server_options import resolve
 if TYPE_CHECKING:
     import ssl
 
-    from headwater.iggy.blocking import BlockingIggy
+    from headwater.iggy_client.blocking import BlockingIggy
 
 ContentMode = Literal["binary", "structured"]
 
@@ -54,7 +54,8 @@ class IggyServer:
     def connect(self, timeout: float) -> "BlockingIggy":
         """Connect to the first server that answers, and log in. Raises TransportError, IggyError, ConfigError."""
         from headwater.errors import TransportError
-        from headwater.iggy.blocking import BlockingIggy, login_of
+        from headwater.iggy_client.blocking import BlockingIggy
+        from headwater.iggy_client.requests import login_of
 
         password = resolve(self.password, "password") or "iggy"
         login = login_of(self.user, password, resolve(self.token, "token"))

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from headwater.errors import ConfigError
-from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy_client.blocking import BlockingIggy
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages
 from headwater.iggy_wire.classic_codec import PREFIX

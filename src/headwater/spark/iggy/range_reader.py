@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from headwater.columns.iggy_columns import IggyColumns, IggyDecoder
 from headwater.errors import DataLossError, RequestTimeout, TransportError
-from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy_client.blocking import BlockingIggy
 from headwater.iggy_wire.classic_codec import PREFIX
 from headwater.iggy_wire.identifiers import PollingStrategy
 from headwater.net.blocking import deadline_after

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from headwater.cloudevents import to_structured
 from headwater.cloudevents.typed_mapping import event_to_typed
 from headwater.errors import ConfigError, HeaderError
-from headwater.iggy.blocking import BlockingIggy
+from headwater.iggy_client.blocking import BlockingIggy
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import position_of_key
 from headwater.model.header_mapping import MARKER, nats_to_typed

@@ -6,7 +6,8 @@ import pytest
 from support.iggy_topics import IggyServer, start_iggy
 
 from headwater.errors import IggyError, TransportError
-from headwater.iggy.blocking import BlockingIggy, login_of
+from headwater.iggy_client.blocking import BlockingIggy
+from headwater.iggy_client.requests import login_of
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.batches import messages
 from headwater.iggy_wire.classic_codec import PREFIX

@@ -6,8 +6,9 @@ import pytest
 
 from headwater import HeaderValue, TypedHeaders
 from headwater.errors import ConfigError, ConnectionClosed, IggyError, TransportError
-from headwater.iggy.client import Client, connect
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import Client, connect
+from headwater.iggy_client.consumer import ConsumerOptions
 from headwater.iggy_wire.commands import EVERY, Message
 from headwater.iggy_wire.identifiers import Consumer, Partitioning, PollingStrategy
 
@@ -108,7 +109,7 @@ def test_members_of_a_group_share_the_partitions_and_take_over(tmp_path: Path) -
         first = await client.sync_group("s", "t", "g")
         assert (first.generation, first.partitions) == (2, [0, 2])
         await client.send("s", "t", [Message(b"one")], 1)
-        assert (await client._poll("s", "t", 1, Consumer.group("g"), None, 10, True)).partition == EVERY
+        assert (await client.poll_as("s", "t", 1, Consumer.group("g"), None, 10, True)).partition == EVERY
         assert [m.payload for m in await other.poll("s", "t", 1, consumer=Consumer.group("g"), auto_commit=True)] == [
             b"one"
         ]
@@ -129,8 +130,8 @@ def test_a_group_consumes_everything_once(tmp_path: Path) -> None:
         for partition in range(3):
             await client.send("s", "t", [Message(b"%d-%d" % (partition, n)) for n in range(5)], partition)
         got = set()
-        async for partition, message in client.consume("s", "t", "g", count=2):
-            got.add((partition, message.payload))
+        async for message in client.consumer("s", "t", group="g", options=ConsumerOptions(batch=2)):
+            got.add((message.partition, message.payload))
             if len(got) == 15:
                 break
         assert got == {(p, b"%d-%d" % (p, n)) for p in range(3) for n in range(5)}

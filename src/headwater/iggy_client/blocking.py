@@ -1,7 +1,7 @@
 """An Iggy client without an event loop: one question, one answer, and polls that are asked ahead of their answers.
 
 Spark plans and reads in processes that run one thing at a time; there the asyncio client would be cost without use. The
-bytes are `vsr_frames` and `command_codec`, the same as the asyncio client's.
+bytes are those of `requests` and `command_codec`, the same as the asyncio client's.
 
     execute            one command, its view
     ask ... answer     send a command and go on; answers come in the order of the questions, and lie in `buffer` until
@@ -11,21 +11,19 @@ Nothing reconnects here: a lost connection raises TransportError, and the owner,
 anew. A refusal is an IggyError with the server's number. One thread at a time.
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from headwater.errors import RequestTimeout
-from headwater.iggy.client import SDK, VERSION
-from headwater.iggy_wire import command_codec, eras, reply_codec, vsr_frames
+from headwater.errors import IggyError, RequestTimeout
+from headwater.iggy_client.requests import Requests, body_of
+from headwater.iggy_wire import command_codec, reply_codec, vsr_frames
 from headwater.iggy_wire import commands as c
-from headwater.iggy_wire.batches import of_messages, xxh3_64
+from headwater.iggy_wire.batches import of_messages
 from headwater.iggy_wire.classic_codec import write_address
 from headwater.iggy_wire.commands import Code, Command, Message
 from headwater.iggy_wire.eras import Era
-from headwater.iggy_wire.error_numbers import of_number
 from headwater.iggy_wire.identifiers import Identifier, Partitioning
 from headwater.iggy_wire.reply_codec import SentView, TopicView
 from headwater.iggy_wire.vsr_frames import Reply
@@ -33,8 +31,6 @@ from headwater.net.blocking import BlockingConnection, deadline_after
 
 if TYPE_CHECKING:
     import ssl
-
-_RESULT_SIZE = 4
 
 
 class BlockingIggy:
@@ -44,9 +40,7 @@ class BlockingIggy:
         self.requests = 0
         self._connection = connection
         self._timeout = timeout
-        self._id = os.urandom(16)
-        self._login = 0
-        self._number = 0
+        self._out = Requests()
         self._asked: deque[Code] = deque()
 
     @classmethod
@@ -64,7 +58,7 @@ class BlockingIggy:
         try:
             if tls is not None:
                 connection.secure(tls, host, deadline_after(timeout))
-            client._login = client.execute(login).login
+            client._out.login = client.execute(login).login
         except BaseException:
             client.close()
             raise
@@ -118,16 +112,11 @@ class BlockingIggy:
             if not self._connection.receive(deadline) and time.monotonic() >= deadline:
                 raise RequestTimeout(f"no answer to {self._asked[0].name.lower()}", value=self._connection.address)
         self._asked.popleft()
-        if found.status:
+        try:
+            return body_of(found, received.data)
+        except IggyError:
             received.consume(found.end)
-            raise of_number(found.status)
-        if not vsr_frames.has_result_section(found.operation):
-            return found
-        result = bytes(received.data[found.start : found.start + 12])
-        if result[:_RESULT_SIZE] != bytes(_RESULT_SIZE):
-            received.consume(found.end)
-            raise of_number(int.from_bytes(result[8:12], "little"))
-        return found._replace(start=found.start + _RESULT_SIZE)
+            raise
 
     def consume(self, reply: Reply) -> None:
         """The answer was read."""
@@ -141,20 +130,7 @@ class BlockingIggy:
         return body
 
     def _ask(self, code: Code, *pieces: bytes | bytearray) -> None:
-        operation = command_codec.OPERATION_OF.get(code, command_codec.NON_REPLICATED)
-        number = 0 if operation == command_codec.REGISTER else self._number + 1
-        if operation not in (command_codec.NON_REPLICATED, command_codec.REGISTER):
-            self._number = number
-        body = b"".join(pieces)
-        checksum = xxh3_64(body) if vsr_frames.needs_checksum(code) else 0
-        head = vsr_frames.request(code, len(body), self._id, number, self._login, checksum)
+        head = self._out.write(code, pieces)
         self.requests += 1
         self._asked.append(code)
-        self._connection.send(head + body, deadline_after(self._timeout))
-
-
-def login_of(username: str, password: str, token: str) -> c.Login | c.LoginWithToken:
-    """How to log in: by a personal access token where there is one."""
-    if token:
-        return c.LoginWithToken(token, VERSION, "", eras.PROTOCOL, SDK)
-    return c.Login(username, password, VERSION, "", eras.PROTOCOL, SDK)
+        self._connection.send(b"".join((head, *pieces)), deadline_after(self._timeout))

@@ -1,0 +1,66 @@
+"""Consumer groups and stored offsets: each method is one command."""
+
+from headwater.iggy_client.management import Executor, Name
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.identifiers import Consumer, Identifier
+from headwater.iggy_wire.reply_codec import Assignment, GroupView, OffsetView
+
+
+class Groups(Executor):
+    """Every method raises IggyError for what the server refuses, and TransportError.
+
+    Where no `consumer` is given, it is the single consumer 0.
+    """
+
+    async def create_group(self, stream: Name, topic: Name, name: str) -> GroupView:
+        """A group without members."""
+        view: GroupView = await self.execute(c.CreateGroup(Identifier(stream), Identifier(topic), name))
+        return view
+
+    async def group(self, stream: Name, topic: Name, group: Name) -> GroupView | None:
+        """With its members in `details`; None when there is none."""
+        command = c.GetGroup(Identifier(stream), Identifier(topic), Identifier(group))
+        view: GroupView | None = await self.execute(command)
+        return view
+
+    async def groups(self, stream: Name, topic: Name) -> list[GroupView]:
+        """All of the topic."""
+        return await self.execute(c.GetGroups(Identifier(stream), Identifier(topic))) or []
+
+    async def delete_group(self, stream: Name, topic: Name, group: Name) -> None:
+        """With its offsets."""
+        await self.execute(c.DeleteGroup(Identifier(stream), Identifier(topic), Identifier(group)))
+
+    async def join_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
+        """Join the group; returns the partitions that this client reads until the generation changes."""
+        await self.execute(c.JoinGroup(Identifier(stream), Identifier(topic), Identifier(group)))
+        return await self.sync_group(stream, topic, group)
+
+    async def leave_group(self, stream: Name, topic: Name, group: Name) -> None:
+        """Its partitions go to the others."""
+        await self.execute(c.LeaveGroup(Identifier(stream), Identifier(topic), Identifier(group)))
+
+    async def sync_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
+        """Which partitions are this client's now."""
+        view: Assignment = await self.execute(c.SyncGroup(Identifier(stream), Identifier(topic), Identifier(group)))
+        return view
+
+    async def store_offset(
+        self, stream: Name, topic: Name, partition: int, offset: int, consumer: Consumer | None = None
+    ) -> None:
+        """The message at `offset` is done with: durable once this returns."""
+        who = consumer or Consumer.single()
+        await self.execute(c.StoreOffset(who, Identifier(stream), Identifier(topic), partition, offset))
+
+    async def offset(
+        self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None
+    ) -> OffsetView | None:
+        """The stored offset; None when there is none."""
+        who = consumer or Consumer.single()
+        view: OffsetView | None = await self.execute(c.GetOffset(who, Identifier(stream), Identifier(topic), partition))
+        return view
+
+    async def delete_offset(self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None) -> None:
+        """The consumer begins anew."""
+        who = consumer or Consumer.single()
+        await self.execute(c.DeleteOffset(who, Identifier(stream), Identifier(topic), partition))

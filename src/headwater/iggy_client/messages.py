@@ -1,0 +1,136 @@
+"""Sending and polling: one batch, one request. What a client, its consumers and its producers rest on.
+
+A balanced or keyed send is resolved here, as the SDKs do, by the topic's number of partitions, which is fetched once.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from headwater.errors import IggyError
+from headwater.iggy_client.connection import Read, as_bytes
+from headwater.iggy_client.groups import Groups
+from headwater.iggy_client.management import Management, Name
+from headwater.iggy_wire import command_codec, reply_codec
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.batches import of_messages
+from headwater.iggy_wire.classic_codec import PREFIX, write_address
+from headwater.iggy_wire.commands import Code, Message
+from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import (
+    Consumer,
+    Identifier,
+    Partitioning,
+    PartitioningKind,
+    PollingStrategy,
+    position_of_key,
+)
+from headwater.iggy_wire.message_codec import ReceivedMessage, read_messages
+from headwater.iggy_wire.reply_codec import SentView
+
+
+class Polled(NamedTuple):
+    """An answer to a poll; `partition` is `EVERY` where a group member has to sync first."""
+
+    partition: int
+    current_offset: int
+    messages: list[ReceivedMessage]
+
+
+def _read_polled(buffer: bytearray, start: int, end: int) -> Polled:
+    shown, current_offset, _ = PREFIX.unpack_from(buffer, start)
+    return Polled(shown, current_offset, read_messages(buffer, start + PREFIX.size, end))
+
+
+def _read_sent(buffer: bytearray, start: int, end: int) -> SentView:
+    sent: list[SentView] = reply_codec.decode(Code.SEND_MESSAGES, as_bytes(buffer, start, end), Era.V)
+    return sent[0]
+
+
+class Messages(Management, Groups):
+    """Every method raises IggyError for what the server refuses, and TransportError."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[tuple[Name, Name], int] = {}
+        self._turn = 0
+
+    @abstractmethod
+    async def request_read(self, code: Code, pieces: tuple[bytes | bytearray, ...], read: Read) -> Any:
+        """A command as its bytes, and what `read` makes of the answer, where it was received."""
+
+    async def send(
+        self,
+        stream: Name,
+        topic: Name,
+        batch: Sequence[Message],
+        partitioning: Partitioning | int | None = None,
+    ) -> SentView:
+        """Send messages as one batch to one partition; stored once this returns. `partitioning`: an id, or by key, or
+        by turns (None). Raises IggyError, HeaderError, ConnectionClosed."""
+        body, count = of_messages(batch, time.time_ns() // 1000)
+        where = await self._resolve(stream, topic, partitioning)
+        address = write_address(c.SendMessages(Identifier(stream), Identifier(topic), where, count))
+        try:
+            sent: SentView = await self.request_read(Code.SEND_MESSAGES, (address, body), _read_sent)
+        except IggyError as error:
+            if error.name == "partition_not_found":  # another client took some away
+                self.forget_partitions(stream, topic)
+            raise
+        return sent
+
+    def forget_partitions(self, stream: Name | None = None, topic: Name | None = None) -> None:
+        """The number of partitions of a topic, or of all topics, is fetched again."""
+        if stream is None or topic is None:
+            self._partitions.clear()
+        else:
+            self._partitions.pop((stream, topic), None)
+
+    async def _resolve(self, stream: Name, topic: Name, partitioning: Partitioning | int | None) -> Partitioning:
+        if isinstance(partitioning, int):
+            return Partitioning.partition(partitioning)
+        if partitioning is not None and partitioning.kind is PartitioningKind.PARTITION_ID:
+            return partitioning
+        count = self._partitions.get((stream, topic))
+        if count is None:
+            found = await self.topic(stream, topic)
+            if found is None or not found.partitions:
+                raise refusal("no_partitions", f"there is no topic {topic} with partitions in {stream}")
+            count = self._partitions[stream, topic] = found.partitions
+        if partitioning is None or partitioning.kind is PartitioningKind.BALANCED:
+            self._turn += 1
+            return Partitioning.partition((self._turn - 1) % count)
+        return Partitioning.partition(position_of_key(partitioning.raw, count))
+
+    async def poll(
+        self,
+        stream: Name,
+        topic: Name,
+        partition: int = 0,
+        *,
+        consumer: Consumer | None = None,
+        strategy: PollingStrategy | None = None,
+        count: int = 1000,
+        auto_commit: bool = False,
+    ) -> list[ReceivedMessage]:
+        """Messages of one partition, from where `strategy` says (next); none when there are none. `auto_commit`: the server
+        stores the offset of the last one as it answers."""
+        return (await self.poll_as(stream, topic, partition, consumer, strategy, count, auto_commit)).messages
+
+    async def poll_as(
+        self,
+        stream: Name,
+        topic: Name,
+        partition: int,
+        consumer: Consumer | None = None,
+        strategy: PollingStrategy | None = None,
+        count: int = 1000,
+        auto_commit: bool = False,
+    ) -> Polled:
+        """As `poll`, with what the server says beside the messages."""
+        who, where = consumer or Consumer.single(), strategy or PollingStrategy.next()
+        command = c.PollMessages(who, Identifier(stream), Identifier(topic), partition, where, count, auto_commit)
+        body = command_codec.encode(command, Era.V)[1]
+        polled: Polled = await self.request_read(Code.POLL_MESSAGES, (body,), _read_polled)
+        return polled

@@ -1,0 +1,139 @@
+"""The same work over every transport, and what a peer that is no server brings."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from headwater import TypedHeaders
+from headwater.errors import HeadwaterError, IggyError, TransportError
+from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.auto_commit import AutoCommit, Moment
+from headwater.iggy_client.client import Client, connect
+from headwater.iggy_client.consumer import ConsumerOptions
+from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import PollingStrategy
+
+ANY = ("127.0.0.1", 0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Certificate, key, and the authority that signed."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    made = authority.issue_cert("localhost", "127.0.0.1")
+    paths = folder / "cert.pem", folder / "key.pem", folder / "ca.pem"
+    made.cert_chain_pems[0].write_to_path(paths[0])
+    made.private_key_pem.write_to_path(paths[1])
+    authority.cert_pem.write_to_path(paths[2])
+    return paths
+
+
+async def everything(client: Client) -> None:
+    """Management, a large batch, many at a time, a group, a refusal and a lost connection."""
+    await client.create_stream("s")
+    await client.create_topic("s", "t")
+    headers = TypedHeaders([("key 1", "value1"), ("n", 7)])
+    await client.send("s", "t", [Message(b"first", headers, id=2**100), Message(bytes(300_000))], 0)
+    sends = [client.send("s", "t", [Message(b"%d" % number)], 0) for number in range(20)]
+    assert sorted(sent.base_offset for sent in await asyncio.gather(*sends)) == list(range(2, 22))
+    polled = await client.poll("s", "t", strategy=PollingStrategy.first())
+    assert (len(polled), polled[0].headers, polled[0].id) == (22, headers, 2**100)
+    rule = AutoCommit(at=Moment.EACH, after=True)
+    consumer = client.consumer("s", "t", group="g", options=ConsumerOptions(auto_commit=rule))
+    got = 0
+    async for message in consumer:
+        assert message.offset == got
+        got += 1
+        if got == 11:
+            assert client._session._connection is not None
+            channel = client._session._connection.channel
+            (getattr(channel, "link", None) or channel._link).abort()  # type: ignore[union-attr]
+        if got == 22:
+            break
+    assert client.reconnects == 1
+    with pytest.raises(IggyError, match="stream_name_already_exists"):
+        await client.create_stream("s")
+
+
+def run(tmp_path: Path, url: str, files: tuple[Path, Path, Path] | None) -> None:
+    async def main() -> None:
+        cert, key = files[:2] if files else (None, None)
+        options = IggyOptions(tcp=ANY, quic=ANY, websocket=ANY, cert_file=cert, key_file=key)
+        async with asyncio.timeout(60), Iggy(options, tmp_path) as iggy:
+            ports = {"tcp": iggy.tcp_port, "quic": iggy.quic_port, "websocket": iggy.websocket_port}
+            ca = files[2] if files else ""
+            async with await connect(url.format(ca=ca, **ports), reconnect_wait=0.01) as client:
+                await everything(client)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "iggy+tcp://iggy:iggy@127.0.0.1:{tcp}",
+        "iggy+ws://iggy:iggy@127.0.0.1:{websocket}",
+        "iggy+quic://iggy:iggy@127.0.0.1:{quic}",
+    ],
+)
+def test_everything_works_over_each_transport(tmp_path: Path, url: str) -> None:
+    run(tmp_path, url, None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "iggy://iggy:iggy@127.0.0.1:{tcp}?tls=true&tls_ca_file={ca}",
+        "iggy+ws://iggy:iggy@127.0.0.1:{websocket}?tls=true&tls_ca_file={ca}",
+        "iggy+quic://iggy:iggy@127.0.0.1:{quic}?tls=true&tls_ca_file={ca}&tls_domain=localhost",
+    ],
+)
+def test_and_with_a_certificate_that_is_checked(tmp_path: Path, url: str, files: tuple[Path, Path, Path]) -> None:
+    run(tmp_path, url, files)
+
+
+@pytest.mark.parametrize("scheme", ["iggy", "iggy+ws", "iggy+quic"])
+def test_a_certificate_of_another_authority_is_refused(
+    tmp_path: Path, scheme: str, files: tuple[Path, Path, Path]
+) -> None:
+    async def main() -> None:
+        options = IggyOptions(tcp=ANY, quic=ANY, websocket=ANY, cert_file=files[0], key_file=files[1])
+        async with asyncio.timeout(60), Iggy(options, tmp_path / "store") as iggy:
+            port = {"iggy": iggy.tcp_port, "iggy+ws": iggy.websocket_port, "iggy+quic": iggy.quic_port}[scheme]
+            other = tmp_path / "other.pem"
+            trustme.CA().cert_pem.write_to_path(other)
+            with pytest.raises(TransportError):
+                await connect(f"{scheme}://iggy:iggy@127.0.0.1:{port}?tls=true&tls_ca_file={other}")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n" * 20, b"", bytes(300)])
+def test_what_is_no_server_is_an_error_and_leaves_nothing_open(answer: bytes) -> None:
+    async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(answer)
+        writer.close()
+
+    async def main() -> None:
+        async with asyncio.timeout(60), await asyncio.start_server(stranger, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(HeadwaterError):
+                await connect(f"iggy://iggy:iggy@127.0.0.1:{port}")
+
+    asyncio.run(main())
+
+
+def test_a_context_of_the_programs_own_is_used(tmp_path: Path, files: tuple[Path, Path, Path]) -> None:
+    async def main() -> None:
+        options = IggyOptions(tcp=ANY, cert_file=files[0], key_file=files[1])
+        own = ssl.create_default_context(cafile=files[2])
+        async with asyncio.timeout(60), Iggy(options, tmp_path) as iggy:
+            async with await connect(f"iggy://iggy:iggy@localhost:{iggy.tcp_port}", tls=own) as client:
+                await client.ping()
+
+    asyncio.run(main())
