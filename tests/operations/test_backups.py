@@ -48,7 +48,7 @@ async def fill(client: Client, name: str) -> None:
     for message in [*messages[:6], messages[8]]:
         await message.ack_sync()
     await js.create_consumer(name, ConsumerConfig(durable_name="fresh", filter_subject=f"{name}.2"))
-    await js.create_consumer(name, ConsumerConfig(name="short", ack_policy="none", inactive_threshold=600 * 10**9))
+    await js.create_consumer(name, ConsumerConfig(name="short", ack_policy="none", inactive_threshold=600))
 
 
 async def contents(client: Client, name: str) -> list[object]:
@@ -111,7 +111,7 @@ def test_what_came_back_is_there_after_a_restart(tmp_path: Path) -> None:
     async def second(url: str) -> list[object]:
         async with await connect(url) as client:
             await client.jetstream().create_consumer(
-                "S", ConsumerConfig(name="short", ack_policy="none", inactive_threshold=600 * 10**9)
+                "S", ConsumerConfig(name="short", ack_policy="none", inactive_threshold=600)
             )
             return await contents(client, "S")
 
