@@ -1,5 +1,6 @@
 """The first word chooses a verb, and nothing else is imported."""
 
+import json
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ import pytest
 
 import headwater
 from headwater.cli import main as command
-from headwater.errors import EnvironmentProblem
+from headwater.errors import EnvironmentProblem, JetStreamError
 
 
 def test_without_a_verb_the_verbs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,12 +18,12 @@ def test_without_a_verb_the_verbs_are_listed(capsys: pytest.CaptureFixture[str])
     assert all(verb in listed for verb in command.VERBS)
 
 
-def test_an_unknown_verb_is_refused_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_verb_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["srve"]) == 2
     refused = capsys.readouterr()
     assert refused.out == ""
     assert "'srve'; did you mean 'serve'?" in refused.err
-    assert "usage: " in refused.err
+    assert refused.err.count("\n") == 1
 
 
 def test_version_says_whether_the_hot_modules_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,3 +87,35 @@ sys.exit(main())
         assert server.wait(20) == 0
     assert "Server Exiting.." in rest
     assert "the end of an interpreter" not in rest
+
+
+def test_a_foreseen_error_is_json_where_json_is_wanted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(argv: list[str]) -> int:
+        raise JetStreamError(404, 10059, "stream not found")
+
+    monkeypatch.setattr("headwater.cli.doctor.main", fail)
+    assert command.main(["doctor", "--json"]) == 1
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["type"], error["err_code"], error["code"]) == ("JetStreamError", 10059, 404)
+    assert command.main(["doctor", "--", "--json"]) == 1
+    assert capsys.readouterr().err.startswith("headwater doctor: ")
+
+
+def test_a_reader_that_has_enough_ends_it_quietly() -> None:
+    """`headwater completion bash | head -1`: the text is longer than what a pipe holds."""
+    again = "import headwater.cli.main as m, headwater.cli.doctor as d\nd.main = lambda a: print('x' * 200_000) or 0\n"
+    for program in (
+        again + "import sys; sys.exit(m.main(['doctor']))",
+        again + "import sys; sys.exit(m.main(['--json', 'doctor']))",
+    ):
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.read(1)
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait(30) == command.PIPE_CLOSED

@@ -88,3 +88,34 @@ def test_a_stream_is_edited_copied_and_sealed(
     run(capsys, server_url, "pub", "-J", f"{other}.a", "2", status=1)
     for each in (name, other):
         run(capsys, server_url, "stream", "rm", each, "-f")
+
+
+def test_json_has_the_servers_fields_and_copies_are_made_and_found(
+    capsys: pytest.CaptureFixture[str], server_url: str
+) -> None:
+    name = f"F{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>")
+    config = json.loads(run(capsys, server_url, "stream", "info", name, "--json"))["config"]
+    assert (config["retention"], config["storage"], config["max_age"]) == ("limits", "file", 0)
+    run(capsys, server_url, "stream", "add", f"{name}M", "--mirror", name)
+    run(capsys, server_url, "stream", "add", f"{name}S", "--source", name)
+    mirror = json.loads(run(capsys, server_url, "stream", "info", f"{name}M", "--json"))["config"]
+    assert (mirror["mirror"]["name"], mirror.get("subjects")) == (name, None)
+    sources = json.loads(run(capsys, server_url, "stream", "info", f"{name}S", "--json"))["config"]["sources"]
+    assert [one["name"] for one in sources] == [name]
+    assert run(capsys, server_url, "stream", "find", "--mirrored") == f"{name}M\n"
+    assert run(capsys, server_url, "stream", "find", "--sourced") == f"{name}S\n"
+    run(capsys, server_url, "pub", "-J", f"{name}.a", "one")
+    run(capsys, server_url, "pub", "-J", f"{name}.a", "two")
+    assert name not in run(capsys, server_url, "stream", "find", "--empty").split()
+    assert name in run(capsys, server_url, "stream", "find", "--subject", f"{name}.a").split()
+    assert name not in run(capsys, server_url, "stream", "find", "--idle", "1h").split()
+    assert run(capsys, server_url, "sub", f"{name}.a", "--stream", name, "--count", "2", "--raw") == "one\ntwo\n"
+    assert run(capsys, server_url, "sub", f"{name}.a", "--last", "--count", "1", "--raw") == "two\n"
+    run(capsys, server_url, "consumer", "add", name, "C")
+    assert "Unprocessed" in run(capsys, server_url, "consumer", "report", name)
+    (report,) = json.loads(run(capsys, server_url, "consumer", "report", name, "--json"))
+    assert report["num_pending"] == 2
+    assert "On Disk" in run(capsys, server_url, "account", "info")
+    for one in (f"{name}S", f"{name}M", name):
+        run(capsys, server_url, "stream", "rm", one, "-f")

@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import NamedTuple
 
 from headwater import __version__
+from headwater.cli.connection_flags import verb_first
 from headwater.errors import HeadwaterError
 
 INTERRUPTED = 130  # what shells report of a program that SIGINT has ended
+PIPE_CLOSED = 141  # and of one that SIGPIPE has ended
 
 
 class Verb(NamedTuple):
@@ -25,8 +27,9 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "account": Verb("headwater.cli.nats_backup:account", "the account: backup, restore"),
+    "account": Verb("headwater.cli.nats_backup:account", "the account: info, backup, restore"),
     "bench": Verb("headwater.cli.nats_bench:bench", "measure a server with this client, in the words of `nats bench`"),
+    "completion": Verb("headwater.cli.completion:main", "`completion bash|zsh|fish`: a script for the shell's TAB key"),
     "config": Verb("headwater.cli.config_check:main", "`config check FILE`: what is wrong with a configuration file"),
     "consumer": Verb(
         "headwater.cli.nats_consumers:consumer", "consumers: add, edit, ls, info, next, sub, pause, rm, …"
@@ -45,32 +48,40 @@ VERBS = {
     "request": Verb("headwater.cli.nats_messages:request", "ask, and print the answer"),
     "rtt": Verb("headwater.cli.nats_messages:rtt", "how long a round trip to the server takes"),
     "serve": Verb("headwater.cli.serve:main", "run the broker, with nats-server's flags and configuration files"),
+    "server": Verb(
+        "headwater.cli.nats_server:server", "servers: info, list, ping, report; check for monitoring systems"
+    ),
     "service": Verb("headwater.cli.nats_service:service", "services (micro): ls, info, stats, ping, serve"),
     "stream": Verb(
         "headwater.cli.nats_streams:stream", "streams: add, edit, ls, info, view, purge, backup, restore, …"
     ),
     "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
+    "top": Verb("headwater.cli.top:main", "a live view of one broker, from its monitoring port"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns the exit status: 2 for a wrong command line, 1 for an error that Headwater foresees."""
-    arguments = sys.argv[1:] if argv is None else argv
+    arguments = verb_first(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage())
         return 0
     name = "version" if arguments[0] == "--version" else arguments[0]
     verb = VERBS.get(name)
     if verb is None:
-        print(f"headwater: there is no verb {name!r}{_meant(name)}\n{usage()}", file=sys.stderr)
+        print(f"headwater: there is no verb {name!r}{_meant(name)} (`headwater --help` lists them)", file=sys.stderr)
         return 2
     try:
         status: int = _function(verb)(arguments[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # `headwater stream ls | head`: the reader has enough
+        _forget_stdout()
+        return PIPE_CLOSED
     except KeyboardInterrupt:  # before the verb has a handler of its own, or it needs none
         return 0 if name == "serve" else INTERRUPTED  # a server that was told to stop has stopped
     except HeadwaterError as error:
-        print(f"headwater {name}: {error}", file=sys.stderr)
+        print(_as_json(error) if is_json(arguments) else f"headwater {name}: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as missing:
         if missing.name not in ("typer", "click", "rich"):
@@ -80,6 +91,31 @@ def main(argv: list[str] | None = None) -> int:
     if argv is None and name == "serve":
         _leave(status)
     return status
+
+
+def is_json(arguments: list[str]) -> bool:
+    """Whether the command line wants JSON."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in before or "-j" in before
+
+
+def _as_json(error: HeadwaterError) -> str:
+    """An error as one line of JSON: its kind, its sentence, what to do next, and the numbers of JetStream's errors."""
+    import json
+
+    document: dict[str, object] = {"type": type(error).__name__, "message": error.message, "retriable": error.retriable}
+    document |= {name: getattr(error, name) for name in ("code", "err_code", "hint") if getattr(error, name, None)}
+    return json.dumps({"error": document})
+
+
+def _forget_stdout() -> None:
+    """What is still in its buffer goes nowhere, and quietly, when the interpreter ends."""
+    import os
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # there is no such file in some embeddings
+        sys.stdout = None
 
 
 def _leave(status: int) -> None:

@@ -63,6 +63,24 @@ def restore_backup(
     current().show(info, lambda: [_restored(info)])
 
 
+@account_app.command("info")
+def account_info() -> None:
+    """What the account stores, and what it may."""
+    info = current().run(lambda client: jetstream_of(client).account_info())
+
+    def limit(count: int) -> str:
+        return "unlimited" if count < 0 else spell_bytes(count)
+
+    limits = info.limits
+    lines = [
+        f"   Streams: {info.streams} of {'unlimited' if limits.max_streams < 0 else limits.max_streams}",
+        f" Consumers: {info.consumers} of {'unlimited' if limits.max_consumers < 0 else limits.max_consumers}",
+        f"   On Disk: {spell_bytes(info.storage)} of {limit(limits.max_storage)}",
+        f" In Memory: {spell_bytes(info.memory)} of {limit(limits.max_memory)}",
+    ]
+    current().show(info, lambda: lines)
+
+
 @account_app.command("backup")
 def backup_account(directory: Path, consumers: Consumers = True, no_progress: NoProgress = False) -> None:
     """Back up every stream of the account, each into a directory of its own name below DIRECTORY."""

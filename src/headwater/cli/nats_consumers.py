@@ -188,6 +188,31 @@ def list_consumers(
     )
 
 
+@consumer_app.command("report")
+def report_consumers(stream: str) -> None:
+    """All consumers of a stream in one table, the furthest behind first."""
+    infos = current().run(lambda client: jetstream_of(client).consumers(stream))
+    found = sorted(infos, key=lambda info: -info.num_pending)
+    if current().json:
+        current().show(found, list)
+        return
+    rows = (
+        (
+            info.name,
+            "push" if info.config.deliver_subject else "pull",
+            info.config.ack_policy,
+            f"{info.num_ack_pending:,}",
+            f"{info.num_redelivered:,}",
+            f"{info.num_pending:,}",
+            f"{info.ack_floor.stream_seq:,}",
+            f"{info.num_waiting:,}",
+        )
+        for info in found
+    )
+    headings = ["Consumer", "Mode", "Ack Policy", "Ack Pending", "Redelivered", "Unprocessed", "Ack Floor", "Waiting"]
+    table(f"Consumer Report for {stream}", headings, rows)
+
+
 @consumer_app.command("info")
 def consumer_info(stream_name: StreamName, name: str) -> None:
     """Configuration and position of a consumer."""

@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
-from headwater.cli.nats_session import HELP, current, headers_from, plain, run_app, seconds
+from headwater.cli.nats_session import HELP, current, headers_from, jetstream_of, plain, run_app, seconds
 from headwater.client.client import Client
+from headwater.client.jetstream_types import ConsumerConfig, DeliverPolicy
 from headwater.errors import NoResponders
 from headwater.model.message import Message
 
@@ -109,9 +110,17 @@ def subscribe(
     count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
     raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
     headers_only: Annotated[bool, typer.Option("--headers-only")] = False,
+    stream: Annotated[str, typer.Option("--stream", help="what this stream holds on SUBJECT, then what comes")] = "",
+    last: Annotated[bool, typer.Option("--last", help="of a stream: from the last message on")] = False,
+    new: Annotated[bool, typer.Option("--new", help="of a stream: only what comes from now on")] = False,
 ) -> None:
-    """Print what comes on SUBJECT, which may hold wildcards."""
+    """Print what comes on SUBJECT, which may hold wildcards. With --stream, --last or --new it is read from the stream that
+    captures it."""
     session = current()
+    if stream or last or new:
+        policy: DeliverPolicy = "last" if last else "new" if new else "all"
+        session.run(lambda client: _read_stream(client, stream, subject, policy, count, raw=raw, bare=headers_only))
+        return
 
     async def run(client: Client) -> None:
         subscription = await client.subscribe(subject, queue=queue, max_messages=count)
@@ -123,6 +132,21 @@ def subscribe(
             _print(message, number, raw=raw, headers_only=headers_only, as_json=session.json)
 
     session.run(run)
+
+
+async def _read_stream(
+    client: Client, name: str, subject: str, policy: DeliverPolicy, count: int, *, raw: bool, bare: bool
+) -> None:
+    jetstream = jetstream_of(client)
+    stream = name or await jetstream.find_stream(subject)
+    config = ConsumerConfig(deliver_policy=policy, filter_subject=subject)
+    print(f"Subscribing to {subject} of stream {stream}", file=sys.stderr, flush=True)
+    number = 0
+    async for message in jetstream.ordered_consumer(stream, config):
+        number += 1
+        _print(message.message, number, raw=raw, headers_only=bare, as_json=current().json)
+        if number == count:
+            return
 
 
 def _print(message: Message, number: int, *, raw: bool, headers_only: bool, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from headwater.cli.connection_flags import WITH_VALUE, WITHOUT_VALUE
 from headwater.client.client import Client, connect_with
 from headwater.client.contexts import chosen_context, find_options, read_context
 from headwater.client.options import ClientOptions, ConnectArguments
@@ -29,27 +30,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WITH_VALUE = {
-    "-s": "servers",
-    "--server": "servers",
-    "--user": "user",
-    "--password": "password",
-    "--token": "token",
-    "--creds": "creds",
-    "--nkey": "nkey_seed",
-    "--tlscert": "tls_cert",
-    "--tlskey": "tls_key",
-    "--tlsca": "tls_ca",
-    "--inbox-prefix": "inbox_prefix",
-    "--connection-name": "name",
-    "--context": "context",
-    "--timeout": "timeout",
-    "--js-domain": "domain",
-}
-WITHOUT_VALUE = {"--tlsfirst": "tls_first", "--json": "json", "-j": "json"}
 HELP = "Connection options, anywhere on the line: " + " ".join(
     [*(f"{flag}=…" for flag in WITH_VALUE if flag.startswith("--")), *WITHOUT_VALUE]
 )
+WIDE = 4096  # columns of a table that a program reads
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _UNITS |= {"d": 86400 * 10**9, "w": 7 * 86400 * 10**9, "M": 30 * 86400 * 10**9, "y": 365 * 86400 * 10**9}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w|M|y)")
@@ -105,6 +89,20 @@ class CliSession:
         else:
             for line in lines():
                 print(line)
+
+
+def whole(value: object) -> Any:
+    """`value` for JSON with every field that it has: a document leaves out what holds its default, and a script that looks
+    for it would find nothing."""
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+        shown = ((name, getattr(value, field)) for field, name in fields)
+        return {name: whole(part) for name, part in shown if part is not msgspec.UNSET and part not in (None, "")}
+    if isinstance(value, dict):
+        return {str(name): whole(part) for name, part in value.items()}
+    if isinstance(value, list | tuple) and not hasattr(value, "_asdict"):
+        return [whole(part) for part in value]
+    return msgspec.to_builtins(value)
 
 
 def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
@@ -217,16 +215,17 @@ def differences(before: object, after: object) -> dict[str, tuple[Any, Any]]:
 
 
 def table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table, as wide as the terminal allows."""
+    """Print a table: as wide as the terminal allows, or as its rows are where a program reads it."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     made = Table(title=title, title_justify="left")
     for heading in headings:
-        made.add_column(heading)
+        made.add_column(heading, no_wrap=not sys.stdout.isatty())
     for row in rows:
-        made.add_row(*(str(cell) for cell in row))
-    Console().print(made)
+        made.add_row(*(Text(str(cell)) for cell in row))  # a name in brackets is no markup
+    (Console() if sys.stdout.isatty() else Console(width=WIDE)).print(made)
 
 
 def spell_bytes(count: int) -> str:

@@ -1,6 +1,7 @@
 """`headwater stream …`, with the words and options of the `nats` tool."""
 
-from typing import Annotated, Literal, cast
+import time
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import typer
@@ -23,8 +24,9 @@ from headwater.cli.nats_session import (
     table,
 )
 from headwater.client.client import Client
-from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, StreamInfo
+from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, StreamInfo, StreamSource
 from headwater.errors import ConfigError
+from headwater.model.timestamps import parse_time
 
 stream_app = typer.Typer(help="Streams.", epilog=HELP, no_args_is_help=True, add_completion=False)
 
@@ -59,12 +61,17 @@ def add_stream(
     description: Annotated[str, typer.Option("--description")] = "",
     allow_direct: Annotated[bool, typer.Option("--allow-direct/--no-allow-direct")] = True,
     defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway; for scripts of the nats tool")] = True,
+    mirror: Annotated[str, typer.Option("--mirror", help="copy this stream, with its sequences")] = "",
+    source: Annotated[list[str], typer.Option("--source", help="copy this stream among others")] = [],  # noqa: B006 - typer's way
 ) -> None:
     """Create the stream NAME."""
     age = seconds(max_age)
+    own = [each.strip() for each in subjects.split(",") if each.strip()]
     config = StreamConfig(
         name=name,
-        subjects=[each.strip() for each in subjects.split(",") if each.strip()] or [name],
+        subjects=own or ([] if mirror or source else [name]),
+        mirror=StreamSource(name=mirror) if mirror else None,
+        sources=[StreamSource(name=each) for each in source] or None,
         storage=cast(Literal["file", "memory"], storage),
         retention=cast(Literal["limits", "interest", "workqueue"], retention),
         discard=cast(Literal["old", "new"], discard),
@@ -239,9 +246,40 @@ def list_streams(
     )
 
 
+@stream_app.command("find")
+def find_streams(
+    subject: Annotated[str, typer.Option("--subject", help="those that capture it")] = "",
+    empty: Annotated[bool, typer.Option("--empty", help="those without a message")] = False,
+    idle: Annotated[str, typer.Option("--idle", help="those without a new message for so long")] = "",
+    consumers: Annotated[int, typer.Option("--consumers", help="those with at least so many consumers")] = 0,
+    mirrored: Annotated[bool, typer.Option("--mirrored", help="those that are mirrors")] = False,
+    sourced: Annotated[bool, typer.Option("--sourced", help="those that have sources")] = False,
+) -> None:
+    """The names of streams that are all of what the options say."""
+    since = time.time_ns() - int(seconds(idle) * 1e9) if idle else 0
+
+    def fits(info: StreamInfo) -> bool:
+        state, config = info.state, info.config
+        return (
+            (not empty or not state.messages)
+            and (not idle or not state.messages or parse_time(state.last_ts) < since)
+            and state.consumer_count >= consumers
+            and (not mirrored or config.mirror is not None)
+            and (not sourced or bool(config.sources))
+        )
+
+    infos = current().run(lambda client: jetstream_of(client).streams(subject))
+    found = [info.config.name for info in infos if fits(info)]
+    current().show(found, lambda: found)
+
+
 @stream_app.command("info")
 def stream_info(name: str) -> None:
-    """Configuration and state of a stream."""
+    """Configuration and state of a stream; with --json as the server has them."""
+    if current().json:
+        answer = current().run(lambda client: jetstream_of(client).ask(f"STREAM.INFO.{name}", None, dict[str, Any]))
+        current().show(answer, list)
+        return
     info = current().run(lambda client: jetstream_of(client).stream_info(name))
     current().show(info, lambda: _describe_stream(info))
 
