@@ -1,9 +1,11 @@
 """`headwater config check` and `headwater serve -t`: everything that is wrong, one a line, and the exit status."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from headwater.cli import config_check
 from headwater.cli.config_check import main
 from headwater.cli.serve import main as serve
 
@@ -27,6 +29,20 @@ def test_a_bad_file_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[s
         f'headwater: {path}:3:1: unknown field "foo"',
     ]
     assert serve(["-t", "-c", str(path)]) == 1
+
+
+def test_it_fails_where_a_start_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "needs.conf"
+    path.write_text("http: 8222\nwebsocket { port: 8080, no_tls: true }")
+    assert main(["check", str(path)]) == 0
+    monkeypatch.setattr(config_check, "find_spec", lambda name: None if name == "h11" else find_spec(name))
+    assert main(["check", str(path)]) == 1
+    assert "monitoring needs a package that is not installed: h11" in capsys.readouterr().err
+    path.write_text('tls { cert_file: "/nowhere/c.pem", key_file: "/nowhere/k.pem" }')
+    assert main(["check", str(path)]) == 1
+    assert "/nowhere/c.pem" in capsys.readouterr().err
 
 
 def test_warnings_count_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

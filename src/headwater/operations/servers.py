@@ -1,7 +1,7 @@
 """What the servers of a cluster say of themselves, through the system account; and checks in the words of Nagios.
 
-`ask` sends one request that every server answers. Without a user of the system account nobody does, and that is an error
-with this hint, not an empty list.
+`ask` sends one request that every server answers. For a user of another account there is no answer, which is an error
+with a hint, and not an empty list.
 """
 
 import asyncio
