@@ -60,7 +60,6 @@ def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: 
     "settings",
     [
         {"compression": "s2"},
-        {"allow_batched": True},
     ],
 )
 def test_what_is_not_built_is_refused_and_never_ignored(settings: dict[str, object]) -> None:

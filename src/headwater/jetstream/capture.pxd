@@ -17,5 +17,6 @@ cdef class Capture:
     cdef public bint is_plain
     cdef public bytes last_message_id
     cdef public object batches
+    cdef public object fast
     cdef public object appending
     cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)

@@ -25,9 +25,11 @@ else:
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.jetstream.atomic_publish import AtomicPublish
+from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
+from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer, Particulars
 from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
 
@@ -36,8 +38,9 @@ class Capture:
     """`duplicates`: the ids in the duplicate window, timed by the monotonic clock `ticks_ns`. `overhead`: bytes that the
     accounting adds to every message, `header_overhead`: bytes that it adds to one with headers. `is_plain`: the
     configuration requires no check of a message without special headers. `last_message_id`: of the last message, b"" when
-    it had none. `batches`: takes the messages of atomic batches. `appending`: subject and callback of the message that
-    another face of the stream is publishing in this very call (`Stream.append`)."""
+    it had none. `batches`: takes the messages of atomic batches, `fast` those of fast
+    ones. `appending`: subject and callback of the message that another face of the stream is publishing in this very call
+    (`Stream.append`)."""
 
     def __init__(
         self,
@@ -62,12 +65,17 @@ class Capture:
         self.is_plain = False
         self.last_message_id = b""
         self.batches: AtomicPublish | None = None
+        self.fast: FastPublish | None = None
         self.appending: tuple[bytes, Answer] | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """Store the message and answer when it is durable."""
         committer: Committer | None = self.committer
         assert committer is not None
+        if reply.endswith(FAST_SUFFIX) and self.fast is not None and self.appending is None:
+            subject = self._rules.moved(subject)
+            self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
+            return
         now: cython.longlong = self._clock_ns()
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
         message_id: bytes = b""

@@ -46,15 +46,20 @@ class PublishAnswers:
 
     def refuse(self, reply: bytes, error: JetStreamError | StorageError, answer: Answer | None = None) -> None:
         """Answer a publish that is not stored."""
+        refusal = self.count_refused(error)
+        if answer is not None:
+            answer(refusal)
+        if reply:
+            self._publish(reply, self.refusal(refusal))
+
+    def count_refused(self, error: JetStreamError | StorageError) -> JetStreamError:
+        """Count a publish that is not stored; returns what its publisher is to get."""
         refusal = error if isinstance(error, JetStreamError) else store_error(error)
         self.refused += 1
         self.stats.refused += 1
         if self.on_refused is not None and (refusal.code >= _SERVERS_FAULT or refusal.err_code == _ACCOUNT_IS_FULL):
             self.on_refused(self._stream, refusal)
-        if answer is not None:
-            answer(refusal)
-        if reply:
-            self._publish(reply, self.refusal(refusal))
+        return refusal
 
     def refusal(self, error: JetStreamError) -> bytes:
         """The JSON of a refusal."""

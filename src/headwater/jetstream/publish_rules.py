@@ -155,7 +155,7 @@ class PublishRules:
         atomic batch that it belongs to. Raises JetStreamError to refuse it."""
         config = self.config
         header_block = self.plain_block(header_block)
-        self._check_size(header_block, payload)
+        self.check_size(header_block, payload)
         message_id = b""
         particulars = demands = None
         if header_block:
@@ -192,7 +192,7 @@ class PublishRules:
     def judge_copy(self, subject: bytes, header_block: bytes, payload: bytes, now: int) -> Admitted:
         """As `judge`, for a message copied from another stream: only the limits apply. Roll-ups and TTLs are applied if this
         stream allows them."""
-        self._check_size(header_block, payload)
+        self.check_size(header_block, payload)
         config = self.config
         message_id = rollup = b""
         if header_block:
@@ -244,7 +244,12 @@ class PublishRules:
             return subject
         return self.transform.apply(subject, random.randrange) or subject
 
-    def _check_size(self, header_block: bytes, payload: bytes) -> None:
+    def size_of(self, subject: bytes, header_block: bytes, payload: bytes) -> int:
+        """The bytes that a message adds to the stream."""
+        return self._contents.size_of(subject, header_block, payload)
+
+    def check_size(self, header_block: bytes, payload: bytes) -> None:
+        """Raises JetStreamError for a message that is too large, or while the stream can take none."""
         config = self.config
         if self.unwritten is not None and self.unwritten.full:
             raise api_error("too_many_requests")

@@ -23,6 +23,7 @@ from headwater.jetstream.acknowledging import Acknowledging
 from headwater.jetstream.atomic_publish import AtomicPublish
 from headwater.jetstream.capture import Capture
 from headwater.jetstream.domain import Domain
+from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream.schedule_timer import ScheduleTimer
@@ -66,6 +67,7 @@ class Publishing:
         overheads = contents.overhead, contents.size_of(b"", b"\0", b"") - contents.overhead - 1
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
+        self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.schedules = ScheduleTimer(contents, clock_ns, self._store_scheduled)
         self.router: Router | None = None
@@ -108,6 +110,8 @@ class Publishing:
         self.committer = self._capture.committer = self.rules.unwritten = committer
         if self._capture.batches is not None:
             self._capture.batches.attach(router, committer)
+        if self._capture.fast is not None:
+            self._capture.fast.committer = committer
         self.choose_ways()
         self.subscribe()
 
@@ -120,6 +124,8 @@ class Publishing:
         self.schedules.stop()
         if self._capture.batches is not None:
             self._capture.batches.stop()
+        if self._capture.fast is not None:
+            self._capture.fast.stop()
         if self.committer is not None:
             await self.committer.flush()
             self.committer.close()
@@ -127,6 +133,10 @@ class Publishing:
     def configure(self, config: StreamConfig) -> None:
         """Apply a new configuration; called before the contents apply it."""
         self._capture.is_plain = self._acknowledging.is_plain = False  # the slow paths are right for any configuration
+        if self._capture.fast is not None:
+            self._capture.fast.is_plain = False
+            if not config.allow_batched:
+                self._capture.fast.stop()
         resubscribe = config.subjects != self.rules.config.subjects
         self.duplicates.resize(config.duplicate_window, self._clocks[1]())
         self.rules.configure(config)
@@ -147,6 +157,8 @@ class Publishing:
         """Enable the fast paths that the configuration allows, once the contents have applied it too."""
         contents = self._contents
         plain = self._capture.is_plain = self.rules.is_plain
+        if self._capture.fast is not None:
+            self._capture.fast.is_plain = plain
         self._acknowledging.subjects = contents.subjects if contents.keeps_no_history else None
         simple = plain and self.rules.config.retention == "limits" and contents.keeps_no_history
         self._acknowledging.is_plain = simple and not contents.is_limited
@@ -240,6 +252,8 @@ class Publishing:
             items = items + self.committer.give_up_waiting()
         lost = {item.sequence for item in items if item.subject}
         self.rules.note_done(items, stored=False)
+        if lost and self._capture.fast is not None:
+            self._capture.fast.fail(min(lost), max(lost), refusal)
         for item in items:
             if item.message_id:
                 self.duplicates.withdraw(item.message_id)

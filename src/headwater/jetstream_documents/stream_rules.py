@@ -40,7 +40,6 @@ ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 _NOT_BUILT: dict[str, object] = {
     "template_owner": "",
     "compression": "none",
-    "allow_batched": False,
 }
 _PERSIST_MODES = ("", "default", "async")
 

@@ -72,6 +72,12 @@ def without_header(block: bytes, name: bytes) -> bytes:
     return b"\r\n".join(line for line in block.split(b"\r\n") if not line.startswith(name + b":"))
 
 
+def is_supported(level: bytes, ours: int) -> bool:
+    """Whether the API level that a message requires is one of `ours`; b"" is none."""
+    digits = level.removeprefix(b"-")
+    return not level or (digits.isdigit() and len(digits) < 10 and int(level) <= ours)
+
+
 class _Open:
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -101,7 +107,7 @@ class OpenBatches:
         if not text.isdigit() or len(text) > 18:
             raise api_error("batch_sequence_missing")
         sequence, commit = int(text), lookup(block, BATCH_COMMIT) or b""
-        if not self._is_supported(lookup(block, _LEVEL) or b""):
+        if not is_supported(lookup(block, _LEVEL) or b"", self._level):
             raise self._end(batch_id, "unsupported", api_error("api_level"))
         if 0 < max_size < len(block) + len(message.payload):
             raise api_error("message_too_large")
@@ -140,10 +146,6 @@ class OpenBatches:
         batch = self._open.pop(batch_id, None)
         if batch is not None:
             self._size -= batch.size
-
-    def _is_supported(self, level: bytes) -> bool:
-        digits = level.removeprefix(b"-")
-        return not level or (digits.isdigit() and len(digits) < 10 and int(level) <= self._level)
 
     def _batch(self, batch_id: bytes, sequence: int, commit: bytes) -> _Open:
         batch = self._open.get(batch_id)

@@ -1,0 +1,174 @@
+"""Fast-ingest batches: many publishes with few acknowledgements (`allow_batched`, ADR-50 of NATS).
+
+    reply subject of each message: <prefix>.<id>.<flow>.<gap>.<sequence>.<operation>.$FI
+
+The stream stores each message as it comes, and answers every so many (`flow`), at a gap, at an error and at the end. A batch
+alone may have `flow` messages without an answer, at most MOST_UNANSWERED; several begin with one each, double it with each
+answer, and share.
+
+Here is what becomes of each message, and what an answer says; `jetstream/fast_publish.py` stores and sends. No clock: `now`
+comes with the call, in ns of a clock that is never set.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from headwater.errors import JetStreamError
+from headwater.jetstream_documents.answers import error_document
+from headwater.jetstream_documents.api_errors import api_error
+from headwater.model.timestamps import SECOND
+
+SUFFIX = b".$FI"
+MOST_UNANSWERED = 500  # messages
+MOST_OPEN = 1000  # batches of a stream
+TIMEOUT = 10 * SECOND  # without a message of the batch
+_DEFAULT_FLOW = 10
+_MOST_FLOW = 65_535
+_LONGEST_ID = 64
+_PARTS = 7
+
+START, APPEND, COMMIT, COMMIT_WITHOUT, PING = range(5)
+
+
+class FastReply(NamedTuple):
+    """What the reply subject of a message says."""
+
+    batch_id: bytes
+    flow: int
+    gap_ok: bool
+    sequence: int
+    operation: int
+
+    @property
+    def commits(self) -> bool:
+        """Whether the batch ends with this message, or before it."""
+        return self.operation in (COMMIT, COMMIT_WITHOUT)
+
+
+def read_reply(reply: bytes) -> FastReply:
+    """Raises JetStreamError 10206 for a reply subject of another form, 10207 for an id that is too long."""
+    parts = reply.rsplit(b".", _PARTS - 1)
+    if len(parts) < _PARTS:
+        raise api_error("fast_batch_pattern")
+    _, batch_id, flow, gap, number, operation, _ = parts
+    sequence, code = _number(number), _number(operation)
+    wrong = not START <= code <= PING or sequence < 1 or gap not in (b"ok", b"fail")
+    wrong = wrong or (code == START and sequence != 1) or (code in (APPEND, COMMIT_WITHOUT) and sequence == 1)
+    if wrong:
+        raise api_error("fast_batch_pattern")
+    if len(batch_id) > _LONGEST_ID:
+        raise api_error("fast_batch_id")
+    most = _number(flow)
+    return FastReply(batch_id, min(most, _MOST_FLOW) if most > 0 else _DEFAULT_FLOW, gap == b"ok", sequence, code)
+
+
+class FastBatch:
+    """One batch. `sequence`: of the last message that came. `answered`: up to where flow was answered. `stored`: the stream
+    sequence of its last message that was stored, durable or not yet, 0 for none; `first`: of the first one. `committed`:
+    what comes now is passed over. `last_reply`: of the last message."""
+
+    def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int) -> None:
+        self.batch_id = batch_id
+        self.gap_ok = gap_ok
+        self.sequence = 0
+        self.answered = 0
+        self.first = self.stored = 0
+        self.committed = False
+        self.ends_ns = 0
+        self.last_reply = b""
+        self._most = most
+        self.flow = flow
+
+    def flow_answer(self) -> bytes:
+        """The answer that says how far the batch is, and how often there is one."""
+        return b'{"type":"ack","seq":%d,"msgs":%d}' % (self.answered, self.flow)
+
+    def due_answer(self, batches: int) -> bytes:
+        """The same where one is due after the last message; b"" where not. `batches`: how many are open."""
+        if self.sequence < self.answered + self.flow:
+            return b""
+        self.answered += (self.sequence - self.answered) // self.flow * self.flow
+        most = min(max(MOST_UNANSWERED // batches, 1), self._most)
+        if self.flow < most:
+            self.flow = min(self.flow * 2, most)
+        elif self.flow > most:
+            self.flow = max(self.flow // 2, most)
+        return self.flow_answer()
+
+    def end_answer(self, head: bytes) -> bytes:
+        """The acknowledgement of the whole batch. `head`: of an ordinary one, up to its sequence."""
+        batch_id = msgspec.json.encode(self.batch_id.decode("utf-8", "replace"))
+        return b'%b%d,"batch":%b,"count":%d}' % (head, self.stored, batch_id, self.sequence)
+
+    def note_stored(self, sequence: int) -> None:
+        """The last message has got this sequence of the stream."""
+        self.first = self.first or sequence
+        self.stored = sequence
+
+
+class FastBatches:
+    """The open batches of a stream."""
+
+    def __init__(self) -> None:
+        self._open: dict[bytes, FastBatch] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def find(self, wanted: FastReply, now: int) -> FastBatch:
+        """The batch of a message, made with its first one. Raises JetStreamError 10208 for an unknown one, 10211 for one too
+        many."""
+        batch = self._open.get(wanted.batch_id)
+        if batch is None:
+            if wanted.sequence != 1 or wanted.operation == PING:
+                raise api_error("fast_batch_unknown")
+            if len(self._open) >= MOST_OPEN:
+                raise api_error("fast_batch_too_many")
+            flow = 1 if self._open else min(MOST_UNANSWERED, wanted.flow)
+            batch = FastBatch(wanted.batch_id, gap_ok=wanted.gap_ok, most=wanted.flow, flow=flow)
+            self._open[wanted.batch_id] = batch
+        batch.ends_ns = now + TIMEOUT
+        return batch
+
+    def forget(self, batch: FastBatch) -> None:
+        """The batch is over."""
+        if self._open.get(batch.batch_id) is batch:
+            del self._open[batch.batch_id]
+
+    def drop_expired(self, now: int) -> None:
+        """Forget the batches whose time is over."""
+        for batch in [one for one in self._open.values() if one.ends_ns <= now and not one.committed]:
+            self.forget(batch)
+
+    def next_end(self) -> int:
+        """When the time of the next batch is over, unless a message of it comes; 0: there is none."""
+        return min((batch.ends_ns for batch in self._open.values() if not batch.committed), default=0)
+
+    def with_messages(self, first: int, last: int) -> list[FastBatch]:
+        """The batches that may have stored messages with these stream sequences."""
+        return [batch for batch in self._open.values() if batch.first and batch.first <= last and batch.stored >= first]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._open.clear()
+
+
+def gap_answer(expected: int, came: int) -> bytes:
+    """Messages from `expected` up to the one before `came` have not come."""
+    return b'{"type":"gap","last_seq":%d,"seq":%d}' % (expected, came)
+
+
+class _Failed(msgspec.Struct, tag_field="type", tag="err"):
+    seq: int
+    error: object
+
+
+def error_answer(sequence: int, error: JetStreamError) -> bytes:
+    """The message with this sequence of the batch was refused."""
+    return msgspec.json.encode(_Failed(sequence, error_document(error)))
+
+
+def _number(text: bytes) -> int:
+    """-1 for text that is no number."""
+    return int(text) if text.isdigit() and len(text) < 19 else -1
