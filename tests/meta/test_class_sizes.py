@@ -13,7 +13,7 @@ MOST_METHODS = 29
 
 KNOWN = {
     # What a part of its own would cost, or why it would have no name.
-    "client/sync_types.py:SyncJetStream": (0, 32, "the methods of two asyncio classes, one for one; generated"),
+    "client/sync_types.py:SyncJetStream": (0, 33, "the methods of two asyncio classes, one for one; generated"),
     "client_connection/message_queue.py:MessageQueue": (16, 14, "one too many; each is read in C for every message"),
     "model/typed_header.py:HeaderValue": (0, 33, "a constructor and an accessor for each kind of Iggy's headers"),
     "net/link.py:Link": (

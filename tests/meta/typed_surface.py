@@ -102,6 +102,10 @@ async def streams(client: Client) -> None:
         await atomic.publish("orders.eu", b"1", expect_last_sequence=7)
         await atomic.publish("orders.eu", b"1", expect_last_seq=7)  # type: ignore[call-arg]
     print(atomic.ack.count if atomic.ack else 0)
+    async with jetstream.fast_publisher(gaps_allowed=True) as fast:
+        await fast.publish("orders.eu", b"1", msg_id="1")
+        await fast.publish("orders.eu", b"1", ttl="1s")  # type: ignore[call-arg]
+    print(fast.ack.count if fast.ack else fast.lost + fast.refused)
     counters = jetstream.counters("VISITS")
     print(await counters.add("visits.home", 10**30) + 1, (await counters.get("visits.home") or 0) + 1)
     await counters.add("visits.home", "1")  # type: ignore[arg-type]

@@ -1,14 +1,15 @@
 """JetStream as a client sees it: the API, and all that is built on it.
 
 Requests are in `jetstream_api`. What reads a consumer is in `pull`, `consume`, `ordered` and `push`; publishing with many
-messages in flight in `publisher`, all together or not at all in `atomic_batch`; sums in `counters`; key-value buckets and
-object stores in modules of their own.
+messages in flight in `publisher` and `fast_publisher`, all together or not at all in `atomic_batch`; sums in `counters`;
+key-value buckets and object stores in modules of their own.
 """
 
 from typing import TYPE_CHECKING
 
 from headwater.client.atomic_batch import AtomicBatch
 from headwater.client.counters import Counters
+from headwater.client.fast_publisher import FastPublisher
 from headwater.client.jetstream_api import NO_STREAM, JetStreamApi, checked_name
 from headwater.client.jetstream_types import ConsumerConfig
 from headwater.client.nats_py_names import JETSTREAM_ADVICE, install
@@ -37,6 +38,11 @@ class JetStream(JetStreamApi):
     def atomic_batch(self) -> AtomicBatch:
         """Publish several messages all together or not at all, to a stream with `allow_atomic`; use it in `async with`."""
         return AtomicBatch(self._client, self._timeout)
+
+    def fast_publisher(self, flow: int = 100, *, gaps_allowed: bool = False) -> FastPublisher:
+        """Publish at full speed to a stream with `allow_batched`, an answer after `flow` messages at most; use it in `async
+        with`. `gaps_allowed`: go on where messages are lost or refused."""
+        return FastPublisher(self._client, flow, gaps_allowed, self._timeout)
 
     def counters(self, stream: str) -> Counters:
         """The counters of a stream with `allow_msg_counter`, one for each subject."""

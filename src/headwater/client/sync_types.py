@@ -25,6 +25,7 @@ from headwater.client.schedules import Schedule
 from headwater.client.stream_message import Metadata
 from headwater.client.units import Lifetime
 from headwater.client_connection.connection_ops import BytesLike
+from headwater.errors import JetStreamError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 
@@ -212,6 +213,40 @@ class SyncAtomicBatch(Protocol):
     ) -> None:
         """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
         message only. Raises JetStreamError when the stream refuses the batch."""
+
+
+class SyncFastPublisher(Protocol):
+    """One batch; use it in `with`. `ack`: where its last message is stored and how many there were, None until the"""
+
+    ack: BatchAck | None
+
+    acknowledged: int
+
+    lost: int
+
+    refused: int
+
+    refusal: JetStreamError | None
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def publish(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        *,
+        headers: HeaderSource | Headers | None = None,
+        msg_id: str | None = None,
+    ) -> None:
+        """Send `data` with `headers` on `subject`; waits while too much is unanswered. `msg_id`: a stream takes a message
+        with this id once.
+
+        Raises the first failure of any message before it: NoResponders, JetStreamError, TransportError, RequestTimeout;
+        and LocalProtocolError outside `with`."""
 
 
 class SyncCounters(Protocol):
@@ -458,6 +493,10 @@ class SyncJetStream(Protocol):
 
     def atomic_batch(self) -> SyncAtomicBatch:
         """Publish several messages all together or not at all, to a stream with `allow_atomic`; use it in `with`."""
+
+    def fast_publisher(self, flow: int = 100, *, gaps_allowed: bool = False) -> SyncFastPublisher:
+        """Publish at full speed to a stream with `allow_batched`, an answer after `flow` messages at most; use it in `async
+        with`. `gaps_allowed`: go on where messages are lost or refused."""
 
     def counters(self, stream: str) -> SyncCounters:
         """The counters of a stream with `allow_msg_counter`, one for each subject."""

@@ -11,9 +11,9 @@ from headwater.exchange.router import Router
 from headwater.jetstream.ack_intake import AckIntake
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.state_keeper import KeptConsumer
-from headwater.jetstream.turns import Turns
 from headwater.jetstream_documents.acks import parse_ack
 from headwater.jetstream_state.ack_subject import AckSubject
+from headwater.jetstream_timing.turns import Turns
 
 logger = logging.getLogger(__name__)
 

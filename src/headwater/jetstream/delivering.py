@@ -27,7 +27,6 @@ from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.consumer_acks import Acks, Activity
 from headwater.jetstream.outgoing import RecordSender
 from headwater.jetstream.read_ahead import ReadAhead, filter_of
-from headwater.jetstream.turns import Turns
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
@@ -36,6 +35,7 @@ from headwater.jetstream_state.pausing import OriginalPace, Pause
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing.turns import Turns
 from headwater.model.timestamps import SECOND, format_time
 from headwater.streams.log import StoredRecord
 

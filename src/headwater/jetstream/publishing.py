@@ -26,13 +26,13 @@ from headwater.jetstream.domain import Domain
 from headwater.jetstream.fast_publish import FastPublish
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
-from headwater.jetstream.schedule_timer import ScheduleTimer
 from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.stream_document import checkpoint, last_message_id, message_id_of
+from headwater.jetstream_timing.schedule_timer import ScheduleTimer
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import StoredRecord
 

@@ -30,7 +30,6 @@ from headwater.group_commit.kept_files import KeepingFiles
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.backup_api import BackupApi
-from headwater.jetstream.clock_watch import ClockWatch
 from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.direct_get import DirectGet
@@ -59,6 +58,7 @@ from headwater.jetstream_documents.answers import (
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_sources.stamp import identity_of
+from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
 from headwater.streams.files import Files
 from headwater.streams.finding import Finding

@@ -24,9 +24,7 @@ from headwater.jetstream import looking
 from headwater.jetstream.copying import Copying
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.message_expiry import ExpiryTimer
 from headwater.jetstream.publishing import Publishing
-from headwater.jetstream.recounts import Recounts
 from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
@@ -39,6 +37,8 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.jetstream_state.stream_document import StreamDocument, message_id_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
+from headwater.jetstream_timing.message_expiry import ExpiryTimer
+from headwater.jetstream_timing.recounts import Recounts
 from headwater.model.timestamps import format_time
 from headwater.streams.finding import Finding, finding_of, findings_of, report
 from headwater.streams.log import Log, StoredRecord

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from headwater.jetstream.turns import LONGEST_TIMER, Turns
+from headwater.jetstream_timing.turns import LONGEST_TIMER, Turns
 from headwater.model.timestamps import SECOND
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.jetstream_in_process import Desk, served
 
-from headwater.jetstream.clock_watch import ClockWatch
+from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.timestamps import SECOND
 
 HOUR = 3600 * SECOND

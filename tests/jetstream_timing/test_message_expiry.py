@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from support.recording_files import RecordingFiles
 
-from headwater.jetstream.message_expiry import ExpiryTimer
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.contents import Contents
+from headwater.jetstream_timing.message_expiry import ExpiryTimer
 from headwater.model.timestamps import SECOND
 from headwater.streams.log import Log, LogOptions
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import pytest
 
 from headwater.errors import StorageError
-from headwater.jetstream.recounts import Recounts
+from headwater.jetstream_timing.recounts import Recounts
 
 
 def test_counts_run_one_at_a_time_and_once_more_for_what_came_meanwhile() -> None:
