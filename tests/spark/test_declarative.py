@@ -1,5 +1,8 @@
 """A Spark Declarative Pipelines project: its files, and a run of them where pyspark has what it needs for it."""
 
+import socket
+import uuid
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -40,27 +43,36 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(monkeypatch: pyte
         declarative.run_project(tmp_path / "p", [])
 
 
-def events(count: int) -> list[Message]:
+def events(subject: str, count: int) -> list[Message]:
     headers = {"ce-specversion": "1.0", "ce-source": "/s", "ce-type": "t", "ce-datacontenttype": "application/json"}
-    made: list[Message] = [("dp", {**headers, "ce-id": str(n)}, b'{"n": %d}' % n) for n in range(count)]
-    return [*made, ("dp", None, b"no event")]
+    made: list[Message] = [(subject, {**headers, "ce-id": str(n)}, b'{"n": %d}' % n) for n in range(count)]
+    return [*made, (subject, None, b"no event")]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.interop
 @pytest.mark.timeout(900)
-def test_spark_pipelines_runs_it(nats_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_pipelines_runs_it_beside_another_ones_connect_server(
+    nats_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if lacking := declarative.missing():
         pytest.skip(f"pyspark needs {', '.join(lacking)} for declarative pipelines")
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # a JVM for a minute
-    fill(nats_server.url, "DP", ["dp"], events(20))
+    stream = f"DP{uuid.uuid4().hex}"  # a second try starts from nothing
+    fill(nats_server.url, stream, [stream], events(stream, 20))
     project = tmp_path / "orders"
     declarative.write_project(project)
     config = project / "pipeline.toml"
-    text = config.read_text().replace('"ORDERS"', '"DP"').replace("nats://127.0.0.1:4222", nats_server.url)
+    text = config.read_text().replace('"ORDERS"', f'"{stream}"').replace("nats://127.0.0.1:4222", nats_server.url)
     config.write_text(text)
-    assert main(["pipeline", "run", str(project)]) == 0
+    with closing(socket.socket()) as stranger:  # where another project's server is
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            stranger.bind(("127.0.0.1", 15002))
+        except OSError:
+            pass  # there is one
+        assert main(["pipeline", "run", str(project)]) == 0
     tables = project / "spark-warehouse"
     rows = {path.name: pq.read_table(path).num_rows for path in tables.iterdir()}
     assert rows == {"bronze": 21, "silver": 20, "rejects": 1, "gold": 1}

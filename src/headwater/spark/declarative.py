@@ -25,6 +25,8 @@ from headwater.spark.pipeline_config import TEMPLATE
 SPEC_FILE = "spark-pipeline.yml"
 CONFIG_FILE = "pipeline.toml"
 TABLES_FILE = "transformations/tables.py"
+PIPELINES = "org.apache.spark.deploy.SparkPipelines"  # what bin/spark-pipelines starts
+FREE_PORT = ("--conf", "spark.connect.grpc.binding.port=0")  # runs do not meet; `pipelines_runner` says who finds it
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas", "yaml")
 
 SPEC = """\
@@ -131,8 +133,6 @@ def environment() -> dict[str, str]:
 
 def run_project(directory: Path, arguments: list[str]) -> int:
     """`spark-pipelines run` on a project; its exit status. Raises EnvironmentProblem and ConfigError."""
-    import pyspark
-
     spec = directory / SPEC_FILE
     if not spec.exists():
         raise ConfigError(f"{directory} has no {SPEC_FILE}", value=str(directory), hint="headwater pipeline init")
@@ -143,7 +143,9 @@ def run_project(directory: Path, arguments: list[str]) -> int:
             value=lacking,
             hint="pip install 'headwater[spark-connect]', or headwater pipeline run with the .toml file",
         )
-    command = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
     environ = os.environ | environment()
+    runner = Path(__file__).absolute().with_name("pipelines_runner.py")
+    spark_class = Path(environ["SPARK_HOME"]) / "bin" / "spark-class"
+    given = [*FREE_PORT, "--spec", spec.name, *arguments]
     # Spark keeps managed tables below the working directory, in spark-warehouse.
-    return subprocess.call([str(command), "run", "--spec", spec.name, *arguments], env=environ, cwd=directory)
+    return subprocess.call([str(spark_class), PIPELINES, str(runner), "run", *given], env=environ, cwd=directory)
