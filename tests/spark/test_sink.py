@@ -2,6 +2,7 @@
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,24 @@ def test_a_frame_becomes_messages(spark: "SparkSession", server: Server) -> None
     assert all(subject == f"frame.{int(data) % 3}" for subject, _, data in held)
     assert all(headers["n"] in (data.decode(), "x") for _, headers, data in held)
     assert len({headers["Nats-Msg-Id"] for _, headers, _ in held}) == 300
+
+
+def test_any_thread_writes(spark: "SparkSession", nats_server: NatsServer, tmp_path: Path) -> None:
+    fill(nats_server.url, "THREADS", ["threads"], [])
+    frame = spark.range(5).selectExpr("cast(id AS string) AS data", "'threads' AS subject")
+    frame.write.parquet(str(tmp_path / "rows"))
+
+    def stream() -> None:
+        source = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "rows"))
+        sink = source.writeStream.format("nats").options(
+            servers=nats_server.url, checkpointLocation=str(tmp_path / "c")
+        )
+        sink.trigger(availableNow=True).start().awaitTermination()
+
+    for work in (stream, lambda: write(frame, nats_server)):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(work).result()
+    assert sorted(int(data) for _, _, data in stored(nats_server.url, "THREADS")) == sorted([*range(5), *range(5)])
 
 
 def test_a_batch_that_runs_again_is_stored_once(spark: "SparkSession", server: Server, tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def session(
 
     `config` is laid over our settings: loopback addresses, no web UI, UTC, Unix sockets to Python workers (40 ms less a
     micro-batch), one shuffle partition per core up to 8 (Spark's 200 are for clusters). `brief` is for jobs of seconds
-    rather than minutes: less compiling, in the JVM and in Spark. The environment of this process is changed: `JAVA_HOME`,
-    `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a local master `SPARK_HOME` where it is not set.
+    rather than minutes: less compiling, in the JVM and in Spark. Any thread may write (`headwater.spark.threads`). The
+    environment of this process is changed: `JAVA_HOME`, `PYSPARK_PYTHON`, `SPARK_LOCAL_IP`, `PYTHONPATH`, and for a local
+    master `SPARK_HOME` where it is not set.
     Raises EnvironmentProblem, naming the way out, when Java, pyspark or pyarrow are missing or too old.
     """
     require_pyspark()
@@ -69,6 +70,9 @@ def session(
     prepare_environment(local=local)
     from pyspark.sql import SparkSession
 
+    from headwater.spark.threads import write_from_any_thread
+
+    write_from_any_thread()
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in (settings(brief=brief, log_level=log_level, local=local) | dict(config or {})).items():
         builder = builder.config(key, value)
