@@ -13,7 +13,8 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -104,7 +105,8 @@ def run(path: Path) -> int:
     from headwater.spark.session import session
 
     config = read_pipeline_config(path)
-    spark = session("headwater-pipeline", master=config.master, config=config.spark)
+    with deaf_children():
+        spark = session("headwater-pipeline", master=config.master, config=config.spark)
     from headwater.spark.continuous import ContinuousPipeline
     from headwater.spark.metrics import PipelineMetrics
 
@@ -138,6 +140,22 @@ def run(path: Path) -> int:
         spark.stop()
     say(f"stopped: bronze {counts.bronze}, silver {counts.silver}, rejects {counts.rejects}, gold {counts.gold}")
     return 0
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """What is started within ignores SIGTERM, so that the batch in hand is finished when systemd sends it to all processes.
+
+    Spark and its workers end with us all the same, for we are their standard input. Our own SIGTERM waits until the end of
+    this: a signal that is blocked is kept even while it is ignored.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 class Lines:

@@ -2,7 +2,14 @@
 
 A session on one machine starts it as `python -m headwater.spark.daemon` (`spark.python.daemon.module`); executors elsewhere
 keep Spark's, for they may know nothing of us.
+
+Under `headwater pipeline run` (`headwater.cli.pipeline.deaf_children`) it is started with SIGTERM ignored, and leaves it
+so, for itself and its workers: they end when the JVM closes their input.
 """
+
+import signal
+from types import SimpleNamespace
+from typing import Any
 
 from pyspark import daemon
 
@@ -11,7 +18,15 @@ from headwater.spark.quiet_end import hush
 
 def main() -> None:
     hush(daemon)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        daemon.signal = SimpleNamespace(**(vars(signal) | {"signal": _all_but_termination}))  # type: ignore[assignment,attr-defined]
     daemon.manager()
+
+
+def _all_but_termination(number: int, handler: Any) -> None:
+    """In place of `signal.signal`, for the daemon alone."""
+    if number != signal.SIGTERM:
+        signal.signal(number, handler)
 
 
 if __name__ == "__main__":
