@@ -238,3 +238,29 @@ def test_a_range_whose_file_was_cut_meanwhile_cannot_be_read(tmp_path: Path) -> 
             found.read()
 
     with_partition(work, OsFiles(), str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ranges are for Linux")
+def test_a_bit_that_flipped_on_disk_is_found_by_another_process_before_anything_is_sent_from_the_file(
+    tmp_path: Path,
+) -> None:
+    big = bytes(LARGE_BATCH)
+
+    async def write(partition: Partition) -> None:
+        for _ in range(3):
+            await send(partition, big)
+        partition.log.close()
+
+    async def read(partition: Partition) -> None:
+        for ranges in (True, False, True):
+            sent = b"".join(partition.poll(0, 10, 0, ranges=ranges).read())
+            assert [(message.offset, message.payload == big) for message in messages(sent)] == [(0, True), (2, True)]
+            sent = b"".join(partition.poll(1, 1, 0, ranges=ranges).read())
+            assert [message.offset for message in messages(sent)] == [2]
+
+    with_partition(write, OsFiles(), str(tmp_path))
+    path = tmp_path / segment_name(0)
+    stored = bytearray(path.read_bytes())
+    stored[len(stored) // 2] ^= 1  # in the second of three batches of one size
+    path.write_bytes(stored)
+    with_partition(read, OsFiles(), str(tmp_path))

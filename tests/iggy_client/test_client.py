@@ -143,7 +143,7 @@ def test_refusals_and_losses_are_told(tmp_path: Path) -> None:
     async def work(client: Client, url: str) -> None:
         with pytest.raises(IggyError, match="stream_name_already_exists 1012"):
             await client.create_stream("s")
-        with pytest.raises(IggyError, match="partition_not_found"):
+        with pytest.raises(IggyError, match="resource_not_found"):
             await client.send("s", "t", [Message(b"x")], 9)
         with pytest.raises(IggyError, match="empty_message_payload"):
             await client.send("s", "t", [Message(b"")], 0)

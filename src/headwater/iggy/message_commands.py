@@ -8,15 +8,16 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
-from headwater.errors import StorageError
+from headwater.errors import IggyError, StorageError
 from headwater.iggy.catalog import group_of
 from headwater.iggy.group_commands import consumer_key
 from headwater.iggy.partition import MAX_POLL_BYTES, TURN_BYTES, Partition, Polled
-from headwater.iggy.service import Client, Service
+from headwater.iggy.service import HTTP, Client, Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import EVERY
 from headwater.iggy_wire.eras import Era
+from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import ConsumerKind, PollingStrategy
 from headwater.iggy_wire.reply_codec import SentView
 
@@ -62,7 +63,14 @@ def send(
     service.refresh()
     service.authorize(client, address)
     stream, topic = service.topic(address.stream, address.topic)
-    partition = topic.for_send(address.partitioning, client.era.first_id)
+    try:
+        partition = topic.for_send(address.partitioning, client.era.first_id)
+    except IggyError as error:
+        if client.era is Era.V and client.transport != HTTP and error.name == "partition_not_found":
+            raise refusal(
+                "resource_not_found", error.message, error.value
+            ) from error  # upstream's one answer to a send
+        raise
     shown = partition.index + client.era.first_id
     base_offset = partition.append(*batch, address.count, checksums, service.clock_us(), partition.index, done)
     return SentView(stream.id, topic.entry.id, shown, base_offset)

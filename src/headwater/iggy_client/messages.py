@@ -75,7 +75,7 @@ class Messages(Management, Groups):
         try:
             sent: SentView = await self.request_read(Code.SEND_MESSAGES, (address, body), _read_sent)
         except IggyError as error:
-            if error.name == "partition_not_found":  # another client took some away
+            if error.name in ("partition_not_found", "resource_not_found"):  # another client took some away
                 self.forget_partitions(stream, topic)
             raise
         return sent

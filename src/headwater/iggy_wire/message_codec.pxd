@@ -16,7 +16,8 @@ cdef class ReceivedMessage:
     cdef unsigned long long id_low
     cdef unsigned long long id_high
 
-cdef int write_frame(OutputBuffer out, object message, bytes block, unsigned int number, unsigned int delta, bytearray checksums) except? -1
+cdef int write_frame(OutputBuffer out, bytes payload, bytes block, object identity, unsigned int number, unsigned int delta, bytearray checksums) except? -1
+cdef int put_id(bytearray buffer, Py_ssize_t at, object identity) except? -1
 cdef unsigned long long u64(bytearray buffer, Py_ssize_t at) noexcept
 cdef unsigned int u32(bytearray buffer, Py_ssize_t at) noexcept
 cdef int put_u64(bytearray buffer, Py_ssize_t at, unsigned long long value) except? -1

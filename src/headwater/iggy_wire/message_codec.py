@@ -11,7 +11,7 @@ Headers stay bytes until they are read.
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cython
 import xxhash
@@ -115,42 +115,40 @@ def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
 
 def write_messages(messages: "Sequence[Message]", now_us: int) -> tuple[bytearray, int]:
     """(batch, count) of a program's messages. Raises HeaderError, IggyError."""
-    size: cython.Py_ssize_t = BATCH_HEADER
-    total: cython.Py_ssize_t = 0
-    index: cython.Py_ssize_t
-    number: cython.uint = 0
-    origin: int = now_us
-    latest: int = now_us
     given: list[Message] = list(messages)
-    blocks: list[bytes] = []
+    origin, latest = now_us, now_us
     for message in given:
-        payload: bytes = message.payload
-        index = len(payload)
-        if index > MAX_PAYLOAD:
-            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", index)
-        block: bytes = b"" if message.headers is None else message.headers.encode(HeaderForm.TYPED)
-        if len(block) > MAX_HEADERS:
-            raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
         if message.origin_timestamp:
             origin = min(origin, message.origin_timestamp)
             latest = max(latest, message.origin_timestamp)
-        blocks.append(block)
-        total += index
-        size += FRAME_HEADER + index + len(block)
-    if not total:
-        raise refusal("empty_message_payload", "there is nothing to send")
     if latest - origin > MAX_TIMESTAMP_DELTA:
         raise refusal("error", "the messages of one batch span at most 71 minutes", latest - origin)
-    out: OutputBuffer = OutputBuffer()
-    out.reserve(size)
-    out.append(bytes(BATCH_HEADER))
+    number: cython.uint = 0
+    payload: bytes
+    block: bytes
+    total: cython.Py_ssize_t = 0
     checksums: bytearray = bytearray(8 * len(given))
+    out: OutputBuffer = OutputBuffer()
+    out.append(bytes(BATCH_HEADER))
     for message in given:
-        block = blocks[number]
-        write_frame(out, message, block, number, (message.origin_timestamp or now_us) - origin, checksums)
+        payload = message.payload
+        if len(payload) > MAX_PAYLOAD:
+            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(payload))
+        headers = message.headers
+        block = b"" if headers is None else headers.encode(HeaderForm.TYPED)
+        if len(block) > MAX_HEADERS:
+            raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
+        delta: cython.uint = 0
+        if latest != origin or origin != now_us:
+            delta = (message.origin_timestamp or now_us) - origin
+        write_frame(out, payload, block, message.id, number, delta, checksums)
+        total += len(payload)
         number += 1
+    if not total:
+        raise refusal("empty_message_payload", "there is nothing to send")
     batch: bytearray = out.data
-    del batch[out.size :]
+    size: cython.Py_ssize_t = out.size
+    del batch[size:]
     _HEAD.pack_into(batch, 0, 0, 0, 0, origin, size, 0, number)
     _U64.pack_into(batch, 40, xxh3_64(_CHECKED.pack(0, 0, 0, origin, size, number) + bytes(checksums)))
     return batch, number
@@ -161,25 +159,22 @@ _BLANK = bytes(FRAME_HEADER)
 
 def write_frame(
     out: OutputBuffer,
-    message: "Message",
+    payload: bytes,
     block: bytes,
+    identity: object,
     number: cython.uint,
     delta: cython.uint,
     checksums: bytearray,
 ) -> cython.int:
     """Append one frame, and put its checksum at its place in `checksums`."""
-    payload: bytes = message.payload
     start: cython.Py_ssize_t = out.size
     out.append(_BLANK)
     out.append(payload)
-    out.append(block)
+    if block:
+        out.append(block)
     data: bytearray = out.data
-    identity: int = message.id
     if identity:
-        if identity < 0 or identity >> 128:
-            raise refusal("error", f"a message id has 128 bits, not {identity}", identity)
-        put_u64(data, start + 8, identity & _HALF)
-        put_u64(data, start + 16, identity >> 64)
+        put_id(data, start + 8, identity)
     put_u32(data, start + 24, number)
     put_u32(data, start + 28, delta)
     put_u32(data, start + 32, len(block))
@@ -187,6 +182,16 @@ def write_frame(
     checksum: cython.ulonglong = xxh3_64(slice_bytes(data, start + 8, out.size))
     put_u64(data, start, checksum)
     put_u64(checksums, 8 * cython.cast(cython.Py_ssize_t, number), checksum)
+    return 0
+
+
+def put_id(buffer: bytearray, at: cython.Py_ssize_t, identity: object) -> cython.int:
+    """Write the 128 bits of a message's id at `at`. Raises IggyError for another number."""
+    number: Any = identity
+    if number < 0 or number >> 128:
+        raise refusal("error", f"a message id has 128 bits, not {number}", number)
+    put_u64(buffer, at, number & _HALF)
+    put_u64(buffer, at + 8, number >> 64)
     return 0
 
 
