@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.jetstream_state.ack_subject import AckSubject
+from headwater.jetstream_state.ack_subject import AckSubject, deliveries_of
 
 SHORT = re.compile(rb"[^.]*(?:\.[^.]*){4}\.([0-9]{1,19})\.([0-9]{1,19})\.[^.]*\.[^.]*", re.DOTALL)
 LONG = re.compile(rb"[^.]*(?:\.[^.]*){6}\.([0-9]{1,19})\.([0-9]{1,19})(?:\.[^.]*){2,}", re.DOTALL)
@@ -44,3 +44,9 @@ def test_any_bytes_are_read_or_refused(subject: bytes) -> None:
 @pytest.mark.parametrize("number", [LARGEST + 1, 10**19 - 1])
 def test_a_number_above_63_bits_is_none(number: int) -> None:
     assert read(b"$JS.ACK.S.C.1.%d.1.123.0" % number) is None
+
+
+def test_both_forms_say_how_often_it_was_delivered() -> None:
+    assert deliveries_of(b"$JS.ACK.S.C.3.1.2.123.0") == 3
+    assert deliveries_of(b"$JS.ACK._.hash.S.C.4.1.2.123.0") == 4
+    assert deliveries_of(b"$JS.ACK.S.C.x.1.2.123.0") == -1

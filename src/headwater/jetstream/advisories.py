@@ -46,6 +46,28 @@ class Advisories:
             document["domain"] = self._domain.name
         self._router.publish(subject, b"", b"", msgspec.json.encode(document))
 
+    def stream(self, name: str, action: str) -> None:
+        """A stream was made, changed or deleted. `action`: create, modify or delete."""
+        about = {"create": "CREATED", "modify": "UPDATED", "delete": "DELETED"}[action]
+        self.send(f"STREAM.{about}.{name}", "stream_action", {"stream": name, "action": action})
+
+    def consumer(self, stream: str, name: str, action: str) -> None:
+        """A consumer was made or deleted. `action`: create or delete."""
+        about = {"create": "CREATED", "delete": "DELETED"}[action]
+        fields: dict[str, object] = {"stream": stream, "consumer": name, "action": action}
+        self.send(f"CONSUMER.{about}.{stream}.{name}", "consumer_action", fields)
+
+    def refused(self, stream: str, consumer: str, delivery: tuple[int, int, int], reason: str | None = None) -> None:
+        """A worker gave a message back, or with a `reason`, which may be empty, for good. `delivery`: sequences of consumer
+        and stream, and how often it was delivered."""
+        about, kind = ("MSG_NAKED", "nak") if reason is None else ("MSG_TERMINATED", "terminated")
+        consumer_sequence, stream_sequence, deliveries = delivery
+        fields: dict[str, object] = {"stream": stream, "consumer": consumer, "consumer_seq": consumer_sequence}
+        fields |= {"stream_seq": stream_sequence, "deliveries": deliveries}
+        if reason:
+            fields["reason"] = reason
+        self.send(f"CONSUMER.{about}.{stream}.{consumer}", kind, fields)
+
     def pinned(self, stream: str, consumer: str, group: str, pin: str) -> None:
         """A client was pinned in a priority group: it alone gets the group's messages."""
         fields: dict[str, object] = {"account": self._domain.account, "stream": stream, "consumer": consumer}

@@ -9,10 +9,11 @@ from typing import Protocol, assert_never
 
 from headwater.exchange.router import Router
 from headwater.jetstream.ack_intake import AckIntake
+from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.state_keeper import KeptConsumer
 from headwater.jetstream_documents.acks import parse_ack
-from headwater.jetstream_state.ack_subject import AckSubject
+from headwater.jetstream_state.ack_subject import AckSubject, deliveries_of
 from headwater.jetstream_timing.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Acks:
         self._turns = turns
         self._activity = activity
         self._clock_ns = clock_ns
+        self._advisories = Advisories(router, clock_ns, stream.domain)
         self._where = AckSubject()
         short, long, self.head = stream.domain.heads("ACK", stream.name, consumer.name)
         self.intake = AckIntake(stream, consumer.state, self._on_settled, self._on_ack, turns.loop)
@@ -92,6 +94,10 @@ class Acks:
         consumer, state, now = self._consumer, self._consumer.state, self._turns.now()
         self._activity.at = now
         ack = parse_ack(payload)
+        if ack.kind == "term" or (ack.kind == "nak" and where.stream_sequence in state.unacked):
+            reason = payload[len(b"+TERM") :].strip().decode("utf-8", "replace") if ack.kind == "term" else None
+            delivery = where.consumer_sequence, where.stream_sequence, deliveries_of(subject)
+            self._advisories.refused(self._stream.name, consumer.name, delivery, reason)
         match ack.kind:
             case "ack" | "term" | "next":
                 self._settle(where.stream_sequence, where.consumer_sequence)

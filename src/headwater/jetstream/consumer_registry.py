@@ -15,6 +15,7 @@ from itertools import chain
 from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.writers import Writers
+from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.looking import count_matching
 from headwater.jetstream.pull import PullConsumer
@@ -53,7 +54,13 @@ class ConsumerRegistry:
         """Create and start a consumer; a durable one is on disk when this returns."""
         consumer = self._make(stream, name, self._clock_ns(), state)
         await self.save(stream, consumer)
+        self.tell(stream, consumer, "create")
         return consumer
+
+    def tell(self, stream: Stream, consumer: DeliveringConsumer, action: str) -> None:
+        """Send the advisory about a consumer, unless it belongs to the server."""
+        if not consumer.config.direct:
+            Advisories(self._router, self._clock_ns, stream.domain).consumer(stream.name, consumer.name, action)
 
     async def save(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Store configuration and state of a durable consumer; nothing for an ephemeral one."""
@@ -99,6 +106,7 @@ class ConsumerRegistry:
         directory = stream.directory
         if consumer.durable and directory is not None:
             await self._in_thread(lambda: directory.remove_consumer(consumer.name))
+        self.tell(stream, consumer, "delete")
         stream.drop_unneeded()
 
     def _make(self, stream: Stream, name: str, created_ns: int, state: Consumer) -> DeliveringConsumer:

@@ -18,6 +18,7 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
+from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.server_caps import ServerCaps
@@ -248,6 +249,11 @@ class StreamRegistry:
         stream.copying.follow(stream.config)
         for other in self.streams.values():
             other.copying.on_stream_made(stream.name)
+        self._tell(stream.name, "create")
+
+    def _tell(self, name: str, action: str) -> None:
+        settings = self.settings
+        Advisories(self._router, settings.clock_ns, settings.domain).stream(name, action)
 
     async def restore(self, record: StreamRecord, archive: ArchiveFile, consumers: list[ConsumerRecord]) -> Stream:
         """Create a stream with the messages of a backup, and with these consumers: all of it, durably on return, or nothing.
@@ -363,6 +369,7 @@ class StreamRegistry:
         if directory is not None:
             await self._in_thread(lambda: directory.save(record))
         stream.reconfigure(config)
+        self._tell(stream.name, "modify")
 
     async def delete(self, stream: Stream) -> None:
         """Delete a stream; its files are gone on return."""
@@ -374,7 +381,9 @@ class StreamRegistry:
             await stream.keeper.abandon()
         for consumer in stream.consumers.values():
             consumer.close(CONSUMER_DELETED)
+            self._consumers.tell(stream, consumer, "delete")
         stream.consumers.clear()
+        self._tell(stream.name, "delete")
 
         directory = stream.directory
         if directory is None:

@@ -53,6 +53,12 @@ class AckSubject:
         return self.stream_sequence >= 0 and self.consumer_sequence >= 0
 
 
+def deliveries_of(subject: bytes) -> int:
+    """How often the message was delivered, as an ack subject of either form says; -1 for no number."""
+    tokens = subject.split(b".")
+    return int(text) if (text := tokens[4 if len(tokens) == 9 else 6]).isdigit() and len(text) < 19 else -1
+
+
 def _number(subject: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
     """The number written in ASCII digits in `subject[start:end]`; -1 for none, or one above 63 bits."""
     number: cython.ulonglong = 0
