@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support.iggy_suites import run_go, run_node, run_python
+from support.iggy_suites import run_go, run_go_scenarios, run_node, run_python
 
 CHECKOUT = os.environ.get("HEADWATER_IGGY_CHECKOUT", "")
 PYTHON = os.environ.get("HEADWATER_IGGY_PYTHON", "")
@@ -43,3 +43,7 @@ def test_nodes_suite_finds_what_it_expects(tmp_path: Path) -> None:
 
 def test_gos_suite_finds_what_it_expects(tmp_path: Path) -> None:
     judge("iggy-go", run_go(Path(CHECKOUT), tmp_path))
+
+
+def test_gos_scenarios_hold(tmp_path: Path) -> None:
+    judge("iggy-go-scenarios", run_go_scenarios(Path(CHECKOUT), tmp_path))
