@@ -22,7 +22,7 @@ from headwater.model.header_mapping import LOSSES, MAPPING
 from headwater.wire.verbs import LAW, Phase, Sender
 
 DOCS = Path(__file__).resolve().parent
-sys.path.append(str(DOCS.parent / "tests"))  # for `crossings`
+sys.path.append(str(DOCS.parent / "tests"))  # for `crossings` and `support.nats_py_walk`
 PART = re.compile(r"(?<=<!-- generated: )(\w+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL)
 
 
@@ -71,6 +71,24 @@ def tree(error: type[errors.HeadwaterError], depth: int) -> list[tuple[type[erro
         if child.__module__ == errors.__name__:
             found += tree(child, depth + 1)
     return found
+
+
+def nats_py() -> str:
+    """What becomes of nats-py's names and arguments, from the walk that a test makes over them."""
+    from support.nats_py_walk import walk
+
+    verdicts = list(walk())
+    same: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.kept == "same":
+            same.setdefault(verdict.kind, []).append(f"`{verdict.name}`")
+    alike = table(["of", "the same"], [[f"`{kind}`", ", ".join(names)] for kind, names in same.items()])
+    rows = [
+        [f"`{verdict.kind}`", f"`{verdict.name}`", verdict.kept, verdict.here]
+        for verdict in verdicts
+        if verdict.kept != "same"
+    ]
+    return f"{alike}\n{table(['of', 'nats-py', 'verdict', 'here'], rows)}"
 
 
 def decisions() -> str:
@@ -208,6 +226,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "header_losses": header_losses,
     "config_fields": config_fields,
     "serve_flags": serve_flags,
+    "nats_py": nats_py,
     "monitoring_omissions": monitoring_omissions,
     "reloadable": reloadable,
     "route_law": route_law,

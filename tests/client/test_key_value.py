@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import secrets
 from collections.abc import AsyncIterator
 
@@ -44,7 +45,10 @@ def test_values_are_put_read_and_deleted(serve: Serve) -> None:
                 await values.get("never")
             with pytest.raises(KeyNotFound):
                 await values.get("other", revision=1)
-            assert [entry.operation for entry in await values.history("a.b")] == ["PUT", "PUT", "DEL"]
+            revisions = await values.history("a.b")
+            assert [entry.operation for entry in revisions] == ["PUT", "PUT", "DEL"]
+            assert revisions[0].created == (await values.get("a.b", revision=1)).created
+            assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT[\d:.]+Z", entry.created) for entry in revisions)
             await values.purge("a.b")
             assert [entry.operation for entry in await values.history("a.b")] == ["PURGE"]
 

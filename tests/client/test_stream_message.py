@@ -1,10 +1,15 @@
 """Where a delivered message stands, read from its acknowledgement subject."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.both_servers import Serve
+from support.scripted_server import finish
 
-from headwater.client.stream_message import Metadata, parse_metadata
+import headwater
+from headwater.client.stream_message import Metadata, StreamMessage, parse_metadata
 from headwater.errors import LocalProtocolError
 
 ACK = "$JS.ACK.S.C.1.10.5.1700000000000000000.3"
@@ -43,3 +48,27 @@ def test_a_reply_subject_of_any_kind_gives_metadata_or_a_clear_error(reply: str)
         parse_metadata(reply)
     except LocalProtocolError:
         pass
+
+
+def test_what_programs_print_says_where_it_stands() -> None:
+    client: Any = object()
+    message = StreamMessage(
+        client, headwater.Message("orders.eu", b"12", "$JS.ACK.ORDERS.C.2.7.9.1700000000000000000.0")
+    )
+    assert repr(message) == "<StreamMessage ORDERS:7 to C, delivery 2 'orders.eu' 2 bytes>"
+    assert repr(StreamMessage(client, headwater.Message("a", b"x"))) == "<StreamMessage <Message 'a' data=b'x'>>"
+
+
+def test_what_a_client_makes_names_itself(serve: Serve) -> None:
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            assert repr(client) == f"<Client connected to {url}>"
+            assert repr(client.jetstream()) == f"<JetStream $JS.API of <Client connected to {url}>>"
+            assert repr(client.jetstream().pull_consumer("S", "C")) == "<PullConsumer 'C' of 'S'>"
+            async with await client.subscribe("a.*", "workers") as subscription:
+                assert repr(subscription) == "<Subscription 1 to 'a.*' in 'workers', 0 waiting>"
+            assert subscription.ended
+            assert repr(subscription).endswith(", ended>")
+        assert repr(client) == "<Client closed>"
+
+    finish(main())

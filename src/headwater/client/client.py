@@ -10,12 +10,16 @@ may be awaited: that costs nothing, but for a turn of the loop once in a MiB, an
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headwater.client.contexts import find_options
+from headwater.client.nats_py_arguments import CLIENT as CLIENT_ARGUMENTS
+from headwater.client.nats_py_arguments import SUBSCRIPTION as SUBSCRIPTION_ARGUMENTS
+from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import CLIENT, CLIENT_ADVICE, SUBSCRIPTION, install
+from headwater.client.request_many import Sentinel, ask_many
 from headwater.client_connection.connection import Connection
 from headwater.client_connection.connection_ops import BytesLike, Sender
 from headwater.client_connection.connector import Connector
@@ -89,10 +93,10 @@ class Client(Sender):
     async def subscribe(
         self,
         subject: str,
-        *,
         queue: str = "",
-        callback: MessageCallback | None = None,
         cb: MessageCallback | None = None,
+        *,
+        callback: MessageCallback | None = None,
         max_messages: int = 0,
         max_msgs: int = 0,
         max_pending: int | None = None,
@@ -101,8 +105,8 @@ class Client(Sender):
     ) -> Subscription:
         """Subscribe to `subject`, which may be a pattern, as a member of `queue` if given, for `max_messages` if given.
 
-        With `callback` each message is passed to it, one after the other, in a task of the subscription; a coroutine
-        function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
+        With `callback` (or `cb`) each message is passed to it, one after the other, in a task of the subscription; a
+        coroutine function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
         subscription. `max_pending`, `max_pending_bytes` and `when_full` limit what waits to be read: see
         `Subscription.limit`. Raises SubjectError.
         `cb` and `max_msgs` are nats-py's names of `callback` and `max_messages`.
@@ -130,9 +134,9 @@ class Client(Sender):
         self,
         subject: str,
         data: BytesLike = b"",
+        timeout: float = 2.0,
         *,
         headers: HeaderSource | Headers | None = None,
-        timeout: float = 2.0,
         repeat: bool = False,
     ) -> Coroutine[Any, Any, Message]:
         """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
@@ -142,6 +146,22 @@ class Client(Sender):
         connection, so that it need not wait out its time when request or answer were lost: for what may be served twice.
         """
         return self._requests.ask(subject, data, headers, timeout, repeat)
+
+    def request_many(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        timeout: float = 2.0,
+        *,
+        headers: HeaderSource | Headers | None = None,
+        count: int = 0,
+        stall: float = 0.0,
+        sentinel: Sentinel | None = None,
+    ) -> AsyncIterator[Message]:
+        """Publish `data` to `subject`, with `headers`, and iterate over the answers: `count` of them, or until none came for
+        `stall` seconds, or up to one for which `sentinel` is true (`headwater.client.request_many.is_empty`), and for
+        `timeout` seconds at most. Raises NoResponders at once, RequestTimeout when not one answer came in time."""
+        return ask_many(self, subject, data, headers, timeout, count, stall, sentinel)
 
     def new_inbox(self) -> str:
         """A reply subject that no other client uses."""
@@ -193,6 +213,10 @@ class Client(Sender):
         closed.add_done_callback(tell)
         return forget
 
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else f"connected to {self.server}" if self.server else "reconnecting"
+        return f"<Client {state}>"
+
     if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
         @property
@@ -237,6 +261,8 @@ class Client(Sender):
 
 install(Client, CLIENT, CLIENT_ADVICE)
 install(Subscription, SUBSCRIPTION, {})
+take(Client, CLIENT_ARGUMENTS)
+take(Subscription, SUBSCRIPTION_ARGUMENTS)
 
 
 async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:

@@ -12,6 +12,8 @@ from headwater.client.counters import Counters
 from headwater.client.fast_publisher import FastPublisher
 from headwater.client.jetstream_api import NO_STREAM, JetStreamApi, checked_name
 from headwater.client.jetstream_types import ConsumerConfig
+from headwater.client.nats_py_arguments import JETSTREAM as JETSTREAM_ARGUMENTS
+from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import JETSTREAM_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
@@ -30,6 +32,9 @@ class JetStream(JetStreamApi):
     `stream` and `name` are the names of a stream and of a consumer, `bucket` that of a bucket or an object store. Requests
     raise what `JetStreamApi` says.
     """
+
+    def __repr__(self) -> str:
+        return f"<JetStream {self.prefix} of {self.client!r}>"
 
     def publisher(self, window: int = 1024) -> Publisher:
         """Publish with up to `window` messages unacknowledged; use it in `async with`."""
@@ -107,6 +112,7 @@ class JetStream(JetStreamApi):
 
 
 install(JetStream, {}, JETSTREAM_ADVICE)
+take(JetStream, JETSTREAM_ARGUMENTS)
 
 
 def _hinting(error: JetStreamError, hint: str) -> JetStreamError:

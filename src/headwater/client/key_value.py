@@ -21,6 +21,8 @@ from headwater.client.jetstream_types import (
     StreamConfig,
     StreamInfo,
 )
+from headwater.client.nats_py_arguments import KEY_VALUE as KEY_VALUE_ARGUMENTS
+from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import KEY_VALUE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.units import Lifetime, Seconds, check_times, unset
@@ -28,6 +30,7 @@ from headwater.errors import JetStreamError, SubjectError
 from headwater.model.header_names import NatsHeader
 from headwater.model.headers import Headers
 from headwater.model.status import NOT_FOUND
+from headwater.model.timestamps import format_time
 
 Operation = Literal["PUT", "DEL", "PURGE"]
 
@@ -89,7 +92,7 @@ class Entry:
     value: bytes
     revision: int
     operation: Operation = "PUT"
-    created: str = ""  # RFC 3339, empty where the server gave none
+    created: str = ""  # RFC 3339: when the revision was stored
     delta: int = 0
 
 
@@ -111,6 +114,9 @@ class KeyValue:
         # A domain, or another account: keys are written through its API, which is all that is reached from here.
         api = jetstream.prefix
         self._written_to = self._prefix if api == DEFAULT_API else f"{api}.{self._prefix}"
+
+    def __repr__(self) -> str:
+        return f"<KeyValue {self.bucket!r}>"
 
     @classmethod
     async def bind(cls, jetstream: JetStreamApi, bucket: str) -> Self:
@@ -317,7 +323,7 @@ class Watch:
                 message.data,
                 where.stream_seq,
                 operation_of(message.headers),
-                "",
+                format_time(where.timestamp_ns),
                 where.pending,
             )
 
@@ -348,3 +354,4 @@ def _checked(key: str, rule: re.Pattern[str]) -> str:
 
 
 install(KeyValue, {}, KEY_VALUE_ADVICE)
+take(KeyValue, KEY_VALUE_ARGUMENTS)

@@ -31,6 +31,12 @@ IGNORED_ARGUMENTS = {
     "loop",
     "skip_subject_validation",
 }
+REFUSED_ARGUMENTS = {
+    "signature_cb": "nkey_seed=, the text or the path of a file; or creds=",
+    "user_jwt_cb": "creds=, a path that is read again at each reconnect",
+    "ws_connection_headers": "token= or user= and password=: no server looks at headers of the WebSocket",
+    "reconnect_to_server_handler": "randomise= and the order of the servers",
+}
 CALLBACKS: dict[str, type[Event]] = {
     "disconnected_cb": Disconnected,
     "reconnected_cb": Reconnected,
@@ -108,7 +114,6 @@ JETSTREAM_ADVICE = {
     "reset_consumer": "delete the consumer and create it anew",
     "is_status_msg": "`message.status`",
     "publish_async": "`async with jetstream.publisher(window) as publisher: await publisher.publish(...)`",
-    "create_object_store": "create_object_store(StoreConfig(bucket=...))",
 }
 
 
@@ -132,6 +137,10 @@ def translate(arguments: dict[str, object]) -> dict[str, object]:
         elif name in CALLBACKS:
             if value is not None:
                 callbacks[name] = _plain(value)
+        elif name in REFUSED_ARGUMENTS:
+            if value is not None:
+                way = REFUSED_ARGUMENTS[name]
+                raise TypeError(f"connect() takes no {name!r}; nats-py's {name!r} is here: {way}")
         elif name not in IGNORED_ARGUMENTS:
             made[name] = value
     if callbacks:

@@ -19,6 +19,8 @@ import msgspec
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamConfig, StreamInfo
 from headwater.client.key_value import checked_bucket
+from headwater.client.nats_py_arguments import OBJECT_STORE as OBJECT_STORE_ARGUMENTS
+from headwater.client.nats_py_arguments import take
 from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
@@ -98,6 +100,9 @@ class ObjectStore:
         self.bucket = bucket
         self.stream = f"OBJ_{bucket}"
         self._jetstream = jetstream
+
+    def __repr__(self) -> str:
+        return f"<ObjectStore {self.bucket!r}>"
 
     @classmethod
     async def bind(cls, jetstream: JetStreamApi, bucket: str) -> Self:
@@ -311,3 +316,4 @@ def _pieces(data: bytes | BinaryIO, size: int) -> Iterator[bytes]:
 
 
 install(ObjectStore, OBJECT_STORE, OBJECT_STORE_ADVICE)
+take(ObjectStore, OBJECT_STORE_ARGUMENTS)

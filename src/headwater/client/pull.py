@@ -46,6 +46,9 @@ class PullConsumer:
         self._client = client
         self._subject = f"{prefix}.CONSUMER.MSG.NEXT.{stream}.{name}"
 
+    def __repr__(self) -> str:
+        return f"<PullConsumer {self.name!r} of {self.stream!r}>"
+
     def consume(
         self,
         batch: int = 500,

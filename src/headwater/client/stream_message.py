@@ -91,6 +91,15 @@ class StreamMessage:
         """The acknowledgement subject."""
         return self.message.reply
 
+    def __repr__(self) -> str:
+        try:
+            where = self.metadata
+        except LocalProtocolError:
+            return f"<StreamMessage {self.message!r}>"
+        again = f", delivery {where.delivered}" if where.delivered > 1 else ""
+        place = f"{where.stream}:{where.stream_seq} to {where.consumer}{again}"
+        return f"<StreamMessage {place} {self.subject!r} {len(self.data)} bytes>"
+
     if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
         @property

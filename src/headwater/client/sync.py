@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from headwater.client import client as asynchronous
+from headwater.client.request_many import Sentinel
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.options import ConnectArguments
 from headwater.client_connection.subscription import Subscription, WhenFull
@@ -155,6 +156,24 @@ class SyncClient:
         """As `Client.request` of `data` to `subject`, with `headers` and `repeat`: raises NoResponders at once,
         RequestTimeout after `timeout` seconds."""
         return self._loop.run(self._client.request(subject, data, headers=headers, timeout=timeout, repeat=repeat))
+
+    def request_many(
+        self,
+        subject: str,
+        data: BytesLike = b"",
+        timeout: float = 2.0,
+        *,
+        headers: HeaderSource | Headers | None = None,
+        count: int = 0,
+        stall: float = 0.0,
+        sentinel: Sentinel | None = None,
+    ) -> Iterator[Message]:
+        """As `Client.request_many` of `data` to `subject`, with `headers`: until `count`, `stall` or `sentinel` ends it, or
+        `timeout` seconds are over."""
+        asked = self._client.request_many(
+            subject, data, timeout, headers=headers, count=count, stall=stall, sentinel=sentinel
+        )
+        return _iterate(self._loop, asked)
 
     def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
         """Answer a message that was read here with `data` and `headers`."""

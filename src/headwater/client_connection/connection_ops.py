@@ -212,13 +212,15 @@ class Sender:
         self,
         subject: str,
         data: BytesLike = b"",
-        *,
-        headers: HeaderSource | Headers | None = None,
         reply: str = "",
+        headers: HeaderSource | Headers | None = None,
+        *,
+        payload: BytesLike | None = None,
     ) -> Awaitable[None]:
         """Send `data` to `subject`, with `headers` and a `reply` subject; the result may be awaited, for back-pressure.
+        `payload` is nats-py's name of `data`.
 
         Raises SubjectError, HeaderError or PayloadTooLarge; then nothing was sent. An empty set of headers sends none.
         While there is no server, the message is kept and sent later; BufferFull when there is no room for it.
         """
-        return self._connection.send(subject, data, reply, headers)
+        return self._connection.send(subject, data if payload is None else payload, reply, headers)

@@ -171,6 +171,19 @@ class Subscription(MessageQueue):
         if not self.ended:
             await self._connection.drain(timeout, [self])
 
+    def __repr__(self) -> str:
+        member = f" in {self.queue!r}" if self.queue else ""
+        end = ", ended" if self.ended else ""
+        return f"<Subscription {self.sid} to {self.subject!r}{member}, {self.pending} waiting{end}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        """Unsubscribe."""
+        if not self.ended:
+            await self.unsubscribe()
+
     if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
         async def next_msg(self, timeout: float | None = None) -> Message: ...

@@ -1,0 +1,82 @@
+"""One question, several answers (ADR-47 of NATS): when to stop waiting is what the caller chooses.
+
+The first of these ends it: `count` answers have come; `stall` seconds have passed since the last one; `sentinel(answer)`
+is true (that answer is not given); `timeout` seconds have passed since the question. Ending is no error, with however many
+answers, but for two cases where an empty result would say too little: nobody is subscribed (NoResponders, at once), and
+nobody has answered in time (RequestTimeout).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from headwater.client.units import in_seconds
+from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.requests import says_no_responders
+from headwater.client_connection.subscription import Subscription
+from headwater.errors import ConfigError, NoResponders, RequestTimeout
+from headwater.model.headers import Headers, HeaderSource
+from headwater.model.message import Message
+
+Sentinel = Callable[[Message], bool]
+
+
+class Asker(Protocol):
+    """What this needs of a client."""
+
+    def new_inbox(self) -> str: ...
+
+    async def subscribe(self, subject: str) -> Subscription: ...
+
+    def publish(
+        self, subject: str, data: BytesLike, *, headers: HeaderSource | Headers | None, reply: str
+    ) -> object: ...
+
+
+def is_empty(message: Message) -> bool:
+    """The usual sentinel: an answer without payload."""
+    return len(message.data) == 0
+
+
+async def ask_many(
+    client: Asker,
+    subject: str,
+    data: BytesLike,
+    headers: HeaderSource | Headers | None,
+    timeout: float,
+    count: int,
+    stall: float,
+    sentinel: Sentinel | None,
+) -> AsyncIterator[Message]:
+    """The answers as they come. Raises ConfigError for limits that are none, NoResponders, RequestTimeout, and what a
+    publish raises. Leaving the iteration takes the interest back."""
+    in_seconds(timeout, "timeout")
+    in_seconds(stall, "stall")
+    if count < 0 or timeout == 0:
+        raise ConfigError("request_many waits some time, for no negative count", value=(timeout, count))
+    inbox = client.new_inbox()
+    answers = await client.subscribe(inbox)
+    now = asyncio.get_running_loop().time
+    deadline = now() + timeout
+    came = 0
+    try:
+        client.publish(subject, data, headers=headers, reply=inbox)
+        while not count or came < count:
+            left = deadline - now()
+            try:
+                answer = await answers.next(max(min(left, stall) if stall and came else left, 0.0))
+            except RequestTimeout:
+                break
+            if not came and says_no_responders(answer):
+                hint = "is the service running?"
+                raise NoResponders(f"nobody is subscribed to {subject!r}", value=subject, hint=hint)
+            came += 1
+            if sentinel is not None and sentinel(answer):
+                return
+            yield answer
+    finally:
+        answers.unsubscribe()
+    if not came:
+        raise RequestTimeout(
+            f"no answer to the request on {subject!r} within {timeout:g} s", value=subject, limit=timeout
+        )
