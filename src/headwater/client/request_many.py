@@ -2,8 +2,8 @@
 
 The first of these ends it: `count` answers have come; `stall` seconds have passed since the last one; `sentinel(answer)`
 is true (that answer is not given); `timeout` seconds have passed since the question. Ending is no error, with however many
-answers, but for two cases where an empty result would say too little: nobody is subscribed (NoResponders, at once), and
-nobody has answered in time (RequestTimeout).
+answers, but for two cases where an empty result would say too little: no one is subscribed (NoResponders, at once), and
+no one has answered in time (RequestTimeout).
 """
 
 import asyncio

@@ -224,12 +224,24 @@ class Service:
                         message.respond(msgspec.json.encode(checked(describe()), enc_hook=write_wire))
 
                 self._subscriptions.append(self._client.deliver_directly(f"{PREFIX}.{verb}{tail}", answer))
-        await self._client.flush()
+        try:
+            await self._client.flush()
+        except BaseException:  # cancelled, for one: no caller has the service that could be stopped
+            self._abandon()
+            raise
 
     async def stop(self) -> None:
         """Take no new requests, answer those that came, and be found no more."""
+        try:
+            await asyncio.gather(*(each.drain() for each in self._subscriptions))
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
         subscriptions, self._subscriptions = self._subscriptions, []
-        await asyncio.gather(*(each.drain() for each in subscriptions))
+        for each in subscriptions:
+            if not each.ended:
+                each.unsubscribe()
 
     async def __aenter__(self) -> Self:
         return self
