@@ -173,7 +173,7 @@ class SyncClient:
         asked = self._client.request_many(
             subject, data, timeout, headers=headers, count=count, stall=stall, sentinel=sentinel
         )
-        return _iterate(self._loop, asked)
+        return iterate(self._loop, asked)
 
     def respond(self, message: Message, data: bytes = b"", headers: HeaderSource | Headers | None = None) -> None:
         """Answer a message that was read here with `data` and `headers`."""
