@@ -1,6 +1,8 @@
 """Where a delivered message stands, read from its acknowledgement subject."""
 
-from typing import Any
+import inspect
+from types import FrameType
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -48,6 +50,18 @@ def test_a_reply_subject_of_any_kind_gives_metadata_or_a_clear_error(reply: str)
         parse_metadata(reply)
     except LocalProtocolError:
         pass
+
+
+@pytest.mark.parametrize("settle", ["ack", "nak", "term", "in_progress"])
+def test_a_forgotten_await_warns_with_its_line_and_is_found_by_type_checkers(settle: str) -> None:
+    message = StreamMessage(cast(Any, None), headwater.Message("a", b"", ACK))
+    method: Any = getattr(message, settle)
+    with pytest.warns(RuntimeWarning, match=rf"coroutine 'StreamMessage\.{settle}' was never awaited") as warned:
+        method()
+        line = cast(FrameType, inspect.currentframe()).f_lineno
+    assert (warned[0].filename, warned[0].lineno) == (__file__, line - 1)
+    with pytest.warns(RuntimeWarning):
+        message.ack()  # type: ignore[unused-coroutine] # mypy names it; an ignore that ignores nothing is an error
 
 
 def test_what_programs_print_says_where_it_stands() -> None:
