@@ -14,7 +14,15 @@ from support.unruly_proxy import Mishap, UnrulyProxy
 
 import headwater
 from headwater.client.client import Client
-from headwater.client_connection.events import Closed, Disconnected, Discovered, Event, Failed, LameDuck, Reconnected
+from headwater.client_connection.events import (
+    CallbackFailed,
+    Closed,
+    Disconnected,
+    Discovered,
+    Event,
+    LameDuck,
+    Reconnected,
+)
 from headwater.errors import (
     AuthorizationError,
     BufferFull,
@@ -354,7 +362,7 @@ def test_a_malformed_header_block_harms_only_who_looks_at_it() -> None:
             assert (await asking).data == b"x"
             await until(lambda: bool(events))
             assert looked == [b"x"]
-            assert [type(event) for event in events] == [Failed]
+            assert [type(event) for event in events] == [CallbackFailed]
             assert isinstance(events[0].error, HeaderError)  # type: ignore[attr-defined]
             assert (client.is_connected, client.reconnects) == (True, 0)
             peer.hang_up()

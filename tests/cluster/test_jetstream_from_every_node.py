@@ -6,6 +6,7 @@ Three real nats-servers prove what is expected; then three of ours, the workers 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, AsyncExitStack, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -212,13 +213,16 @@ async def object_list(stream: JetStreamContext, _client: Client, name: str) -> N
 OBJECTS: list[Way] = [object_get, object_list]
 
 
+_numbers = count()
+
+
 def play(cluster: StreamCluster, way: Way, prepare: Callable[[JetStreamContext, str], Awaitable[None]]) -> None:
     """Streams are made and filled at the first node; then a client of every node reads."""
 
     async def scenario() -> None:
         async with asyncio.timeout(60), cluster.clients() as clients:
             for at, client in enumerate(clients):
-                name = f"{way.__name__}-{at}"
+                name = f"{way.__name__}-{at}-{next(_numbers)}"  # a second try finds nothing of the first
                 await prepare(clients[0].jetstream(timeout=PATIENCE), name)
                 await way(client.jetstream(timeout=PATIENCE), client, name)
 

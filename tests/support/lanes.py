@@ -1,7 +1,8 @@
-"""All tests, in two lanes for two cores: `./hw test` runs this file.
+"""All tests, in three lanes for two cores: `./hw test` runs this file.
 
-The compiled tests run before the reader's eyes. Beside them a second lane takes jobs from a queue: the fast part
-interpreted, then the tests that start Spark. When the compiled tests are done, the first lane takes from the queue too.
+The compiled tests of our own code run before the reader's eyes. Beside them two lanes take jobs from a queue: the compiled
+tests with other programs, the fast part interpreted, then the tests that start Spark. One process waits for disks, timers
+and peers for half of its time, so that three keep two cores busy. When the first lane is done, it takes from the queue too.
 
 What failed is run once more in a process of its own when it is little (`MOST_AGAIN` tests of some 20,000): with servers of
 others, real clocks and two loaded cores, one run in a few has a failure that no change made. Nothing is hidden by that: the
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = ROOT / ".hw"
+WITH_OTHERS = "(interop or kill)"
 FAST = "not (slow or spark or interop or kill)"
 MOST_AGAIN = 8
 LONGEST = 3600.0
@@ -145,20 +147,23 @@ def report(results: list[Result]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Run all tests, or with pytest's `arguments` those that they select, compiled and interpreted."""
-    print("hw: a second lane runs the fast part interpreted, then Spark's tests; its results come last", flush=True)
+    print("hw: two more lanes run beside this one; what failed in them comes last", flush=True)
     brief = ["--hypothesis-profile", "brief"]  # the compiled lane draws the full number of examples from the same tests
     once = arguments or ["--ignore=tests/meta"]  # they read the sources, which are the same
     jobs = collections.deque([Job("interpreted, the fast part", ["-m", FAST, *brief, *once], interpreted=True)])
-    if not arguments:
+    if arguments:
+        compiled = Job("compiled", arguments)
+    else:
+        compiled = Job("compiled", ["-m", f"not (spark or {WITH_OTHERS})"])
+        jobs.appendleft(Job("compiled, with other programs", ["-m", f"{WITH_OTHERS} and not spark"]))
         jobs.extend(spark_jobs())
-    compiled = Job("compiled", arguments or ["-m", "not spark"])
-    lanes = [Lane(collections.deque([compiled]), shown=True), Lane(jobs)]
+    lanes = [Lane(collections.deque([compiled]), shown=True), Lane(jobs), Lane(jobs)]
     try:
         for lane in lanes:
             lane.start()
         lanes[0].join()
         lanes.append(Lane(jobs))
-        lanes[2].start()
+        lanes[-1].start()
         for lane in lanes:
             lane.join(timeout=LONGEST)
     finally:  # also on Ctrl-C

@@ -8,6 +8,7 @@ message was stored with, and with its acknowledgement subject as it is.
 They are remembered for a time, and no more than REPLIES of them: older ones are forgotten first.
 """
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
@@ -35,9 +36,11 @@ class Replies:
     def __init__(self, router: Router, clock: Callable[[], float], seed: str | None = None) -> None:
         self._router = router
         self._clock = clock
-        import random  # here: a node that lends no reply subjects starts without it
+        self._random_bytes: Callable[[int], bytes] = os.urandom
+        if seed is not None:
+            from random import Random  # here: a node of a cluster starts without it
 
-        self._random = random.Random(seed)
+            self._random_bytes = Random(seed).randbytes
         self._head = b""
         self._waiting: OrderedDict[bytes, Pending] = OrderedDict()
 
@@ -69,7 +72,7 @@ class Replies:
         self._waiting.pop(subject, None)
 
     def _word(self) -> bytes:
-        return b"%09x" % self._random.getrandbits(36)
+        return b"%09x" % (int.from_bytes(self._random_bytes(5)) >> 4)
 
     def _on_reply(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         inbox = self._router.inbox
