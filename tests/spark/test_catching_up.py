@@ -45,6 +45,17 @@ async def begin_stream(jetstream: JetStreamContext, config: StreamConfig, subjec
     raise refused
 
 
+async def stored(jetstream: JetStreamContext, subject: str) -> None:
+    """Publish one message; where the leader was just killed, once there is another one."""
+    for _ in range(300):
+        try:
+            await jetstream.publish(subject, bytes(SIZE))
+            return
+        except NoStreamResponseError:
+            await asyncio.sleep(0.1)
+    raise AssertionError("the stream has no leader")
+
+
 async def fill_without(victim: NatsServer, url: str) -> None:
     """A stream of three replicas, of which `victim` misses nearly everything."""
     async with await nats.connect(url) as client:
@@ -52,7 +63,8 @@ async def fill_without(victim: NatsServer, url: str) -> None:
         config = StreamConfig(name="R3", subjects=["r3"], num_replicas=3, duplicate_window=1)
         await begin_stream(jetstream, config, "r3")
         for count in (FIRST - 1, MISSED):
-            for start in range(0, count, 500):
+            await stored(jetstream, "r3")
+            for start in range(1, count, 500):
                 acks = [await jetstream.publish_async("r3", bytes(SIZE)) for _ in range(start, min(count, start + 500))]
                 await asyncio.gather(*acks)
             if count < MISSED:
