@@ -1,11 +1,10 @@
 """Atomic batches from the client, with the real nats-server and with ours."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from support.jetstream_twins import Servers
 
 from headwater.client import sync
 from headwater.client.client import connect
@@ -16,17 +15,6 @@ from headwater.errors import JetStreamError, LocalProtocolError, NoResponders
 pytestmark = pytest.mark.interop
 
 TIMEOUT = 60.0
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with Servers.started(tmp_path_factory.mktemp("batches")) as running:
-        yield running
-
-
-@pytest.fixture(params=["the real one", "ours"])
-def url(request: pytest.FixtureRequest, servers: Servers) -> str:
-    return f"nats://127.0.0.1:{servers.real_port if request.param == 'the real one' else servers.our_port}"
 
 
 @asynccontextmanager

@@ -1,11 +1,9 @@
 """Schedules from the client, with the real nats-server and with ours."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.jetstream_twins import Servers
 
 from headwater.client import sync
 from headwater.client.client import connect
@@ -15,17 +13,6 @@ from headwater.errors import ConfigError, JetStreamError
 
 TIMEOUT = 60.0
 NOON = datetime(2100, 1, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    with Servers.started(tmp_path_factory.mktemp("schedules")) as running:
-        yield running
-
-
-@pytest.fixture(params=["the real one", "ours"])
-def url(request: pytest.FixtureRequest, servers: Servers) -> str:
-    return f"nats://127.0.0.1:{servers.real_port if request.param == 'the real one' else servers.our_port}"
 
 
 def config(name: str) -> StreamConfig:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aioquic.asyncio.client import connect as quic_connect
 from aioquic.quic.configuration import QuicConfiguration
+from support.certificates import make_certificates
 from support.iggy_peers import talk
 
 from headwater.errors import ConfigError, EnvironmentProblem, TransportError
@@ -26,16 +27,8 @@ ANY = ("127.0.0.1", 0)
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """Certificate, key, and the authority that signed."""
-    import trustme
-
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    made = authority.issue_cert("localhost", "127.0.0.1")
-    paths = folder / "cert.pem", folder / "key.pem", folder / "ca.pem"
-    made.cert_chain_pems[0].write_to_path(paths[0])
-    made.private_key_pem.write_to_path(paths[1])
-    authority.cert_pem.write_to_path(paths[2])
-    return paths
+    made = make_certificates(tmp_path_factory.mktemp("tls"))
+    return made.server_cert, made.server_key, made.ca
 
 
 def with_tls(tmp_path: Path, files: tuple[Path, Path, Path], work: Callable[[Iggy], Awaitable[None]]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.certificates import make_certificates
 from support.iggy_frames import ERAS, exchanges
 
 from headwater import TypedHeaders
@@ -349,33 +350,18 @@ def test_a_login_that_is_refused_is_told_in_the_eras_own_way(tmp_path: Path) -> 
     serving(tmp_path, work)
 
 
-def test_tls_before_the_first_byte(tmp_path: Path, tls_files: tuple[Path, Path, Path]) -> None:
-    certificate, key, authority = tls_files
+def test_tls_before_the_first_byte(tmp_path: Path) -> None:
+    files = make_certificates(tmp_path)
 
     async def work(iggy: Iggy) -> None:
-        async with await connect(
-            f"iggy://iggy:iggy@localhost:{iggy.tcp_port}", tls=client_context(authority)
-        ) as client:
+        async with await connect(f"iggy://iggy:iggy@localhost:{iggy.tcp_port}", tls=client_context(files.ca)) as client:
             await client.create_stream("s")
             await client.create_topic("s", "t")
             big = bytes(300_000)
             await client.send("s", "t", [Message(big)] * 5, 0)
             assert [message.payload for message in await client.poll("s", "t")] == [big] * 5
 
-    serving(tmp_path, work, cert_file=certificate, key_file=key)
-
-
-@pytest.fixture
-def tls_files(tmp_path: Path) -> tuple[Path, Path, Path]:
-    import trustme
-
-    authority = trustme.CA()
-    made = authority.issue_cert("localhost", "127.0.0.1")
-    paths = tmp_path / "cert.pem", tmp_path / "key.pem", tmp_path / "ca.pem"
-    made.cert_chain_pems[0].write_to_path(paths[0])
-    made.private_key_pem.write_to_path(paths[1])
-    authority.cert_pem.write_to_path(paths[2])
-    return paths
+    serving(tmp_path, work, cert_file=files.server_cert, key_file=files.server_key)
 
 
 def test_a_stranger_may_not_announce_a_large_frame(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from support.certificates import make_certificates
 
 from headwater import TypedHeaders
 from headwater.errors import HeadwaterError, IggyError, TransportError
@@ -22,14 +23,8 @@ ANY = ("127.0.0.1", 0)
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """Certificate, key, and the authority that signed."""
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    made = authority.issue_cert("localhost", "127.0.0.1")
-    paths = folder / "cert.pem", folder / "key.pem", folder / "ca.pem"
-    made.cert_chain_pems[0].write_to_path(paths[0])
-    made.private_key_pem.write_to_path(paths[1])
-    authority.cert_pem.write_to_path(paths[2])
-    return paths
+    made = make_certificates(tmp_path_factory.mktemp("tls"))
+    return made.server_cert, made.server_key, made.ca
 
 
 async def everything(client: Client) -> None:

@@ -75,6 +75,19 @@ def test_a_stream_that_cannot_be_made_leaves_no_directory(tmp_path: Path, monkey
     asyncio.run(main())
 
 
+def test_a_name_goes_to_one_of_two_that_make_it_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with registries(tmp_path) as made:
+            results = await asyncio.gather(made.create(), made.create(), return_exceptions=True)
+            refused = [result for result in results if isinstance(result, JetStreamError)]
+            assert [error.err_code for error in refused] == [10058]
+            assert len(directories(tmp_path)) == 1
+            await made.streams.delete(made.streams.stream("S"))
+            await made.create()  # the name is free again
+
+    asyncio.run(main())
+
+
 def test_an_unreadable_stream_is_put_aside_the_others_start_and_it_can_be_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         async with registries(tmp_path) as made:

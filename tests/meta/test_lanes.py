@@ -28,7 +28,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lanes, "ROOT", tmp_path)
     monkeypatch.setattr(lanes, "STATE", tmp_path / ".hw")
     (tmp_path / ".hw").mkdir()
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -raR\n")
     return tmp_path
 
 
@@ -48,6 +48,12 @@ def test_what_failed_by_chance_is_run_again_alone_and_named(checkout: Path, caps
     assert lanes.report([result]) == 0
     *_, last = capsys.readouterr().out.splitlines()
     assert last == "hw: it: test_it.py::test_of_chance failed, and passed when it was run alone: a bug to be found"
+
+
+def test_what_a_good_run_skipped_is_shown(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "import pytest\n\n@pytest.mark.skip(reason='no peer')\ndef test_with_a_peer():\n    pass\n"
+    assert lanes.report([result_of(checkout, source)]) == 0
+    assert "no peer" in capsys.readouterr().out
 
 
 def test_what_fails_again_fails_the_run(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,13 +128,20 @@ def spark_jobs() -> Iterable[Job]:
     return [Job("with Spark, " + title, ["-m", "spark", *part]) for title, part in parts if part]
 
 
+def _worth_showing(lines: list[str]) -> list[str]:
+    """Of a log that nobody else prints: what was skipped, tried twice or left open, and the last line."""
+    return [line for line in lines[:-1] if line.startswith(("SKIPPED ", "RERUN ", "left open "))] + lines[-1:]
+
+
 def report(results: list[Result]) -> int:
-    """Print of each job the last line, then what failed whole, and last what passed only alone; returns the exit code."""
+    """Print of each job what `_worth_showing` says, then what failed whole, and last what passed only alone.
+
+    Returns the exit code of all."""
     worst = 0
     for job, code, alone in sorted(results, key=lambda result: (result.code, result.alone)):
         good = code in (0, NOTHING_COLLECTED)
         text = job.log.read_text(errors="replace")
-        shown = text if alone or not good else "".join(text.splitlines(keepends=True)[-1:])
+        shown = text if alone or not good else "".join(_worth_showing(text.splitlines(keepends=True)))
         print(f"{shown}hw: {job.title}: {'passed' if good else 'FAILED'}", flush=True)
         worst = worst if good else max(worst, abs(code))
         for test in [] if good else job.failed() or [f"no test, but pytest ended with code {code}"]:

@@ -7,9 +7,9 @@ of their requests. A stream that cannot be recovered is put aside and reported, 
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -108,6 +108,7 @@ class StreamRegistry:
         self._clerk = clerk
         self._consumers = consumers
         self._store: Store | None = None
+        self._making: set[str] = set()  # names of streams that are being made
         self._findings: list[Finding] = []
 
     # ── life ──
@@ -233,10 +234,22 @@ class StreamRegistry:
                     self._store.remove(directory)
                 raise
 
-        stream = self._make_in_memory(record) if config.storage == "memory" else await self._in_thread(make)
-        self._begin(stream)
+        with self._reserved(config.name, "stream_name_in_use"):
+            stream = self._make_in_memory(record) if config.storage == "memory" else await self._in_thread(make)
+            self._begin(stream)
         self._follow(stream)
         return stream
+
+    @contextmanager
+    def _reserved(self, name: str, taken: str) -> Iterator[None]:
+        """Keep a name to one maker: restores go on beside other requests and each other. Raises JetStreamError `taken`."""
+        if name in self.streams or name in self._making:
+            raise api_error(taken)
+        self._making.add(name)
+        try:
+            yield
+        finally:
+            self._making.discard(name)
 
     def _begin(self, stream: Stream) -> None:
         in_memory = stream.directory is None
@@ -280,10 +293,9 @@ class StreamRegistry:
             directory = self._store.create(record, synced=synced, begin=archive.first_offset, fill=fill)
             return self._open(directory, record)
 
-        stream = await asyncio.to_thread(make)
-        if record.config.name in self.streams:
-            raise api_error("stream_name_in_use_restoring")
-        self._begin(stream)
+        with self._reserved(record.config.name, "stream_name_in_use_restoring"):
+            stream = await asyncio.to_thread(make)
+            self._begin(stream)
         await self._consumers.bring(stream, consumers)
         self._follow(stream)
         return stream

@@ -327,13 +327,14 @@ class Store:
             first = first_offset(record) if begin is None else begin
             write_new_log(group, new.log_path, new.identity, first, record.created_ns, synced=synced)
             group.commit(new.path, new.log_path)
-        if fill is not None:
-            try:
+        try:
+            if fill is not None:
                 fill(new)
-            except BaseException:
+            self.files.rename(new.path, path)
+        except BaseException:
+            if fill is not None:  # it may be large; what is empty is removed by the next creation
                 remove_tree(self.files, new.path)
-                raise
-        self.files.rename(new.path, path)
+            raise
         self.files.sync_directory(self._streams)
         directory = StreamDirectory(self.files, path)
         directory.identity = new.identity
