@@ -10,9 +10,9 @@ import nats
 import pytest
 from nats.js import JetStreamContext
 from nats.js.api import StreamConfig
-from nats.js.errors import APIError, NoStreamResponseError
+from nats.js.errors import NoStreamResponseError
 from pyspark.sql.streaming.datasource import ReadAllAvailable
-from support.jetstream_clusters import await_jetstream, start_real
+from support.jetstream_clusters import await_jetstream, begin_stream, start_real
 from support.nats_server import NatsServer
 
 from headwater.spark.options import parse_options
@@ -32,19 +32,6 @@ class Cluster(NamedTuple):
     stream_size: int
 
 
-async def begin_stream(jetstream: JetStreamContext, config: StreamConfig, subject: str) -> None:
-    """Add a stream with one message, as soon as there are enough servers for its replicas and one of them leads."""
-    for _ in range(200):
-        try:
-            await jetstream.add_stream(config)
-            await jetstream.publish(subject, bytes(SIZE))
-            return
-        except (APIError, NoStreamResponseError) as error:
-            refused = error
-            await asyncio.sleep(0.1)
-    raise refused
-
-
 async def stored(jetstream: JetStreamContext, subject: str) -> None:
     """Publish one message; where the leader was just killed, once there is another one."""
     for _ in range(300):
@@ -61,7 +48,7 @@ async def fill_without(victim: NatsServer, url: str) -> None:
     async with await nats.connect(url) as client:
         jetstream = client.jetstream(timeout=20)
         config = StreamConfig(name="R3", subjects=["r3"], num_replicas=3, duplicate_window=1)
-        await begin_stream(jetstream, config, "r3")
+        await begin_stream(jetstream, config, "r3", bytes(SIZE))
         for count in (FIRST - 1, MISSED):
             await stored(jetstream, "r3")
             for start in range(1, count, 500):

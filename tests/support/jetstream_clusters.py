@@ -14,7 +14,9 @@ from typing import NamedTuple
 import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
-from nats.js.api import Placement
+from nats.js import JetStreamContext
+from nats.js.api import Placement, StreamConfig
+from nats.js.errors import APIError, NoStreamResponseError
 from support.embedded_broker import EmbeddedBroker
 from support.nats_server import NatsServer, start_nats_server
 
@@ -82,6 +84,19 @@ def await_jetstream(urls: list[str]) -> None:
     asyncio.run(all_answer())
 
 
+async def begin_stream(jetstream: JetStreamContext, config: StreamConfig, subject: str, data: bytes = b"") -> None:
+    """Add a stream with one message, as soon as there are enough servers for its replicas and one of them leads."""
+    for _ in range(200):
+        try:
+            await jetstream.add_stream(config)
+            await jetstream.publish(subject, data)
+            return
+        except (APIError, NoStreamResponseError) as error:
+            refused = error
+            await asyncio.sleep(0.1)
+    raise refused
+
+
 def _ready(cluster: StreamCluster) -> StreamCluster:
     await_jetstream(cluster.urls)
     return cluster
@@ -100,15 +115,23 @@ def start_ours(
 
 
 def start_real(
-    stack: ExitStack, directory: Path, name: str, port: int, seeds: list[int], *, streams: bool, tag: str = ""
+    stack: ExitStack,
+    directory: Path,
+    name: str,
+    port: int,
+    seeds: list[int],
+    *,
+    streams: bool,
+    tag: str = "",
+    more: str = "",
 ) -> NatsServer:
-    """One nats-server."""
+    """One nats-server; `more` stands beside the cluster in its configuration."""
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "server.conf"
     routes = ", ".join(f'"{_route(seed)}"' for seed in seeds)
     config.write_text(
         f"server_name: {name}\nserver_tags: [{tag or name}]\n"
-        f'cluster {{ name: hw, listen: "127.0.0.1:{port}", routes: [{routes}] }}\n'
+        f'cluster {{ name: hw, listen: "127.0.0.1:{port}", routes: [{routes}] }}\n{more}'
     )
     return stack.enter_context(start_nats_server(directory, "-c", str(config), jetstream=streams))
 
