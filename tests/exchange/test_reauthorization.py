@@ -17,6 +17,7 @@ from support.raw_wire import RawLink, connect_op, dial
 
 from headwater.exchange.access_options import (
     AccountOptions,
+    AuthCalloutOptions,
     AuthorizationOptions,
     Permissions,
     SubjectRules,
@@ -25,6 +26,7 @@ from headwater.exchange.access_options import (
 from headwater.exchange.auth.identity import Identity
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.reauthorization import Reauthorization, accounts_can_change
+from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.server.broker import Broker
 
 ANN = UserOptions(username="ann", password="a")
@@ -67,6 +69,18 @@ def test_a_client_stays_if_its_user_is_what_it_was(
     identity: Identity, before: BrokerOptions, after: BrokerOptions, stays: bool
 ) -> None:
     assert Reauthorization(before, after).may_stay(identity) is stays
+
+
+def test_who_a_callout_service_let_in_stays_while_the_callout_is_what_it_was() -> None:
+    callout = AuthCalloutOptions(issuer=encode_nkey(NkeyKind.ACCOUNT, bytes(32)), auth_users=("ann",))
+    before = BrokerOptions(authorization=AuthorizationOptions(users=(ANN,), callout=callout))
+    other = callout.replace(issuer=encode_nkey(NkeyKind.ACCOUNT, bytes(31) + b"1"))
+    after = BrokerOptions(authorization=AuthorizationOptions(users=(ANN,), callout=other))
+    guest = Identity(user="guest")
+    assert Reauthorization(before, before.replace(max_payload=100)).may_stay(guest)
+    assert not Reauthorization(before, after).may_stay(guest)
+    assert accounts_can_change(before, after)
+    assert not accounts_can_change(options(ANN), after)  # its key pair is made at the start
 
 
 def test_accounts_can_change_but_not_go() -> None:

@@ -8,6 +8,7 @@ from support.fake_link import FakeLink
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, AuthorizationOptions
 from headwater.exchange.accounts import Accounts
+from headwater.exchange.auth.callout import Question
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.auth.identity import PasswordCheck, Refusal, Verdict, shown_in
 from headwater.exchange.options import BrokerOptions
@@ -52,10 +53,11 @@ class Register:
     def admitted(self, session: Session) -> None:
         pass
 
-    def check_password(self, session: Session, check: PasswordCheck) -> None:
+    def decide_later(self, session: Session, verdict: PasswordCheck | Question) -> None:
         assert session.link is not None
+        assert isinstance(verdict, PasswordCheck)
         session.link.pause_reading()
-        self.checks.append(check)
+        self.checks.append(verdict)
 
     def note(self, session: Session, kind: str, *, log: bool = True, **fields: object) -> None:
         self.noted.append(kind)

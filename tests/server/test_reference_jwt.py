@@ -228,3 +228,20 @@ def test_an_account_may_forbid_bearer_tokens_and_bound_its_clients(shelf: Server
         assert first.answer(shown(first, chain.user(USER, chain.a))) == WELCOME
         full = closed(b"-ERR 'maximum account active connections exceeded'\r\n")
         assert second.answer(shown(second, chain.user(OTHER, chain.a), OTHER)) == full
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_users_of_pinned_accounts_and_of_the_system_account_may_connect(shelf: ServerShelf, kind: str) -> None:
+    port = shelf.get(kind, f"{CONFIG}resolver_pinned_accounts: [ {CHAIN.b.public} ]\n").port
+    for account, heard in ((CHAIN.a, REFUSED), (CHAIN.b, WELCOME), (CHAIN.system, WELCOME)):
+        with RawLink(port) as link:
+            assert link.answer(shown(link, CHAIN.user(USER, account))) == heard
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentinel_stands_in_for_a_token_that_is_missing_or_unreadable(shelf: ServerShelf, kind: str) -> None:
+    sentinel = CHAIN.user(OTHER, CHAIN.a, bearer_token=True, pub={"deny": ["x"]})
+    port = shelf.get(kind, f"{CONFIG}default_sentinel: {sentinel}\n").port
+    for connect in (connect_op(), connect_op(jwt="junk"), connect_op(user="ann")):
+        with RawLink(port) as link:
+            assert link.answer(connect + b"PUB x 1\r\nx\r\n") == still_open(refused_publish("x"))

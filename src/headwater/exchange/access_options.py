@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from headwater.errors import ConfigError
+from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.record import Record
 
 GLOBAL_ACCOUNT = "$G"  # where clients are when no account is configured for them
@@ -57,6 +58,29 @@ class UserOptions(Record, secret=("password",)):
             raise ConfigError(f"user {self.username!r} has an nkey too: it must be one or the other")
 
 
+class AuthCalloutOptions(Record):
+    """nats-server's `auth_callout`: a service in `account` decides who a client is. It answers with JWTs that `issuer` has
+    signed (a public account nkey), and logs in as one of `auth_users`, which alone are judged by the configuration.
+
+    `xkey`: the service's public curve nkey; requests are then encrypted for it. `allowed_accounts`: users of other accounts
+    are judged by the configuration, too; empty: none is.
+    """
+
+    issuer: str
+    auth_users: tuple[str, ...]
+    account: str = GLOBAL_ACCOUNT
+    xkey: str = ""
+    allowed_accounts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if decode_nkey(self.issuer, NkeyKind.ACCOUNT) is None:
+            raise ConfigError("the issuer of an auth_callout must be a public account nkey", value=self.issuer)
+        if self.xkey and decode_nkey(self.xkey, NkeyKind.CURVE) is None:
+            raise ConfigError("the xkey of an auth_callout must be a public curve nkey", value=self.xkey)
+        if not self.auth_users:
+            raise ConfigError("an auth_callout needs auth_users: its service has to log in")
+
+
 class AuthorizationOptions(Record, secret=("password", "token")):
     """Logins to the global account: none is needed (the default), one user, one token, or `users`."""
 
@@ -65,6 +89,7 @@ class AuthorizationOptions(Record, secret=("password", "token")):
     token: str = ""
     users: tuple[UserOptions, ...] = ()
     default_permissions: Permissions | None = None
+    callout: AuthCalloutOptions | None = None
 
     def __post_init__(self) -> None:
         if sum((bool(self.username), bool(self.token), bool(self.users))) > 1:
@@ -148,7 +173,7 @@ class AccountOptions(Record):
             raise ConfigError(f"an account may not be called {self.name!r}", value=self.name)
 
 
-class OperatorOptions(Record, secret=("resolver",)):
+class OperatorOptions(Record, secret=("resolver", "default_sentinel")):
     """Operator mode: users show a JWT that an account signed, whose own JWT an operator signed.
 
     `resolver`: account public key to account JWT. `system_account`: its public key.
@@ -158,3 +183,5 @@ class OperatorOptions(Record, secret=("resolver",)):
     resolver: Mapping[str, str] = MappingProxyType({})
     system_account: str = ""
     trusted_keys: tuple[str, ...] = ()
+    pinned_accounts: tuple[str, ...] = ()  # others may not connect; empty: all may
+    default_sentinel: str = ""  # the user JWT of a client that shows none

@@ -172,9 +172,29 @@ class BrokerOptions(Record):
             raise ConfigError("with an operator, users are in JWTs: there can be none in the configuration")
         if self.no_auth_user and self.operator is not None:
             raise ConfigError("no_auth_user does not go with an operator", value=self.no_auth_user)
+        self._check_callout(known)
         for name in filter(None, (self.no_auth_user, self.websocket.no_auth_user if self.websocket else "")):
             if name not in known:
                 raise ConfigError(f"no_auth_user {name!r} is no user of the configuration", value=name)
+
+    def _check_callout(self, users: set[str]) -> None:
+        callout = self.authorization.callout
+        if callout is None:
+            return
+        if self.operator is not None:
+            raise ConfigError("with an operator, auth_callout is in the JWTs of accounts, not in the configuration")
+        if self.leafnodes is not None and self.leafnodes.port is not None:
+            raise ConfigError(
+                "auth_callout does not go with a listener for leaf nodes",
+                hint="their users are not shown to its service",
+            )
+        accounts = {account.name for account in self.accounts} | {GLOBAL_ACCOUNT, self.system_account}
+        for name in (callout.account, *callout.allowed_accounts):
+            if name not in accounts:
+                raise ConfigError(f'auth_callout account "{name}" not found in configured accounts', value=name)
+        for name in callout.auth_users:
+            if name not in users | {self.authorization.username}:
+                raise ConfigError(f'auth_callout user "{name}" is no user of the configuration', value=name)
 
 
 def _check_domain(domain: str) -> None:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.exchange.accounts import Accounts
+    from headwater.exchange.auth.callout import Question
     from headwater.exchange.options import BrokerOptions
     from headwater.exchange.tracing import Tracer
     from headwater.net.link import Link
@@ -69,8 +70,8 @@ if TYPE_CHECKING:
         def admit(self, session: "Session") -> bool: ...
         def trace(self, session: "Session") -> Tracer | None: ...
         def start_authentication(self, session: "Session", *, seconds_before: float = 0.0) -> None: ...
-        def judge(self, session: "Session", options: ConnectOptions) -> Verdict: ...
-        def check_password(self, session: "Session", check: PasswordCheck) -> None: ...
+        def judge(self, session: "Session", options: ConnectOptions) -> "Verdict | Question": ...
+        def decide_later(self, session: "Session", verdict: "PasswordCheck | Question") -> None: ...
         def admitted(self, session: "Session") -> None: ...
         def greeting(self, session: "Session") -> bytes: ...
         def introduction(self, session: "Session") -> bytes: ...
@@ -309,11 +310,11 @@ class Session(ClientOpHandler):
             return self._end("")
         return self._apply_verdict(options, self.sessions.judge(self, options))
 
-    def _apply_verdict(self, options: ConnectOptions, verdict: Verdict) -> cython.int:
+    def _apply_verdict(self, options: ConnectOptions, verdict: "Verdict | Question") -> cython.int:
         """Act on the gate's verdict on a CONNECT, which comes at once or later."""
-        if isinstance(verdict, PasswordCheck):
+        if not isinstance(verdict, Identity | Refusal):
             self.login.pending = options
-            self.sessions.check_password(self, verdict)
+            self.sessions.decide_later(self, verdict)
             return _SUSPEND
         self.terms.lang, self.terms.version = options.lang, options.version
         if isinstance(verdict, Refusal) or options.account or options.new_account:

@@ -6,17 +6,19 @@
 Observers (monitoring, the system account) are called at each of these steps.
 """
 
+import asyncio
 import base64
 import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import WEBSOCKET, PasswordCheck, Verdict, shown_in
+from headwater.exchange.auth.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, Verdict, shown_in
 from headwater.exchange.auth.password_checks import PasswordChecks
 from headwater.exchange.client_watch import ClientWatch
 from headwater.exchange.greetings import Greetings
@@ -31,6 +33,10 @@ from headwater.wire import error_texts
 from headwater.wire.handshake import ConnectOptions, ServerInfo
 
 if TYPE_CHECKING:
+    from headwater.exchange.auth.callout import Question
+    from headwater.exchange.auth.callouts import Callouts
+    from headwater.exchange.auth.jwt import Token, UserBody
+    from headwater.exchange.auth.server_keys import ServerKeys
     from headwater.exchange.tracing import Tracer
 
 _trace_log = logging.getLogger(TRACE_LOGGER)
@@ -79,6 +85,8 @@ class Sessions:
         self._websocket_gate = gate.for_websocket()
         self._sessions: dict[int, Session] = {}
         self._password_checks = PasswordChecks()
+        self.keys: ServerKeys | None = None  # with which callout services are asked
+        self._callouts: Callouts | None = None
 
     # ── coming and going ──
 
@@ -151,19 +159,40 @@ class Sessions:
             seconds = seconds_before + self.options.seconds_to_authenticate
             self.watch.set_timer(session, seconds, self._authentication_timed_out)
 
-    def judge(self, session: Session, options: ConnectOptions) -> Verdict:
+    def judge(self, session: Session, options: ConnectOptions) -> "Verdict | Question":
         """The gate's verdict on the credentials in a CONNECT."""
         for observer in self.observers:
             observer.introduced(session, options)
+        shown = self._shown(session, options)
+        verdict = session.login.gate.decide(shown, self._wall_clock())
+        if isinstance(verdict, PasswordCheck):
+            return verdict
+        return self._delegated(session, options, shown, verdict)
+
+    def _shown(self, session: Session, options: ConnectOptions) -> Credentials:
         login, layer = session.login, session.link.layer if session.link is not None else None
-        shown = shown_in(
+        return shown_in(
             self._with_cookies(options, layer) if login.connection_type == WEBSOCKET else options,
             nonce=login.nonce,
             certificate_names=_certificate_names(layer),
             connection_type=login.connection_type,
             address=session.link.host if session.link is not None else "",
         )
-        return login.gate.decide(shown, self._wall_clock())
+
+    def _delegated(
+        self, session: Session, options: ConnectOptions, shown: Credentials, verdict: Identity | Refusal
+    ) -> "Identity | Refusal | Question":
+        """The verdict, or the question to the callout service that decides in its place."""
+        gate = session.login.gate
+        callout = gate.delegates(shown, verdict)
+        if callout is None:
+            return gate.guarded(verdict) if isinstance(verdict, Identity) else verdict
+        from headwater.exchange.auth.callout import Question
+
+        return Question(callout, shown, options)
+
+    def _place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
+        return self._gate.place(question, user, body, now)
 
     def _with_cookies(self, options: ConnectOptions, layer: Layer | None) -> ConnectOptions:
         """A browser's credentials may come as cookies: they stand in for what its CONNECT leaves out."""
@@ -186,11 +215,46 @@ class Sessions:
         }
         return options.replace(**found)
 
-    def check_password(self, session: Session, check: PasswordCheck) -> None:
-        """Decide a slow verdict in another thread; the session takes no input until it has it."""
+    def decide_later(self, session: Session, verdict: "PasswordCheck | Question") -> None:
+        """Compare a password in another thread, or ask a callout service; the session takes no input until then."""
         if session.link is not None:
             session.link.pause_reading()
-        self._password_checks.start(check, session.client_id, session.late_verdict)
+        if isinstance(verdict, PasswordCheck):
+            self._password_checks.start(verdict, session.client_id, partial(self._compared, session))
+        else:
+            self._ask(session, verdict)
+
+    def _compared(self, session: Session, verdict: Identity | Refusal) -> None:
+        """A password was compared: what that means may still be for a callout service to say."""
+        options = session.login.pending
+        if options is None or session.link is None:
+            return
+        found = self._delegated(session, options, self._shown(session, options), verdict)
+        if isinstance(found, Identity | Refusal):
+            session.late_verdict(found)
+        else:
+            self._ask(session, found)
+
+    def _ask(self, session: Session, question: "Question") -> None:
+        if self.keys is None:
+            asyncio.get_running_loop().call_soon(session.late_verdict, Refusal("this broker has no key to ask with"))
+            return
+        if self._callouts is None:
+            from headwater.exchange.auth.callouts import Callouts
+
+            self._callouts = Callouts(self.accounts, self.keys, self._wall_clock, self._place)
+        info, shown = self.greetings.info, question.shown
+        server = {"name": info.server_name, "host": info.host, "version": info.version, "cluster": info.cluster}
+        client = {
+            "host": shown.address,
+            "id": session.client_id,
+            "user": shown.user or shown.nkey,
+            "name": question.connect.name,
+            "kind": "Client",
+            "type": "websocket" if shown.connection_type == WEBSOCKET else "nats",
+        }
+        seconds = self.options.seconds_to_authenticate
+        self._callouts.ask(question, server, client, seconds, session.late_verdict)
 
     def admitted(self, session: Session) -> None:
         """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""
@@ -275,6 +339,8 @@ class Sessions:
         """End every connection, without -ERR, as nats-server does on a signal."""
         self.watch.stop()
         self._password_checks.stop()
+        if self._callouts is not None:
+            self._callouts.stop()
         for session in self.all():
             self.watch.cancel_timer(session)
             if session.link is not None:

@@ -26,7 +26,10 @@ class ObservedBroker(Protocol):
     """The parts of a broker that the pages show; None or empty for a part that it does not have (yet)."""
 
     options: "BrokerOptions"
-    server_id: str
+
+    @property
+    def server_id(self) -> str: ...
+
     accounts: "Accounts | None"
     sessions: "Sessions | None"
     jetstreams: "dict[str, JetStream]"  # by account

@@ -15,7 +15,6 @@ writes the staged messages of streams, and closes the connections.
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Iterable
 from functools import partial
@@ -32,11 +31,11 @@ from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.router import Router
 from headwater.exchange.sessions import Sessions
-from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.net.address import bracketed
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind
+from headwater.server.identity import identity_for
 from headwater.server.system.account import SystemAccount
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION, VERSION
 from headwater.wire.error_texts import MAXIMUM_CONNECTIONS, encode_error
@@ -101,7 +100,7 @@ class Broker:
         self.options = options
         self._iggy_options = iggy
         self._iggy: IggyFace | None = None
-        self.server_id = encode_nkey(NkeyKind.SERVER, os.urandom(32))
+        self.identity = identity_for(options)
         self.host = options.host
         self.port = options.port
         self.websocket_port = 0
@@ -119,6 +118,11 @@ class Broker:
         self._listeners: list[Listener] = []
         self._starting: set[asyncio.Task[None]] = set()
         self._tls: ServerTls | None = None
+
+    @property
+    def server_id(self) -> str:
+        """A public nkey, new at each start of the program."""
+        return self.identity.server_id
 
     @property
     def url(self) -> str:
@@ -174,6 +178,7 @@ class Broker:
             [*options.accounts, *gate.more_accounts], gate.system_account, loop.call_soon, options.max_pending
         )
         sessions = Sessions(options, accounts, gate, self._info(), time.monotonic, journal=self.journal)
+        sessions.keys = self.identity.keys
         self._map_subjects(accounts, options.cluster.name if options.cluster is not None else "")
         for account in accounts:
             account.server_name = sessions.greetings.info.server_name
@@ -589,7 +594,7 @@ class Broker:
             jetstream=options.jetstream,
             domain=options.jetstream_domain,
             api_lvl=API_LEVEL,
-            xkey=encode_nkey(NkeyKind.CURVE, os.urandom(32)),
+            xkey=self.identity.xkey,
         )
 
 

@@ -14,6 +14,8 @@ from headwater.exchange.access_options import (
 from headwater.model.nkey import NkeyKind, encode_nkey
 from headwater.server.config.draft import Draft
 
+ISSUER = encode_nkey(NkeyKind.ACCOUNT, bytes(32))
+
 Load = Callable[..., Draft]
 Refusal = Callable[..., str]
 
@@ -103,7 +105,9 @@ def test_permissions(load_text: Load, block: str, permissions: Permissions) -> N
         ("{users: [{user: a, permissions: {allow_responses: 5}}]}", '"allow_responses" must be true, false or a block'),
         ("{users: [{user: a, permissions: x}]}", '"permissions" must be a block, not a string'),
         ("{users: [{user: a, connection_types: [FAX]}]}", "invalid connection type FAX"),
-        ("{auth_callout {issuer: x}}", '"auth_callout" is a field of nats-server that Headwater does not do'),
+        ("{auth_callout {issuer: x}}", '"issuer" is not a valid public account nkey'),
+        (f"{{auth_callout {{issuer: {ISSUER}}}}}", "an auth_callout needs auth_users"),
+        (f"{{auth_callout {{issuer: {ISSUER}, auth_users: [a], xkey: x}}}}", '"xkey" is not a valid public xkey'),
         ('{timeout: "soon"}', "\"timeout\" 'soon' is no duration"),
         ("x", '"authorization" must be a block, not a string'),
     ],

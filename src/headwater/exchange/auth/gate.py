@@ -6,7 +6,7 @@ All listeners share one gate; a WebSocket listener with users of its own has a g
 `operator.Trust` decides.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.exchange.access_options import (
     GLOBAL_ACCOUNT,
@@ -21,6 +21,10 @@ from headwater.exchange.auth.permissions import Rules
 from headwater.exchange.auth.signatures import decode_base64, is_signed, require_nacl
 from headwater.exchange.options import BrokerOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
+
+if TYPE_CHECKING:
+    from headwater.exchange.auth.callout import Callout, Question
+    from headwater.exchange.auth.jwt import Token, UserBody
 
 
 class User(NamedTuple):
@@ -55,6 +59,12 @@ class Gate:
             require_bcrypt()
         if self._nkeys:
             require_nacl()
+        self._callout: Callout | None = None
+        if options.authorization.callout is not None:
+            from headwater.exchange.auth.callout import configured
+
+            require_nacl()
+            self._callout = configured(options.authorization.callout)
         # As in nats-server: where only the system account has users, the global account needs no login.
         known = [*self._users.values(), *self._nkeys.values()]
         self._open_beside_system = (
@@ -69,6 +79,48 @@ class Gate:
 
             require_nacl()
             self._trust = Trust(options.operator)
+
+    def delegates(self, shown: Credentials, verdict: Verdict) -> "Callout | None":
+        """The callout that decides on `shown` in place of this gate, whose own verdict is `verdict`; None: it stands."""
+        if self._trust is not None:
+            return self._trust.callout_for(shown)
+        callout = self._callout
+        if callout is None or self.named(shown) in callout.auth_users:
+            return None
+        if callout.allowed_accounts and isinstance(verdict, Identity):
+            if verdict.account != GLOBAL_ACCOUNT and verdict.account not in callout.allowed_accounts:
+                return None
+        return callout
+
+    def guarded(self, identity: Identity) -> Identity:
+        """In the account of a callout service, only the broker may send requests to it."""
+        callout = self._callout if self._trust is None else self._trust.callout_of(identity.account)
+        if callout is None:
+            return identity
+        from headwater.exchange.auth.callout import guarded
+
+        return guarded(identity, callout)
+
+    def named(self, shown: Credentials) -> str:
+        """The user of the configuration that `shown` names, proven or not; empty: none."""
+        if shown.nkey in self._nkeys:
+            return shown.nkey
+        if shown.empty and self.no_auth_user:
+            return self.no_auth_user
+        if self._map_certificates:
+            return next((name for name in shown.certificate_names if name in self._users), "")
+        return shown.user if shown.user in self._users or shown.user == self.username else ""
+
+    def place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
+        """The identity of a user that a callout service names."""
+        if self._trust is not None:
+            return self._trust.place(question, user, body, now)
+        from headwater.exchange.auth.callout import place
+
+        options = self._options
+        defaults: dict[str, Rules | None] = {GLOBAL_ACCOUNT: None, options.system_account: None}
+        defaults |= {account.name: _rules(account.default_permissions) for account in options.accounts}
+        return place(question, user, body, now, defaults)
 
     @property
     def required(self) -> bool:
@@ -131,6 +183,9 @@ class Gate:
 
     def unasked(self, connection_type: str) -> Identity | None:
         """The identity of a client before its CONNECT; None where it has to send credentials first."""
+        callout = self._options.authorization.callout
+        if callout is not None and self.no_auth_user not in callout.auth_users:
+            return None
         if not self.required:
             return Identity()
         if self._open_beside_system:

@@ -129,6 +129,14 @@ class MappingClaims(msgspec.Struct, kw_only=True):
     cluster: str = ""
 
 
+class ExternalAuthorization(msgspec.Struct, kw_only=True):
+    """An account's callout: its service logs in as one of `auth_users`; without them there is none."""
+
+    auth_users: list[str] | None = None
+    allowed_accounts: list[str] | None = None
+    xkey: str = ""
+
+
 class AccountBody(msgspec.Struct, kw_only=True):
     type: str = ""
     version: int = 1
@@ -139,6 +147,7 @@ class AccountBody(msgspec.Struct, kw_only=True):
     exports: list[ExportClaims] | None = None
     imports: list[ImportClaims] | None = None
     mappings: dict[str, list[MappingClaims]] | None = None
+    authorization: ExternalAuthorization = msgspec.field(default_factory=ExternalAuthorization)
 
 
 class OperatorBody(msgspec.Struct, kw_only=True):
@@ -148,7 +157,30 @@ class OperatorBody(msgspec.Struct, kw_only=True):
     system_account: str = ""
 
 
-Body = TypeVar("Body", UserBody, AccountBody, OperatorBody)
+class AnswerBody(msgspec.Struct, kw_only=True):
+    """What a callout service says: either the `jwt` of a user, or an `error`."""
+
+    type: str = ""
+    version: int = 1
+    jwt: str = ""
+    error: str = ""
+    issuer_account: str = ""
+
+
+class DeletionBody(msgspec.Struct, kw_only=True):
+    """An operator's order to a resolver: forget these accounts."""
+
+    type: str = ""
+    version: int = 1
+    accounts: list[str] = []
+
+
+Body = TypeVar("Body", UserBody, AccountBody, OperatorBody, AnswerBody, DeletionBody)
+_TYPES = {
+    UserBody: "user", AccountBody: "account", OperatorBody: "operator", AnswerBody: "authorization_response",
+    DeletionBody: "",
+}  # fmt: skip
+"""What a token of each kind calls itself; orders of operators have names of their own making."""
 
 
 class _Claims(msgspec.Struct, kw_only=True):
@@ -158,6 +190,7 @@ class _Claims(msgspec.Struct, kw_only=True):
     iat: int = 0
     exp: int = 0
     nbf: int = 0
+    aud: str = ""
     nats: msgspec.Raw = msgspec.Raw(b"{}")
     type: str = ""  # version 1 has it here
 
@@ -171,6 +204,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     issued: int
     expires: int  # 0: never
     not_before: int
+    audience: str = ""
 
 
 def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyKind, ...]) -> tuple[Token, Body]:
@@ -200,8 +234,8 @@ def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyK
     signed = f"{parts[0]}.{parts[1]}" if version == 2 else parts[1]
     if not is_signed(key, signed.encode("ascii"), signature):
         raise RemoteProtocolError("the JWT's signature is wrong")
-    wanted = {UserBody: "user", AccountBody: "account", OperatorBody: "operator"}[body]
-    if (content.type or found.type) != wanted:
+    wanted = _TYPES[body]
+    if wanted and (content.type or found.type) != wanted:
         raise RemoteProtocolError(f"the JWT is not that of {'an' if wanted[0] in 'ao' else 'a'} {wanted}")
     about = Token(
         issuer=found.iss,
@@ -210,6 +244,7 @@ def decode(token: str, body: type[Body], subject: NkeyKind, issuers: tuple[NkeyK
         issued=found.iat,
         expires=found.exp,
         not_before=found.nbf,
+        audience=found.aud,
     )
     return about, content
 
@@ -222,6 +257,16 @@ def decode_user(token: str) -> tuple[Token, UserBody]:
 def decode_account(token: str) -> tuple[Token, AccountBody]:
     """An account's token; an operator or one of its signing keys signed it. Raises RemoteProtocolError."""
     return decode(token, AccountBody, NkeyKind.ACCOUNT, (NkeyKind.OPERATOR, NkeyKind.ACCOUNT))
+
+
+def decode_answer(token: str) -> tuple[Token, AnswerBody]:
+    """A callout service's answer, signed by its account. Raises RemoteProtocolError."""
+    return decode(token, AnswerBody, NkeyKind.USER, (NkeyKind.ACCOUNT,))
+
+
+def decode_deletion(token: str) -> tuple[Token, DeletionBody]:
+    """An order to forget accounts; an operator signed it about itself. Raises RemoteProtocolError."""
+    return decode(token, DeletionBody, NkeyKind.OPERATOR, (NkeyKind.OPERATOR,))
 
 
 def decode_operator(token: str) -> tuple[Token, OperatorBody]:

@@ -255,6 +255,27 @@ def read_operators(reading: Reading, setting: Setting) -> tuple[str, ...]:
     return tuple(tokens)
 
 
+def read_pinned(reading: Reading, setting: Setting) -> tuple[str, ...]:
+    """Public keys of accounts: a list, or the keys of a block, as of `resolver_preload`."""
+    keys = tuple(setting.value) if isinstance(setting.value, dict) else fields.texts(reading, setting)
+    for key in keys:
+        if decode_nkey(key, NkeyKind.ACCOUNT) is None:
+            raise ValueError(f'contains invalid public account nkey "{key}"')
+    return keys
+
+
+def read_sentinel(reading: Reading, setting: Setting) -> str:
+    """A user's JWT, written here or in a file that is named."""
+    text = fields.text(reading, setting)
+    try:
+        token = find_jwt(text if text.startswith("eyJ") else reading.read_file(text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"names {text!r}, which cannot be read") from error
+    if not token:
+        raise ValueError("holds no user JWT")
+    return token
+
+
 def read_resolver(reading: Reading, setting: Setting) -> str:
     """MEMORY, the only resolver there is."""
     word = setting.value

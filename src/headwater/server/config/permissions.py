@@ -1,11 +1,11 @@
 """What users may do: permissions, and the users who have them."""
 
-from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules, UserOptions
+from headwater.exchange.access_options import AuthCalloutOptions, Permissions, ResponseRules, SubjectRules, UserOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.subject import is_valid_subject
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
-from headwater.server.config.fields import Block, Reading, done, refused
+from headwater.server.config.fields import Block, Read, Reading, done, refused
 
 CONNECTION_TYPES = {"STANDARD", "WEBSOCKET", "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "IN_PROCESS"}
 
@@ -150,6 +150,38 @@ def _user(reading: Reading, setting: Setting) -> UserOptions:
     return UserOptions(**found)
 
 
+def _key(kind: NkeyKind, meaning: str) -> Read:
+    def read(reading: Reading, setting: Setting) -> str:
+        key = fields.text(reading, setting)
+        if decode_nkey(key, kind) is None:
+            raise ValueError(f"is not a valid public {meaning}")
+        return key
+
+    return read
+
+
+AUTH_CALLOUT = Block(
+    "authorization.auth_callout",
+    (
+        done("issuer", _key(NkeyKind.ACCOUNT, "account nkey"), "the account nkey that signs the service's answers"),
+        done("account acc", fields.text, "where the service is; the global account"),
+        done("auth_users users", fields.texts, "who logs in as the configuration says; the service does"),
+        done("xkey key", _key(NkeyKind.CURVE, "xkey"), "the service's curve nkey: requests are encrypted"),
+        done("allowed_accounts", fields.texts, "users of other accounts are not shown to the service; of none"),
+    ),
+)
+
+
+def _callout(reading: Reading, setting: Setting) -> AuthCalloutOptions | None:
+    wrong = len(reading.errors)
+    found = reading.block(setting, AUTH_CALLOUT)
+    if len(reading.errors) > wrong:
+        return None  # what is wrong with it has been said
+    if "issuer" not in found:
+        raise ValueError("needs an issuer")
+    return AuthCalloutOptions(**{"auth_users": (), **found})
+
+
 AUTHORIZATION = Block(
     "authorization",
     (
@@ -163,7 +195,12 @@ AUTHORIZATION = Block(
             read_permissions,
             "for users without permissions of their own",
         ),
-        refused("auth_callout auth_hook", "logins are decided here alone"),
+        done(
+            "auth_callout auth_hook",
+            _callout,
+            "a service that decides who a client is",
+            to="callout",
+        ),
         refused("proxy_required", "there is no proxy protocol"),
     ),
 )

@@ -27,8 +27,10 @@ from headwater.server.config.accounts import (
     enabled,
     read_accounts,
     read_operators,
+    read_pinned,
     read_preload,
     read_resolver,
+    read_sentinel,
 )
 from headwater.server.config.connection_limits import CONNECTION_LIMITS, read_connection_limits
 from headwater.server.config.document import Place, Setting, config_error
@@ -44,7 +46,15 @@ from headwater.server.config.leafnodes import (
 )
 from headwater.server.config.mappings import DESTINATION, read_mappings
 from headwater.server.config.parser import ReadFile, parse
-from headwater.server.config.permissions import ALLOW_RESPONSES, AUTHORIZATION, PERMISSIONS, PUBLISH, SUBSCRIBE, USER
+from headwater.server.config.permissions import (
+    ALLOW_RESPONSES,
+    AUTH_CALLOUT,
+    AUTHORIZATION,
+    PERMISSIONS,
+    PUBLISH,
+    SUBSCRIBE,
+    USER,
+)
 from headwater.server.config.transport import (
     CLUSTER,
     CLUSTER_AUTHORIZATION,
@@ -250,17 +260,18 @@ TOP = Block(
         refused("mqtt", "there is no MQTT"),
         refused("ocsp", "certificates are not checked by OCSP"),
         refused("proxies proxy_protocol", "there is no proxy protocol"),
-        refused("default_sentinel", "there are no bearer sentinels"),
+        done("default_sentinel", read_sentinel, "the user JWT, or a file with one, of clients that show none"),
+        done("resolver_pinned_accounts", read_pinned, "only users of these accounts may connect"),
         refused("resolver_tls", "accounts are not fetched from a URL"),
-        refused("resolver_pinned_accounts", "any preloaded account may connect"),
         refused("syslog remote_syslog", "write to stderr, or to a log_file"),
     ),
 )
 
 BLOCKS = (
-    TOP, AUTHORIZATION, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE, LIMITS, EXPORT, IMPORT,
-    SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER, CLUSTER_AUTHORIZATION, LEAFNODES,
-    LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS, CONNECTION_LIMITS,
+    TOP, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE,
+    LIMITS, EXPORT, IMPORT, SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER,
+    CLUSTER_AUTHORIZATION, LEAFNODES, LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS,
+    CONNECTION_LIMITS,
 )  # fmt: skip
 """All of them, for the documentation."""
 
@@ -332,6 +343,8 @@ def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOpt
     preload = found.pop("resolver_preload", {})
     found.pop("resolver", None)
     keys = found.pop("trusted_keys", ())
+    pinned = found.pop("resolver_pinned_accounts", ())
+    sentinel = found.pop("default_sentinel", "")
     if not operators and not keys:
         if preload:
             reading.error(Place(path, 1, 1), '"resolver_preload" without an operator: these accounts are not signed')
@@ -341,4 +354,6 @@ def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOpt
         resolver=preload,
         system_account=found.pop("system_account", ""),
         trusted_keys=keys,
+        pinned_accounts=pinned,
+        default_sentinel=sentinel,
     )

@@ -1,0 +1,161 @@
+"""An authentication callout: a service outside decides who a client is. Pure: the request, and what an answer means.
+
+    client ─CONNECT─▶ broker ─ request JWT, signed by the broker ─▶ $SYS.REQ.USER.AUTH ─▶ service
+                      broker ◀─ response JWT, signed by the issuer, with a user JWT in it ─┘
+
+A request names a user key that was made for it alone: an answer with another one is an old answer, and is refused. So is
+one for another server, one with another signature, and a user in an account that the service may not fill.
+
+A service never learns what it may not: the request goes to its account only, and members of that account who are not
+the broker may not publish on its subject (`Guarded`). Leaf nodes are never shown to it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headwater.errors import RemoteProtocolError
+from headwater.exchange.access_options import AuthCalloutOptions, Permissions, SubjectRules
+from headwater.exchange.auth.identity import Credentials, Identity, Refusal
+from headwater.exchange.auth.jwt import Token, UserBody, decode_answer, decode_user
+from headwater.exchange.auth.permissions import Rules
+from headwater.exchange.auth.server_keys import ServerKeys
+from headwater.exchange.auth.user_claims import comes_from, identity_of, is_valid_at, may_come_by
+
+if TYPE_CHECKING:
+    from headwater.wire.handshake import ConnectOptions
+
+SUBJECT = b"$SYS.REQ.USER.AUTH"
+XKEY_HEADER = "Nats-Server-Xkey"
+_AUDIENCE = "nats-authorization-request"
+_JWT_START = b"eyJ"
+
+
+class Callout(NamedTuple):
+    """Whom to ask. `issuer`: who has to sign, and whom the request is about; `signers`: keys that may sign for it."""
+
+    account: str
+    issuer: str
+    auth_users: frozenset[str]
+    xkey: str
+    allowed_accounts: frozenset[str]
+    signers: frozenset[str]
+
+
+class Question(NamedTuple):
+    """The verdict on these credentials is a callout's."""
+
+    callout: Callout
+    shown: Credentials
+    connect: "ConnectOptions"
+
+
+def configured(options: AuthCalloutOptions) -> Callout:
+    """That of a configuration file."""
+    return Callout(
+        account=options.account,
+        issuer=options.issuer,
+        auth_users=frozenset(options.auth_users),
+        xkey=options.xkey,
+        allowed_accounts=frozenset(options.allowed_accounts),
+        signers=frozenset((options.issuer,)),
+    )
+
+
+def request_claims(question: Question, user_key: str, server: dict[str, Any], client: dict[str, Any]) -> dict[str, Any]:
+    """The claims of a request. `user_key`: made for this request; `server`, `client`: facts about both."""
+    shown, connect = question.shown, question.connect
+    asked = {
+        "jwt": shown.jwt,
+        "nkey": shown.nkey,
+        "sig": shown.signature,
+        "auth_token": shown.token,
+        "user": shown.user,
+        "pass": shown.password,
+        "name": connect.name,
+        "lang": connect.lang,
+        "version": connect.version,
+    }
+    told = {**client, "nonce": shown.nonce if shown.signature else ""}
+    return {
+        "aud": _AUDIENCE,
+        "sub": question.callout.issuer,
+        "nats": {
+            "server_id": _without_blanks(server, "name", "host", "id"),
+            "user_nkey": user_key,
+            "client_info": _without_blanks(told),
+            "connect_opts": {**_without_blanks(asked), "protocol": connect.protocol},
+            "type": "authorization_request",
+            "version": 2,
+        },
+    }
+
+
+def read_answer(
+    payload: bytes, question: Question, user_key: str, keys: ServerKeys, now: float
+) -> tuple[Token, UserBody]:
+    """The user that a service names. Raises RemoteProtocolError with the reason of a refusal."""
+    callout = question.callout
+    if not payload:
+        raise RemoteProtocolError("the callout service gives no reason")
+    sealed = bool(callout.xkey) and not payload.startswith(_JWT_START)
+    if sealed:
+        payload = keys.open(payload, callout.xkey)
+    about, body = decode_answer(payload.decode("ascii", "replace"))
+    if about.subject != user_key:
+        raise RemoteProtocolError("the callout's answer is for another user")
+    if about.audience != keys.server_id:
+        raise RemoteProtocolError("the callout's answer is for another server")
+    if not is_valid_at(about, now):
+        raise RemoteProtocolError("the callout's answer has expired, or is not valid yet")
+    if not sealed and about.issuer not in callout.signers:
+        raise RemoteProtocolError("the callout's answer is signed by an unknown key")
+    if body.issuer_account and body.issuer_account != callout.account:
+        raise RemoteProtocolError("the callout's answer names another account as its issuer")
+    if bool(body.error) == bool(body.jwt):
+        raise RemoteProtocolError("the callout's answer has to be either a user or an error")
+    if body.error:
+        raise RemoteProtocolError(f"the callout service says {body.error[:200]!r}")
+    user, limits = decode_user(body.jwt)
+    if user.subject != user_key:
+        raise RemoteProtocolError("the callout's user is not the one in the request")
+    if not is_valid_at(user, now):
+        raise RemoteProtocolError("the callout's user has expired, or is not valid yet")
+    return user, limits
+
+
+def place(
+    question: Question, user: Token, body: UserBody, now: float, accounts: Mapping[str, Rules | None]
+) -> Identity | Refusal:
+    """The identity of a user that the service of a configuration file names. `accounts`: the rules of users without
+    permissions of their own, by account."""
+    if body.issuer_account:
+        return Refusal("the callout's user has an issuer_account, which is for operators")
+    if user.issuer != question.callout.issuer:
+        return Refusal("the callout's user is signed by another key than its issuer")
+    if user.audience not in accounts:
+        return Refusal(f"the callout puts the user into account {user.audience!r}, which is not there")
+    if not may_come_by(body, question.shown.connection_type):
+        return Refusal("the callout's user may not connect this way")
+    if not comes_from(body.src, question.shown.address):
+        return Refusal("the callout's user may not come from this address")
+    home = Token(
+        issuer="", subject=user.audience, name=user.audience, issued=0, expires=0, not_before=0
+    )  # an account of the configuration
+    found = identity_of(user, body, home, now, accounts[user.audience])
+    return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
+
+
+def guarded(identity: Identity, callout: Callout) -> Identity:
+    """In the account of the service, only the broker may send requests to it."""
+    if identity.account != callout.account:
+        return identity
+    source = identity.rules.source if identity.rules is not None else Permissions()
+    if source.publish is None and source.responses is not None:
+        return identity  # it may only answer
+    publish = source.publish or SubjectRules()
+    publish = publish.replace(deny=(*publish.deny, SUBJECT.decode()))
+    return identity.replace(rules=Rules(source.replace(publish=publish)))
+
+
+def _without_blanks(document: dict[str, Any], *kept: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value or name in kept}
