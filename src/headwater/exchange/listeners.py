@@ -47,8 +47,11 @@ def secure_session(settings: ServerTls, owner: LinkOwner, upper: Layer | None = 
 _MESSAGE_ROOM = 1 << 16  # bytes; what a WebSocket message may hold beside the largest payload
 
 
-def websocket_links(options: WebSocketOptions, max_payload: int) -> Callable[[LinkOwner], Link]:
-    """What makes the links of the WebSocket listener. Raises ConfigError, EnvironmentProblem without wsproto."""
+def websocket_links(
+    options: WebSocketOptions, max_payload: int, *, leafnodes: bool = False
+) -> Callable[[LinkOwner], Link]:
+    """What makes the links of the WebSocket listener, which may have the endpoint of leaf nodes. Raises ConfigError, and
+    EnvironmentProblem without wsproto."""
     from headwater.net.websocket import WebSocketServer, websocket_link
 
     server = WebSocketServer(
@@ -59,6 +62,7 @@ def websocket_links(options: WebSocketOptions, max_payload: int) -> Callable[[Li
         secure=options.tls is not None,
         handshake_timeout=options.handshake_timeout,
         max_message=max_payload + _MESSAGE_ROOM,
+        leafnodes=leafnodes,
     )
     if options.tls is None:
         return lambda owner: websocket_link(server, owner)

@@ -31,6 +31,7 @@ from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
 from headwater.leaf.permissions import Crossing, encoded, lists_of, never, without_queues
 from headwater.net.layer import Layer
+from headwater.net.websocket_doors import Doors
 from headwater.wire import error_texts
 from headwater.wire.leaf_lines import LeafConnect, LeafInfo, decode_leaf_connect, encode_leaf_info
 
@@ -48,6 +49,7 @@ class Nodes(Protocol):
     accounts: "Accounts"
     clock: Callable[[], float]
 
+    def make(self) -> LeafConnection: ...
     def joined(self) -> list[LeafConnection]: ...
     def is_open(self, leaf: LeafConnection) -> bool: ...
     def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
@@ -65,6 +67,12 @@ class Accepting:
         self._nodes = nodes
         self._gate = gate
         self._wall_clock = wall_clock
+        self.doors = Doors(self._make_websocket)
+
+    def _make_websocket(self) -> LeafConnection:
+        leaf = self._nodes.make()
+        leaf.websocket = True
+        return leaf
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
         """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
@@ -170,8 +178,7 @@ class Accepting:
         permissions = leaf.identity.rules.source if leaf.identity.rules is not None else Permissions()
         leaf.send(
             encode_leaf_info(
-                self._nodes.info.replace(
-                    client_id=leaf.number,
+                handshake.info_for(self._nodes.info, leaf.number, websocket=leaf.websocket).replace(
                     connect_info=True,
                     remote_account=leaf.account.name,
                     acc_is_sys=leaf.account.is_system,

@@ -50,6 +50,12 @@ def old_version_text(minimum: str) -> str:
     return f'{_OLD}"{minimum}"'
 
 
+def info_for(info: LeafInfo, number: int, *, websocket: bool) -> LeafInfo:
+    """Our INFO for one spoke. TLS of a WebSocket, if any, lies below it."""
+    clear = {"tls_required": False, "tls_verify": False} if websocket else {}
+    return info.replace(client_id=number, **clear)
+
+
 def refusal_of(connect: LeafConnect, cluster: str) -> str:
     """Why a hub of this `cluster` refuses a spoke; "" when its names are acceptable."""
     if connect.lang:

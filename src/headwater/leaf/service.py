@@ -123,7 +123,7 @@ class LeafNodes:
         self._timers: set[asyncio.TimerHandle] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
-        self._accepting = Accepting(self, gate, wall_clock)
+        self.accepting = Accepting(self, gate, wall_clock)
         self._introducing = Introducing(self)
 
     # ── starting and stopping ──
@@ -171,6 +171,7 @@ class LeafNodes:
         if self.stopping:
             return
         self.stopping = True
+        self.accepting.doors.close()
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -258,7 +259,8 @@ class LeafNodes:
         seconds = self.options.auth_timeout + (self.options.tls.timeout if self.options.tls is not None else 0.0)
         self._deadlines[leaf.number] = (now + seconds, error_texts.AUTHENTICATION_TIMEOUT)
         leaf.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
-        leaf.send(encode_leaf_info(self.info.replace(client_id=leaf.number, nonce=leaf.nonce)))
+        info = handshake.info_for(self.info, leaf.number, websocket=leaf.websocket)
+        leaf.send(encode_leaf_info(info.replace(nonce=leaf.nonce)))
 
     def lost(self, leaf: LeafConnection, error: Exception | None) -> None:
         """A connection is gone, and with it the interest of its other end."""
@@ -315,7 +317,7 @@ class LeafNodes:
 
     def on_connect(self, leaf: LeafConnection, json: bytes) -> bool:
         """Handle CONNECT. True when the verdict comes later: nothing more may be read until then."""
-        return self._accepting.on_connect(leaf, json)
+        return self.accepting.on_connect(leaf, json)
 
     def on_info(self, leaf: LeafConnection, json: bytes) -> None:
         self._introducing.on_info(leaf, json)

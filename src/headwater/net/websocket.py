@@ -43,11 +43,13 @@ _COMPRESS_ABOVE = 64  # bytes; smaller messages would only grow
 _SYNC_TAIL = b"\x00\x00\xff\xff"  # RFC 7692, 7.2.1
 HEAD_BYTES = (1 << 20) + 4096  # of a request that is not complete; Go's bound
 MOST_REFUSALS = 8  # requests that do not become a WebSocket, on one connection
-_NO_ENDPOINTS = ("/mqtt", "/leafnode")  # what nats-server has there, we do not
+MQTT, LEAFNODE = "/mqtt", "/leafnode"
+"""Endpoints of nats-server beside that of clients, which is any other path. We never have the first."""
 
 
 class WebSocketServer(Record):
-    """WebSocket options of a listener. `secure`: it is reached through TLS. `max_message`: bytes, after decompression."""
+    """WebSocket options of a listener. `secure`: it is reached through TLS. `max_message`: bytes, after decompression.
+    `leafnodes`: it has their endpoint, too."""
 
     compression: bool = False
     same_origin: bool = False
@@ -56,6 +58,7 @@ class WebSocketServer(Record):
     secure: bool = False
     handshake_timeout: float = 2.0
     max_message: int = 1 << 20
+    leafnodes: bool = False
 
 
 class BoundedDeflate(Extension):
@@ -113,7 +116,8 @@ class BoundedDeflate(Extension):
 
 
 class WebSocketLayer:
-    """One conversation (`net.layer.Layer`). `request_headers` holds once it is ready."""
+    """One conversation (`net.layer.Layer`). `request_headers` holds once it is ready. `on_open` is called when a request is
+    accepted, with its endpoint: LEAFNODE, or "" for that of clients."""
 
     def __init__(self, settings: WebSocketServer) -> None:
         self._settings = settings
@@ -127,6 +131,7 @@ class WebSocketLayer:
         self._ended = False
         self._finished = False
         self.request_headers: dict[str, str] = {}
+        self.on_open: Callable[[str], None] | None = None
 
     @property
     def ready(self) -> bool:
@@ -214,6 +219,8 @@ class WebSocketLayer:
             http.send(h11.InformationalResponse(status_code=101, headers=answer, reason="Switching Protocols")) or b""
         )
         self._http = None
+        if self.on_open is not None:
+            self.on_open(_endpoint(request.target.decode("latin-1")))
         if http.trailing_data[0]:
             self._feed_frames(http.trailing_data[0])
 
@@ -286,7 +293,8 @@ def judge_request(
 
     `headers` by lower-case name.
     """
-    if target.partition("?")[0].endswith(_NO_ENDPOINTS):
+    endpoint = _endpoint(target)
+    if endpoint == MQTT or (endpoint == LEAFNODE and not settings.leafnodes):
         return HTTPStatus.NOT_FOUND, "there is no such endpoint"
     if method != "GET":
         return HTTPStatus.METHOD_NOT_ALLOWED, "the method is not GET"
@@ -304,6 +312,11 @@ def judge_request(
     if not _origin_is_allowed(headers, settings):
         return HTTPStatus.FORBIDDEN, "the origin is not allowed"
     return HTTPStatus.SWITCHING_PROTOCOLS, ""
+
+
+def _endpoint(target: str) -> str:
+    path = target.partition("?")[0]
+    return next((endpoint for endpoint in (MQTT, LEAFNODE) if path.endswith(endpoint)), "")
 
 
 def accept_key(key: str) -> str:

@@ -16,7 +16,7 @@ writes the staged messages of streams, and closes the connections.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -220,6 +220,12 @@ class Broker:
         for listener in self._listeners:  # the clients' port comes last, because callers wait for it
             listener.open()
 
+    def _make_door(self, make_client: Callable[[], LinkOwner]) -> LinkOwner:
+        """The owner of a connection to the WebSocket listener, whose endpoint tells clients from leaf nodes."""
+        if self.leafnodes is None:
+            raise AssertionError("a WebSocket listener was opened before the leaf nodes were started")
+        return self.leafnodes.accepting.doors.make(make_client)
+
     def note_turned_away(self, port: int, address: str, reason: str) -> None:
         """Record that a listener has closed a connection above its limits, and the `reason`; the listener has logged it."""
         self.journal.note("connection_turned_away", port=port, address=address, reason=reason, log=False)
@@ -232,11 +238,15 @@ class Broker:
             from headwater.exchange.listeners import websocket_links
 
             host = options.websocket.host or options.host
-            links = websocket_links(options.websocket, options.max_payload)
+            make: Callable[[], LinkOwner] = sessions.make_websocket
+            with_leafs = options.leafnodes is not None and options.leafnodes.port is not None
+            links = websocket_links(options.websocket, options.max_payload, leafnodes=with_leafs)
+            if with_leafs:
+                make = partial(self._make_door, sessions.make_websocket)
             door = bind(
                 host,
                 options.websocket.port,
-                sessions.make_websocket,
+                make,
                 links,
                 reuse_port=options.reuse_port,
                 limits=limits[WEBSOCKET].replace(connections=0),  # the register of clients counts all
