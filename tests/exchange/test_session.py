@@ -10,7 +10,7 @@ from headwater.exchange.access_options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, Au
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.callout import Question
 from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import PasswordCheck, Refusal, Verdict, shown_in
+from headwater.exchange.auth.identity import Lookup, PasswordCheck, Refusal, Verdict, shown_in
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.wire.handshake import ConnectOptions, ServerInfo, encode_info
@@ -53,7 +53,7 @@ class Register:
     def admitted(self, session: Session) -> None:
         pass
 
-    def decide_later(self, session: Session, verdict: PasswordCheck | Question) -> None:
+    def decide_later(self, session: Session, verdict: PasswordCheck | Lookup | Question) -> None:
         assert session.link is not None
         assert isinstance(verdict, PasswordCheck)
         session.link.pause_reading()

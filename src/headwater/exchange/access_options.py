@@ -173,6 +173,33 @@ class AccountOptions(Record):
             raise ConfigError(f"an account may not be called {self.name!r}", value=self.name)
 
 
+class ResolverOptions(Record, secret=("url",)):
+    """Where JWTs of accounts come from beside the configuration: `directory` (kinds "full" and "cache"), or `url`, to which
+    an account's public key is appended. `timeout`: seconds for one; `interval`: between two comparisons of full directories.
+    """
+
+    kind: Literal["memory", "full", "cache", "url"] = "memory"
+    directory: str = ""
+    url: str = ""
+    allow_delete: bool = False
+    hard_delete: bool = False
+    limit: int = 0  # accounts in the directory; 0: any number
+    interval: float = 60.0
+    timeout: float = 1.9
+
+    def __post_init__(self) -> None:
+        if self.kind in ("full", "cache") and not self.directory:
+            raise ConfigError(f'a resolver of type "{self.kind}" needs a dir', value=self.kind)
+        if self.kind == "url" and not self.url.startswith(("http://", "https://")):
+            raise ConfigError("the URL of a resolver must begin with http:// or https://")
+        if self.kind == "cache" and (self.allow_delete or self.hard_delete):
+            raise ConfigError('a resolver of type "cache" takes neither allow_delete nor hard_delete')
+        if self.hard_delete and not self.allow_delete:
+            raise ConfigError("hard_delete has no effect without allow_delete")
+        if self.interval <= 0 or self.timeout <= 0:
+            raise ConfigError("interval and timeout of a resolver must be above 0")
+
+
 class OperatorOptions(Record, secret=("resolver", "default_sentinel")):
     """Operator mode: users show a JWT that an account signed, whose own JWT an operator signed.
 
@@ -184,4 +211,5 @@ class OperatorOptions(Record, secret=("resolver", "default_sentinel")):
     system_account: str = ""
     trusted_keys: tuple[str, ...] = ()
     pinned_accounts: tuple[str, ...] = ()  # others may not connect; empty: all may
+    accounts_from: ResolverOptions = ResolverOptions()
     default_sentinel: str = ""  # the user JWT of a client that shows none

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
-from headwater.exchange.auth.identity import WEBSOCKET, Credentials, Identity, PasswordCheck, Refusal, Verdict, shown_in
+from headwater.exchange.auth.identity import (
+    WEBSOCKET,
+    Credentials,
+    Identity,
+    Lookup,
+    PasswordCheck,
+    Refusal,
+    Verdict,
+    shown_in,
+)
 from headwater.exchange.auth.password_checks import PasswordChecks
 from headwater.exchange.client_watch import ClientWatch
 from headwater.exchange.greetings import Greetings
@@ -165,7 +174,7 @@ class Sessions:
             observer.introduced(session, options)
         shown = self._shown(session, options)
         verdict = session.login.gate.decide(shown, self._wall_clock())
-        if isinstance(verdict, PasswordCheck):
+        if isinstance(verdict, PasswordCheck | Lookup):
             return verdict
         return self._delegated(session, options, shown, verdict)
 
@@ -215,12 +224,24 @@ class Sessions:
         }
         return options.replace(**found)
 
-    def decide_later(self, session: Session, verdict: "PasswordCheck | Question") -> None:
-        """Compare a password in another thread, or ask a callout service; the session takes no input until then."""
+    def judge_again(self, account: str) -> None:
+        """The JWT of an account has changed: clients whose user it vouches for no longer have to leave."""
+        trust = self._gate.trust
+        for session in self.all():
+            if trust is not None and session.login.accepted and session.membership.identity.account == account:
+                reason = trust.farewell(session.membership.identity, self._wall_clock())
+                if reason:
+                    session.expire(reason)
+
+    def decide_later(self, session: Session, verdict: "PasswordCheck | Lookup | Question") -> None:
+        """Compare a password in another thread, look for an account, or ask a callout service; the session takes no input
+        until then."""
         if session.link is not None:
             session.link.pause_reading()
         if isinstance(verdict, PasswordCheck):
             self._password_checks.start(verdict, session.client_id, partial(self._compared, session))
+        elif isinstance(verdict, Lookup):
+            verdict.find(verdict.account, partial(self._sought, session))
         else:
             self._ask(session, verdict)
 
@@ -234,6 +255,16 @@ class Sessions:
             session.late_verdict(found)
         else:
             self._ask(session, found)
+
+    def _sought(self, session: Session) -> None:
+        """An account was looked for: the credentials are judged with what was found."""
+        options = session.login.pending
+        if options is None or session.link is None:
+            return
+        verdict = session.login.gate.decide(self._shown(session, options), self._wall_clock())
+        if not isinstance(verdict, Identity | Refusal):
+            verdict = Refusal("no account that is known signed the user's JWT")
+        self._compared(session, verdict)
 
     def _ask(self, session: Session, question: "Question") -> None:
         if self.keys is None:
@@ -287,7 +318,7 @@ class Sessions:
         """
         from headwater.exchange.reauthorization import Reauthorization
 
-        gate = Gate(options)
+        gate = Gate(options, self._gate.trust if options.operator == self.options.operator else None)
         before, self.options = self.options, options
         self.greetings.options = self.watch.options = options
         self._gate, self._websocket_gate = gate, gate.for_websocket()

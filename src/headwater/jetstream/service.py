@@ -188,6 +188,10 @@ class JetStream:
         """What the account may store."""
         return self._registry.settings.limits
 
+    @limits.setter
+    def limits(self, limits: AccountLimits) -> None:
+        self._registry.settings = self._registry.settings._replace(limits=limits)
+
     @property
     def domain(self) -> Domain:
         """Where the streams live."""

@@ -20,9 +20,9 @@ from headwater.exchange.auth.identity import (
     LEAFNODE_WS,
     Credentials,
     Identity,
+    Lookup,
     PasswordCheck,
     Refusal,
-    Verdict,
 )
 from headwater.exchange.leaf_options import LeafOptions
 from headwater.leaf import handshake
@@ -103,7 +103,7 @@ class Accepting:
         outcome.add_done_callback(partial(self._hear_late_verdict, leaf))
         return True
 
-    def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> Verdict:
+    def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> Identity | Refusal | PasswordCheck:
         if self._nodes.options.account and not self._nodes.options.users:
             return Identity(account=self._nodes.options.account)
         layer = leaf.link.layer if leaf.link is not None else None
@@ -119,7 +119,11 @@ class Accepting:
             connection_type=LEAFNODE_WS if leaf.websocket else LEAFNODE,
             address=leaf.link.host if leaf.link is not None else "",
         )
-        return self._gate.decide(shown, self._wall_clock())
+        verdict = self._gate.decide(shown, self._wall_clock())
+        if isinstance(verdict, Lookup):  # a spoke dials again, and finds its account known then
+            verdict.find(verdict.account, lambda: None)
+            return Refusal("the account of the user's JWT is not known yet")
+        return verdict
 
     def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
         """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from headwater.errors import LocalProtocolError
-from headwater.exchange.access_options import GLOBAL_ACCOUNT
+from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from headwater.cluster.service import Cluster
     from headwater.errors import JetStreamError
+    from headwater.exchange.auth.operator import Trust
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
     from headwater.iggy.face import Iggy, IggyOptions
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from headwater.net.tls import ServerTls
     from headwater.server.broker_arguments import BrokerArguments
     from headwater.server.faces.iggy import IggyFace
+    from headwater.server.resolver.resolver import Resolver
     from headwater.server.without_streams import NotEnabled
     from headwater.streams.finding import Finding
 
@@ -171,6 +173,7 @@ class Broker:
         self._started_ns = time.time_ns()
         options = self.options
         gate = Gate(options)
+        resolver = await self._resolve(gate)
         if options.tls is not None:
             self.renew_certificates(options.tls)
         loop = asyncio.get_running_loop()
@@ -185,6 +188,8 @@ class Broker:
         self.system_account = gate.system_account
         self.accounts, self.sessions = accounts, sessions
         self.system = SystemAccount(self, accounts, sessions, accounts[gate.system_account])
+        if resolver is not None and gate.trust is not None:
+            self.system.serve_claims(resolver, gate.trust)
         try:
             if options.jetstream:
                 self._check_store()
@@ -359,28 +364,74 @@ class Broker:
         left = self.sessions.reload(options)
         self.options = options
         if options.operator is None:
-            for account in self.accounts.reload(options.accounts):
-                account.server_name = self.sessions.greetings.info.server_name
-                if self.system is not None:
-                    self.system.add(account)
-                if self.cluster is not None:
-                    account.cluster_name = self.cluster.name
-                    self.cluster.add_account(account)
-                if options.jetstream and self._has_streams(account, self.accounts):
-                    starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
-                    self._starting.add(starting)
-                    starting.add_done_callback(self._started)
-                elif options.jetstream:
-                    self._refuse_jetstream(account)
-                elif self.cluster is not None:
-                    self._pass_on_domain([account])
-        self._map_subjects(self.accounts, self.sessions.greetings.info.cluster)
+            self._take_accounts(self.accounts, self.sessions, options.accounts)
+        self._mappings_changed(self.accounts, self.sessions)
+        return left
+
+    def _take_accounts(self, accounts: Accounts, sessions: Sessions, listed: Iterable[AccountOptions]) -> None:
+        """Go on with other options of the same accounts and with new ones, whose streams are available a moment later."""
+        for account in accounts.reload(listed):
+            account.server_name = sessions.greetings.info.server_name
+            if self.system is not None:
+                self.system.add(account)
+            if self.cluster is not None:
+                account.cluster_name = self.cluster.name
+                self.cluster.add_account(account)
+            if self.options.jetstream and self._has_streams(account, accounts):
+                self._start_jetstream_later(account)
+            elif self.options.jetstream:
+                self._refuse_jetstream(account)
+            elif self.cluster is not None:
+                self._pass_on_domain([account])
+
+    def _start_jetstream_later(self, account: Account) -> None:
+        starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))
+        self._starting.add(starting)
+        starting.add_done_callback(self._started)
+
+    def _mappings_changed(self, accounts: Accounts, sessions: Sessions) -> None:
+        self._map_subjects(accounts, sessions.greetings.info.cluster)
         if self.leafnodes is not None:
             self.leafnodes.accounts_changed()
-        for session in self.sessions.all():
+        for session in sessions.all():
             member = session.membership
             member.mappings = member.account.mappings if member.account is not None else None
-        return left
+
+    async def _resolve(self, gate: Gate) -> "Resolver | None":
+        """The resolver of operator mode, with what its directory has; None without an operator."""
+        if gate.trust is None or self.options.operator is None:
+            return None
+        from headwater.server.resolver.resolver import Resolver
+
+        options = self.options.operator.accounts_from
+        resolver = Resolver(options, gate.trust, partial(self._account_changed, gate.trust))
+        resolver.load()
+        if options.url and gate.trust.system_account not in gate.trust.tokens:
+            await resolver.seek(gate.trust.system_account)
+        if resolver.options.kind != "memory":
+            gate.trust.find = resolver.find
+        return resolver
+
+    def _account_changed(self, trust: "Trust", name: str) -> None:
+        """An account has another JWT, or none any more."""
+        accounts, sessions = self.accounts, self.sessions
+        if accounts is None or sessions is None:
+            return  # it is found at the start
+        self._take_accounts(accounts, sessions, trust.options())
+        self._mappings_changed(accounts, sessions)
+        account = accounts[name] if name in trust.tokens else None
+        if account is not None and self.options.jetstream and self._has_streams(account, accounts):
+            service = self.jetstreams.get(name)
+            refusing = [one for one in self._without_streams if one.router is account.router]
+            if service is not None and account.options is not None and account.options.jetstream is not None:
+                from headwater.jetstream.account_limits import storage_limits
+
+                service.limits = storage_limits(account.options.jetstream)
+            elif refusing:  # it may store from now on
+                self._without_streams.remove(refusing[0])
+                refusing[0].stop()
+                self._start_jetstream_later(account)
+        sessions.judge_again(name)
 
     def _started(self, task: "asyncio.Task[None]") -> None:
         self._starting.discard(task)

@@ -31,7 +31,7 @@ class NotEnabled:
     """Answers the requests of one account. `imported`: subjects of the services that it imports."""
 
     def __init__(self, router: Router, domain: Domain, imported: Iterable[str] = ()) -> None:
-        self._router = router
+        self.router = router
         self._domain = domain
         self._imported = [subject.encode() for subject in imported]
         self._routes = unserved_routes()
@@ -39,26 +39,26 @@ class NotEnabled:
 
     def start(self) -> None:
         """Start answering. The interest is not announced in the cluster: each node does this for its own clients."""
-        own = self._router.subscribe_between(API_PREFIX + b">", self._on_api, announce=False)
+        own = self.router.subscribe_between(API_PREFIX + b">", self._on_api, announce=False)
         self._subscriptions.append(own)
         if self._domain.name:
-            self._subscriptions.append(subscribe_domain(self._router, self._domain.name, self._on_api, announce=False))
+            self._subscriptions.append(subscribe_domain(self.router, self._domain.name, self._on_api, announce=False))
 
     def stop(self) -> None:
         """Stop answering."""
         for subscription in self._subscriptions:
-            self._router.unsubscribe(subscription)
+            self.router.unsubscribe(subscription)
         self._subscriptions.clear()
 
     def _on_api(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
-        if self._router.over_route or subject[len(API_PREFIX) :].startswith(_WITHOUT_ANSWER):
+        if self.router.over_route or subject[len(API_PREFIX) :].startswith(_WITHOUT_ANSWER):
             return False
         if any(matches(pattern, subject) for pattern in self._imported):
             return False
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is not None and reply and call.route.kind != _SILENT:
             answer = refusal_of(call, self._error(call.route.kind, payload))
-            self._router.publish(reply, b"", b"", encode(answer))
+            self.router.publish(reply, b"", b"", encode(answer))
         return True
 
     def _error(self, kind: str, payload: bytes) -> JetStreamError:

@@ -19,6 +19,7 @@ MAXIMUM_SUBSCRIPTIONS = "maximum subscriptions exceeded"
 MAXIMUM_ACCOUNT_CONNECTIONS = "maximum account active connections exceeded"
 USER_EXPIRED = "User Authentication Expired"
 ACCOUNT_EXPIRED = "Account Authentication Expired"
+USER_REVOKED = "User Authentication Revoked"
 STALE_CONNECTION = "Stale Connection"
 
 _SHORT_ESCAPES = {
@@ -46,6 +47,7 @@ CLOSING = frozenset(
         MAXIMUM_ACCOUNT_CONNECTIONS,
         USER_EXPIRED,
         ACCOUNT_EXPIRED,
+        USER_REVOKED,
         STALE_CONNECTION,
     }
 )

@@ -25,7 +25,9 @@ def trust(chain: Chain = CHAIN, **changes: object) -> Trust:
 def decide(now: float = NOON, address: str = "192.168.1.7", **limits: Any) -> Identity | Refusal:
     jwt = CHAIN.user(USER, CHAIN.a, **limits)
     shown = Credentials(jwt=jwt, signature=USER.sign("nonce"), nonce="nonce", address=address)
-    return trust().decide(shown, now)
+    found = trust().decide(shown, now)
+    assert isinstance(found, Identity | Refusal)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,11 @@ def test_an_operator_is_a_jwt_or_a_file_with_one(load_text: Load, operator: str)
         ("operator: gone.jwt", "\"operator\" names 'gone.jwt', which cannot be read"),
         ("operator: server.conf", '"operator" holds no operator JWT'),
         (f"operator: {JWT}\nresolver_preload: {{A: x}}", "server.conf:2:20: invalid account JWT"),
-        (f"operator: {JWT}\nresolver: URL(http://x)", '"resolver" can only be MEMORY'),
-        (f"operator: {JWT}\nresolver: {{type: full, dir: x}}", '"resolver" can only be MEMORY'),
+        (f"operator: {JWT}\nresolver: URL(ftp://x)", "must begin with http:// or https://"),
+        (f"operator: {JWT}\nresolver: whatever", '"resolver" must be MEMORY'),
+        (f"operator: {JWT}\nresolver: {{type: full}}", 'a resolver of type "full" needs a dir'),
+        (f"operator: {JWT}\nresolver: {{type: cache, dir: x, allow_delete: true}}", "takes neither allow_delete"),
+        (f"operator: {JWT}\nresolver: {{type: other, dir: x}}", '"type" must be full, cache or memory'),
         (f"resolver_preload: {{A: {JWT}}}", "without an operator"),
     ],
 )

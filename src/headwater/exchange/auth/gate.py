@@ -25,6 +25,7 @@ from headwater.model.nkey import NkeyKind, decode_nkey
 if TYPE_CHECKING:
     from headwater.exchange.auth.callout import Callout, Question
     from headwater.exchange.auth.jwt import Token, UserBody
+    from headwater.exchange.auth.operator import Trust
 
 
 class User(NamedTuple):
@@ -35,9 +36,10 @@ class User(NamedTuple):
 
 
 class Gate:
-    """For one kind of listener. Raises EnvironmentProblem when a package is missing that its users need."""
+    """For one kind of listener. `trust`: that of another gate of this broker. Raises EnvironmentProblem when a package is
+    missing that its users need."""
 
-    def __init__(self, options: BrokerOptions) -> None:
+    def __init__(self, options: BrokerOptions, trust: "Trust | None" = None) -> None:
         self._users: dict[str, User] = {}
         self._nkeys: dict[str, User] = {}
         self._options = options
@@ -73,17 +75,17 @@ class Gate:
             and all(user.identity.account == options.system_account for user in known)
             and {account.name for account in options.accounts} <= {options.system_account}
         )
-        self._trust = None
-        if options.operator is not None:
+        self.trust = trust
+        if options.operator is not None and trust is None:
             from headwater.exchange.auth.operator import Trust
 
             require_nacl()
-            self._trust = Trust(options.operator)
+            self.trust = Trust(options.operator)
 
     def delegates(self, shown: Credentials, verdict: Verdict) -> "Callout | None":
         """The callout that decides on `shown` in place of this gate, whose own verdict is `verdict`; None: it stands."""
-        if self._trust is not None:
-            return self._trust.callout_for(shown)
+        if self.trust is not None:
+            return self.trust.callout_for(shown)
         callout = self._callout
         if callout is None or self.named(shown) in callout.auth_users:
             return None
@@ -94,7 +96,7 @@ class Gate:
 
     def guarded(self, identity: Identity) -> Identity:
         """In the account of a callout service, only the broker may send requests to it."""
-        callout = self._callout if self._trust is None else self._trust.callout_of(identity.account)
+        callout = self._callout if self.trust is None else self.trust.callout_of(identity.account)
         if callout is None:
             return identity
         from headwater.exchange.auth.callout import guarded
@@ -113,8 +115,8 @@ class Gate:
 
     def place(self, question: "Question", user: "Token", body: "UserBody", now: float) -> Identity | Refusal:
         """The identity of a user that a callout service names."""
-        if self._trust is not None:
-            return self._trust.place(question, user, body, now)
+        if self.trust is not None:
+            return self.trust.place(question, user, body, now)
         from headwater.exchange.auth.callout import place
 
         options = self._options
@@ -125,7 +127,7 @@ class Gate:
     @property
     def required(self) -> bool:
         """Whether clients have to authenticate."""
-        return bool(self._users or self._nkeys or self.username or self._token or self._trust)
+        return bool(self._users or self._nkeys or self.username or self._token or self.trust)
 
     @property
     def announced(self) -> bool:
@@ -135,24 +137,24 @@ class Gate:
     @property
     def asks_for_signature(self) -> bool:
         """Whether INFO has to carry a nonce."""
-        return bool(self._nkeys or self._trust)
+        return bool(self._nkeys or self.trust)
 
     @property
     def more_accounts(self) -> list[AccountOptions]:
         """Accounts that only operator mode knows."""
-        return self._trust.options() if self._trust is not None else []
+        return self.trust.options() if self.trust is not None else []
 
     @property
     def system_account(self) -> str:
         """The name of the account whose users may query the server."""
-        return (self._trust.system_account if self._trust is not None else "") or self._options.system_account
+        return (self.trust.system_account if self.trust is not None else "") or self._options.system_account
 
     def for_websocket(self) -> "Gate":
         """The gate of the WebSocket listener: this one, unless its options name users of its own."""
         websocket = self._options.websocket
         if websocket is None:
             return self
-        own = Gate(self._options.replace(websocket=None, tls=websocket.tls))
+        own = Gate(self._options.replace(websocket=None, tls=websocket.tls), self.trust)
         if websocket.username or websocket.token or websocket.no_auth_user:
             own.username = websocket.username
             own._password = websocket.password
@@ -179,7 +181,7 @@ class Gate:
                 mappings=(),
                 default_js_domain={},
             )
-        return Gate(options)
+        return Gate(options, self.trust)
 
     def unasked(self, connection_type: str) -> Identity | None:
         """The identity of a client before its CONNECT; None where it has to send credentials first."""
@@ -197,8 +199,8 @@ class Gate:
         """Who `shown` belongs to; `now` in seconds since 1970."""
         if not self.required:
             return Identity()
-        if self._trust is not None:
-            return self._trust.decide(shown, now)
+        if self.trust is not None:
+            return self.trust.decide(shown, now)
         if shown.empty and not self._map_certificates:
             if self._open_beside_system:
                 return Identity()

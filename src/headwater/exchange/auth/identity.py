@@ -1,12 +1,15 @@
 """The credentials that a client presents, and the identity that it gets."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
 from headwater.exchange.auth.permissions import Rules
 from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
+
+if TYPE_CHECKING:
+    from headwater.exchange.auth.jwt import Token
 
 STANDARD = "STANDARD"
 WEBSOCKET = "WEBSOCKET"
@@ -57,6 +60,7 @@ class Identity(Record):
     account_expires: float | None = None
     max_subscriptions: int = -1
     max_payload: int = -1
+    vouched: "Token | None" = None  # the user's JWT, where an account has signed for it
 
 
 class Refusal(NamedTuple):
@@ -71,4 +75,12 @@ class PasswordCheck(NamedTuple):
     decide: Callable[[], Identity | Refusal]
 
 
-Verdict = Identity | Refusal | PasswordCheck
+class Lookup(NamedTuple):
+    """The verdict depends on an account whose JWT is not known here. `find` looks for it elsewhere, and then calls its
+    second argument, whether it was found or not."""
+
+    account: str
+    find: Callable[[str, Callable[[], None]], None]
+
+
+Verdict = Identity | Refusal | PasswordCheck | Lookup

@@ -8,13 +8,14 @@ one replaces what the user's token says by its template), its revocations, its l
 of the nonce, where the account allows that.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.errors import ConfigError, RemoteProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, OperatorOptions
 from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of
 from headwater.exchange.auth.callout import Callout, Question
-from headwater.exchange.auth.identity import Credentials, Identity, Refusal
+from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
 from headwater.exchange.auth.jwt import (
     AccountBody,
     Scope,
@@ -36,6 +37,7 @@ from headwater.exchange.auth.user_claims import (
     may_come_by,
 )
 from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.wire import error_texts
 
 _ANY = "*"  # of allowed_accounts: a callout may put users into every account
 
@@ -66,14 +68,40 @@ class Trust:
             self._keys.update((operator.subject, *body.signing_keys))
             self.system_account = self.system_account or body.system_account
         self.accounts: dict[str, Account] = {}
+        self.tokens: dict[str, str] = {}  # of the accounts, by key
+        self.find: Callable[[str, Callable[[], None]], None] | None = None  # see Lookup; None: there is nowhere to look
         for key, token in options.resolver.items():
-            self._add(key, token)
+            self.learn(key, token)
+
+    def learn(self, key: str, token: str) -> None:
+        """Take over the JWT of an account. Raises ConfigError; nothing has changed then."""
+        self.accounts[key] = self.check(key, token)
+        self.tokens[key] = token
+
+    def forget(self, key: str) -> None:
+        """An account is gone; safe to call again."""
+        self.accounts.pop(key, None)
+        self.tokens.pop(key, None)
+
+    def trusts(self, key: str) -> bool:
+        """Whether this is a key of an operator."""
+        return key in self._keys
+
+    def farewell(self, identity: Identity, now: float) -> str:
+        """Why a client may not stay, as it is to be said to it, after its account has changed; empty: it may."""
+        account = self.accounts.get(identity.account)
+        if account is None or not is_valid_at(account.token, now):
+            return error_texts.ACCOUNT_EXPIRED
+        user = identity.vouched
+        if user is not None and (user.issuer not in account.scopes or is_revoked(account.body.revocations, user)):
+            return error_texts.USER_REVOKED
+        return ""
 
     def options(self) -> list[AccountOptions]:
         """The accounts, as the configuration would have spelled them."""
         return [_account_options(key, account.body) for key, account in self.accounts.items()]
 
-    def decide(self, shown: Credentials, now: float) -> Identity | Refusal:
+    def decide(self, shown: Credentials, now: float) -> Identity | Refusal | Lookup:
         """Who shows these credentials; `now` in seconds since 1970."""
         if not shown.jwt and not self._sentinel:
             return Refusal("no JWT was shown")
@@ -88,7 +116,11 @@ class Trust:
             return Refusal("the account is not one of resolver_pinned_accounts")
         account = self.accounts.get(name)
         if account is None:
-            return Refusal("no account that is known signed the user's JWT")
+            return (
+                Lookup(name, self.find)
+                if self.find is not None
+                else Refusal("no account that is known signed the user's JWT")
+            )
         if not is_valid_at(account.token, now):
             return Refusal("the account's JWT has expired")
         limits = _limits_of(account, user, body)
@@ -166,7 +198,8 @@ class Trust:
         found = _identity(user, account, limits, now)
         return found.replace(user=user.name or user.subject) if isinstance(found, Identity) else found
 
-    def _add(self, key: str, token: str) -> None:
+    def check(self, key: str, token: str) -> Account:
+        """What the JWT of an account says. Raises ConfigError for one that does not hold."""
         try:
             account, body = decode_account(token)
         except RemoteProtocolError as error:
@@ -181,7 +214,7 @@ class Trust:
                 scopes[entry] = None
             else:
                 scopes[entry.key] = entry
-        self.accounts[key] = Account(account, body, scopes)
+        return Account(account, body, scopes)
 
 
 def _limits_of(account: Account, user: Token, body: UserBody) -> UserLimits | Refusal:
@@ -199,7 +232,8 @@ def _identity(user: Token, account: Account, limits: UserLimits, now: float) -> 
         defaults = default_rules(limits, account.body.default_permissions, user, account.token)
     except ValueError as error:
         return Refusal(f"the permissions cannot be used: {error}")
-    return identity_of(user, limits, account.token, now, defaults)
+    found = identity_of(user, limits, account.token, now, defaults)
+    return found.replace(vouched=user) if isinstance(found, Identity) else found
 
 
 def _account_options(key: str, body: AccountBody) -> AccountOptions:

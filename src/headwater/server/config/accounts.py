@@ -4,7 +4,13 @@ import re
 from typing import Any, Literal
 
 from headwater.errors import ConfigError
-from headwater.exchange.access_options import AccountOptions, ExportOptions, ImportOptions, JetStreamLimits
+from headwater.exchange.access_options import (
+    AccountOptions,
+    ExportOptions,
+    ImportOptions,
+    JetStreamLimits,
+    ResolverOptions,
+)
 from headwater.exchange.import_rules import check_imports
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.subject import is_valid_subject
@@ -14,6 +20,7 @@ from headwater.server.config.fields import Block, Field, Reading, done, ignored,
 from headwater.server.config.mappings import read_mappings
 from headwater.server.config.permissions import read_permissions, read_users
 
+_URL = re.compile(r'URL\(\s*"?([^\s")]+)"?\s*\)', re.IGNORECASE)
 _JWT = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 _RESPONSES = {
     "single": "singleton", "singleton": "singleton", "stream": "stream", "chunk": "chunked", "chunked": "chunked",
@@ -276,17 +283,44 @@ def read_sentinel(reading: Reading, setting: Setting) -> str:
     return token
 
 
-def read_resolver(reading: Reading, setting: Setting) -> str:
-    """MEMORY, the only resolver there is."""
-    word = setting.value
-    if isinstance(word, dict):
-        found = word.get("type")
-        word = found.value if found is not None else ""
-    if not isinstance(word, str):
-        raise ValueError(f"must be MEMORY, not {kind(word)}")
-    if word.strip().upper() not in ("MEM", "MEMORY"):
-        raise ValueError("can only be MEMORY: accounts are not fetched from a URL or a directory")
-    return "MEMORY"
+def read_resolver(reading: Reading, setting: Setting) -> ResolverOptions:
+    """MEMORY, URL(…), or a block with a type."""
+    if isinstance(setting.value, dict):
+        found = reading.block(setting, RESOLVER)
+        if found.get("kind") == "memory":
+            return ResolverOptions()
+        return ResolverOptions(**found)
+    word = fields.text(reading, setting).strip()
+    if word.upper() in ("MEM", "MEMORY"):
+        return ResolverOptions()
+    url = _URL.fullmatch(word)
+    if url is None:
+        raise ValueError("must be MEMORY, URL(…), or a block with a type of full or cache")
+    return ResolverOptions(kind="url", url=url[1] if url[1].endswith("/") else url[1] + "/")
+
+
+def _resolver_kind(reading: Reading, setting: Setting) -> str:
+    word = fields.text(reading, setting).strip().lower()
+    if word not in ("full", "cache", "mem", "memory"):
+        raise ValueError("must be full, cache or memory")
+    return "memory" if word == "mem" else word
+
+
+RESOLVER = Block(
+    "resolver",
+    (
+        done("type", _resolver_kind, "full, cache or memory", to="kind"),
+        done("dir", fields.text, "the directory with a JWT for each account", to="directory"),
+        done("allow_delete", fields.switch, "operators may delete accounts (full)"),
+        done("hard_delete", fields.switch, "their files are removed; renamed otherwise"),
+        done("limit", fields.number, "how many accounts are kept; any number"),
+        done(
+            "interval", fields.time_text, 'between two comparisons with the directories of other servers (full); "1m"'
+        ),
+        done("timeout", fields.time_text, 'for the answers of other servers; "1.9s"'),
+        ignored("ttl", "an account that was found stays known"),
+    ),
+)
 
 
 def read_preload(reading: Reading, setting: Setting) -> dict[str, str]:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from headwater.errors import ConfigError, open_failure
-from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions
+from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions, ResolverOptions
 from headwater.server.config import fields
 from headwater.server.config.accounts import (
     ACCOUNT,
     EXPORT,
     IMPORT,
     LIMITS,
+    RESOLVER,
     SOURCE,
     STORAGE,
     enabled,
@@ -195,7 +196,7 @@ TOP = Block(
         done("system_account system", fields.text, "account that gets the server's events"),
         ignored("no_system_account no_system no_sys_acc", "the system account costs nothing without clients"),
         done("operator operators roots root root_operators root_operator", read_operators, "a JWT or a file with one"),
-        done("resolver account_resolver accounts_resolver", read_resolver, "MEMORY"),
+        done("resolver account_resolver accounts_resolver", read_resolver, "MEMORY, URL(…), or a block"),
         done("resolver_preload", read_preload, "account JWTs by public key"),
         done("trusted_keys trusted", fields.texts, "public keys of operators"),
         done("tls", read_tls, "certificates for clients"),
@@ -262,13 +263,13 @@ TOP = Block(
         refused("proxies proxy_protocol", "there is no proxy protocol"),
         done("default_sentinel", read_sentinel, "the user JWT, or a file with one, of clients that show none"),
         done("resolver_pinned_accounts", read_pinned, "only users of these accounts may connect"),
-        refused("resolver_tls", "accounts are not fetched from a URL"),
+        refused("resolver_tls", "https is checked by the certificates of this system"),
         refused("syslog remote_syslog", "write to stderr, or to a log_file"),
     ),
 )
 
 BLOCKS = (
-    TOP, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE,
+    TOP, RESOLVER, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE,
     LIMITS, EXPORT, IMPORT, SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER,
     CLUSTER_AUTHORIZATION, LEAFNODES, LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS,
     CONNECTION_LIMITS,
@@ -341,7 +342,7 @@ def _monitoring(found: dict[str, Any]) -> dict[str, Any]:
 def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOptions | None:
     operators = found.pop("operator", ())
     preload = found.pop("resolver_preload", {})
-    found.pop("resolver", None)
+    resolver = found.pop("resolver", ResolverOptions())
     keys = found.pop("trusted_keys", ())
     pinned = found.pop("resolver_pinned_accounts", ())
     sentinel = found.pop("default_sentinel", "")
@@ -355,5 +356,6 @@ def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOpt
         system_account=found.pop("system_account", ""),
         trusted_keys=keys,
         pinned_accounts=pinned,
+        accounts_from=resolver,
         default_sentinel=sentinel,
     )

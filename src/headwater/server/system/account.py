@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
+    from headwater.exchange.auth.operator import Trust
     from headwater.exchange.sessions import Sessions
     from headwater.monitoring.view import ObservableBroker
+    from headwater.server.resolver.claims import Claims
+    from headwater.server.resolver.resolver import Resolver
     from headwater.server.system.documents import Speaker
     from headwater.server.system.events import Events
     from headwater.server.system.services import Services
@@ -45,6 +48,7 @@ class SystemAccount:
         self._account = system
         self._speaker: Speaker | None = None
         self._services: Services | None = None
+        self._claims: Claims | None = None
         self._events = self._make_events()
         me = f"$SYS.REQ.SERVER.{broker.server_id}.*".encode()
         for subject in (
@@ -63,6 +67,13 @@ class SystemAccount:
         if account is not self._account:
             account.router.subscribe_between(b"$SYS.REQ.>", partial(self._ask_for, account), announce=False)
 
+    def serve_claims(self, resolver: "Resolver", trust: "Trust") -> None:
+        """Answer requests about the JWTs of accounts."""
+        from headwater.server.resolver.claims import Claims
+
+        self._claims = Claims(resolver, trust, self._account.router, self._speak)
+        self._claims.start()
+
     def lame_duck(self) -> None:
         """The broker begins to send its clients away."""
         if self._events is not None:
@@ -70,6 +81,8 @@ class SystemAccount:
 
     def stop(self) -> None:
         """The broker ends."""
+        if self._claims is not None:
+            self._claims.stop()
         if self._events is not None:
             self._events.stop()
 

@@ -1,0 +1,54 @@
+"""A directory of account JWTs: what is kept, what is not taken for one, and what a full one says."""
+
+from pathlib import Path
+
+import pytest
+
+from headwater.errors import ConfigError, EnvironmentProblem
+from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.server.resolver.directory import AccountDirectory
+
+FIRST, SECOND = (encode_nkey(NkeyKind.ACCOUNT, bytes([number]) * 32) for number in (1, 2))
+
+
+def test_what_is_saved_is_there_again(tmp_path: Path) -> None:
+    directory = AccountDirectory(tmp_path / "new" / "accounts")
+    assert directory.save(FIRST, "one")
+    assert directory.save(SECOND, "two")
+    assert not directory.save(SECOND, "two")
+    again = AccountDirectory(tmp_path / "new" / "accounts")
+    assert again.tokens == {FIRST: "one", SECOND: "two"}
+    assert again.digest() == directory.digest() != bytes(32)
+    assert again.get(encode_nkey(NkeyKind.ACCOUNT, bytes(32))) == ""
+
+
+def test_other_files_are_no_accounts(tmp_path: Path) -> None:
+    for name, text in (("notes.txt", "x"), ("junk.jwt", "x"), (f"{FIRST}.jwt.deleted", "x"), (f"{SECOND}.jwt", "")):
+        (tmp_path / name).write_text(text)
+    assert AccountDirectory(tmp_path).tokens == {}
+
+
+@pytest.mark.parametrize(("hard", "left"), [(False, [f"{FIRST}.jwt.deleted"]), (True, [])])
+def test_a_deleted_account_leaves_a_file_unless_it_is_hard(tmp_path: Path, hard: bool, left: list[str]) -> None:
+    directory = AccountDirectory(tmp_path, hard_delete=hard)
+    directory.save(FIRST, "one")
+    assert directory.delete(FIRST)
+    assert not directory.delete(FIRST)
+    assert [path.name for path in tmp_path.iterdir()] == left
+    assert directory.digest() == bytes(32)
+
+
+def test_a_full_directory_takes_changes_but_no_more_accounts(tmp_path: Path) -> None:
+    directory = AccountDirectory(tmp_path, limit=1)
+    directory.save(FIRST, "one")
+    assert directory.save(FIRST, "changed")
+    with pytest.raises(EnvironmentProblem, match="limit of accounts"):
+        directory.save(SECOND, "two")
+    with pytest.raises(EnvironmentProblem, match="no public key"):
+        directory.save("../../etc/passwd", "two") if directory.delete(FIRST) else None
+
+
+def test_a_place_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        AccountDirectory(tmp_path / "file")

@@ -1,0 +1,289 @@
+"""Resolvers of accounts: pushes, lists, packs and deletions at nats-server and at ours, with the same files and tokens."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.configured_servers import KINDS, Running, serve
+from support.operator_chain import Chain, Key, token
+from support.raw_wire import Answer, RawLink, closed, connect_op, read_info, still_open
+
+from headwater.model.nkey import NkeyKind
+
+pytestmark = pytest.mark.interop
+
+CHAIN = Chain()
+USER, ADMIN, STRANGER = Key(NkeyKind.USER, 70), Key(NkeyKind.USER, 71), Key(NkeyKind.OPERATOR, 72)
+NEW = Key(NkeyKind.ACCOUNT, 73)
+REFUSED = closed(b"-ERR 'Authorization Violation'\r\n")
+NEWER = 1_700_000_100
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def config(resolver: str, preload: bool = True) -> str:
+    lines = "\n".join(f"  {key}: {jwt}" for key, jwt in CHAIN.accounts.items()) if preload else ""
+    preloaded = f"resolver_preload: {{\n{lines}\n}}\n" if preload else ""
+    return f"operator: {CHAIN.operator_jwt}\nsystem_account: {CHAIN.system.public}\n{preloaded}resolver: {resolver}\n"
+
+
+def full(directory: Path, more: str = "allow_delete: true, ") -> str:
+    return config(f'{{ type: full, {more}dir: "{directory}", interval: "2m" }}')
+
+
+def enter(port: int, account: Key, user: Key = USER) -> RawLink:
+    link = RawLink(port)
+    nonce = read_info(link.greeting)["nonce"]
+    link.say(connect_op(jwt=CHAIN.user(user, account), sig=user.sign(nonce)))
+    return link
+
+
+def try_to_enter(port: int, account: Key) -> Answer:
+    with enter(port, account) as link:
+        return link.answer(b"")
+
+
+class Admin:
+    """A user of the system account."""
+
+    def __init__(self, server: Running) -> None:
+        self.link = enter(server.port, CHAIN.system, ADMIN)
+        self.link.say(b"SUB answers 1\r\n")
+        assert self.link.settle() == b""
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.close()
+
+    def hear(self) -> bytes:
+        while not (line := self.link.hear_line()).startswith((b"MSG ", b"HMSG ")):
+            assert line == b"PING\r\n", line
+        words = line.split()
+        assert line.startswith(b"MSG"), self.link.hear(int(words[-1]))
+        return self.link.hear(int(words[-1]) + 2)[:-2]
+
+    def send(self, subject: str, payload: str | bytes = b"") -> None:
+        body = payload.encode() if isinstance(payload, str) else payload
+        self.link.say(b"PUB %s answers %d\r\n%s\r\n" % (subject.encode(), len(body), body))
+
+    def ask(self, subject: str, payload: str | bytes = b"") -> dict[str, Any]:
+        self.send(subject, payload)
+        document: dict[str, Any] = json.loads(self.hear())
+        assert document.pop("server")["id"].startswith("N")
+        return document
+
+
+def updated(key: Key, message: str = "jwt updated") -> dict[str, Any]:
+    return {"data": {"account": key.public, "code": 200, "message": message}}
+
+
+def account(key: Key, issued: int = NEWER, signed_by: Key | None = None, **more: Any) -> str:
+    jwt = CHAIN.account(key, signed_by=signed_by, **more)
+    part = json.loads(_decoded(jwt.split(".")[1]))
+    return token(signed_by or CHAIN.operator, key.public, part["nats"], iat=issued)
+
+
+def _decoded(part: str) -> bytes:
+    import base64
+
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+
+def deletion(signer: Key, *accounts: str, about: str = "") -> str:
+    return token(signer, about or signer.public, {"type": "generic", "version": 2, "accounts": list(accounts)})
+
+
+def test_an_account_that_is_pushed_may_come_and_is_kept(kind: str, tmp_path: Path) -> None:
+    directory = tmp_path / "accounts"
+    with serve(kind, tmp_path, full(directory)) as server:
+        assert try_to_enter(server.port, NEW) == REFUSED
+        with Admin(server) as admin:
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(NEW)) == updated(NEW)
+            assert try_to_enter(server.port, NEW) == still_open()
+            listed = sorted([*CHAIN.accounts, NEW.public])
+            assert sorted(admin.ask("$SYS.REQ.CLAIMS.LIST")["data"]) == listed
+            admin.send(f"$SYS.REQ.ACCOUNT.{NEW.public}.CLAIMS.LOOKUP")
+            assert admin.hear() == account(NEW).encode()
+            admin.send(f"$SYS.REQ.ACCOUNT.{Key(NkeyKind.ACCOUNT, 99).public}.CLAIMS.LOOKUP")
+            assert admin.hear() == b""
+    assert (directory / f"{NEW.public}.jwt").read_text() == account(NEW)
+    with serve(kind, tmp_path, full(directory)) as server:
+        assert try_to_enter(server.port, NEW) == still_open()
+
+
+def test_a_pack_has_every_account_until_the_digests_are_equal(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        admin.send("$SYS.REQ.CLAIMS.PACK", bytes(32))
+        packed = {admin.hear() for _ in range(3)}
+        assert packed == {f"{key}|{jwt}".encode() for key, jwt in CHAIN.accounts.items()}
+        assert admin.hear() == b""
+        admin.send("$SYS.REQ.CLAIMS.PACK", _digest(CHAIN.accounts.values()))
+        assert admin.hear() == b""
+
+
+def _digest(tokens: Any) -> bytes:
+    import hashlib
+
+    mixed = 0
+    for each in tokens:
+        mixed ^= int.from_bytes(hashlib.sha256(each.encode()).digest(), "big")
+    return mixed.to_bytes(32, "big")
+
+
+def test_what_is_wrong_with_a_push_is_said_and_changes_nothing(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        other = f"$SYS.REQ.ACCOUNT.{CHAIN.b.public}.CLAIMS.UPDATE"
+        for subject, body, about in (
+            ("$SYS.REQ.CLAIMS.UPDATE", "junk", "n/a"),
+            ("$SYS.REQ.CLAIMS.UPDATE", "", "n/a"),
+            ("$SYS.REQ.CLAIMS.UPDATE", CHAIN.user(USER, CHAIN.a), "n/a"),
+            (other, account(NEW), CHAIN.b.public),
+        ):
+            answer = admin.ask(subject, body)
+            assert (answer["error"]["account"], answer["error"]["code"]) == (about, 500)
+            assert answer["error"]["description"].startswith("jwt update resulted in error - ")
+        assert sorted(admin.ask("$SYS.REQ.CLAIMS.LIST")["data"]) == sorted(CHAIN.accounts)
+
+
+def test_an_account_of_a_stranger_never_comes_in_and_is_not_kept_here(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts")) as server, Admin(server) as admin:
+        answer = admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(NEW, signed_by=STRANGER))
+        assert ("data" in answer) is (kind == "nats-server")  # which keeps it, and finds out when it is used
+        assert try_to_enter(server.port, NEW) == REFUSED
+
+
+def test_clients_that_a_push_revokes_have_to_leave(kind: str, tmp_path: Path) -> None:
+    with (
+        serve(kind, tmp_path, full(tmp_path / "accounts")) as server,
+        Admin(server) as admin,
+        enter(server.port, CHAIN.a) as stays,
+        enter(server.port, CHAIN.a, Key(NkeyKind.USER, 74)) as leaves,
+    ):
+        assert stays.settle() == leaves.settle() == b""
+        push = account(CHAIN.a, revocations={Key(NkeyKind.USER, 74).public: NEWER})
+        assert admin.ask(f"$SYS.REQ.ACCOUNT.{CHAIN.a.public}.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+        assert leaves.hear_end() == b"-ERR 'User Authentication Revoked'\r\n"
+        assert stays.settle() == b""
+
+
+def test_an_operator_deletes_accounts_and_their_clients_have_to_leave(kind: str, tmp_path: Path) -> None:
+    directory = tmp_path / "accounts"
+    with (
+        serve(kind, tmp_path, full(directory)) as server,
+        Admin(server) as admin,
+        enter(server.port, CHAIN.a) as link,
+    ):
+        assert link.settle() == b""
+        for order, reason in (
+            (deletion(STRANGER, CHAIN.a.public), "not trusted"),
+            (deletion(CHAIN.operator, CHAIN.a.public, about=STRANGER.public), "not self signed"),
+            (deletion(CHAIN.operator, CHAIN.system.public), "not allowed to delete system account"),
+        ):
+            said = admin.ask("$SYS.REQ.CLAIMS.DELETE", order)["error"]["description"]
+            assert said.endswith(f" failed - {reason}")
+        answer = admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))
+        assert answer == {"data": {"code": 200, "message": "deleted 1 accounts"}}
+        assert b"Account Authentication Expired" in link.hear_end()
+    names = {path.name for path in directory.iterdir() if path.name.startswith(CHAIN.a.public)}
+    assert names == {f"{CHAIN.a.public}.jwt.deleted"}
+
+
+def test_without_allow_delete_nothing_is_deleted(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, full(tmp_path / "accounts", "")) as server, Admin(server) as admin:
+        said = admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))["error"]["description"]
+        assert said.endswith(" failed - delete must be enabled in server config")
+        assert try_to_enter(server.port, CHAIN.a) == still_open()
+
+
+def test_a_cache_takes_a_push_for_accounts_in_use_only(kind: str, tmp_path: Path) -> None:
+    text = config(f'{{ type: cache, dir: "{tmp_path / "cache"}" }}')
+    with serve(kind, tmp_path, text) as server, Admin(server) as admin:
+        assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(NEW)) == updated(NEW, "jwt update cache skipped")
+        with enter(server.port, CHAIN.a) as link:
+            assert link.settle() == b""
+            assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(CHAIN.a)) == updated(CHAIN.a, "jwt updated cache")
+
+
+def test_a_push_without_a_directory_changes_an_account_that_is_in_use(kind: str, tmp_path: Path) -> None:
+    with serve(kind, tmp_path, config("MEMORY")) as server, Admin(server) as admin:
+        subject = "$SYS.REQ.ACCOUNT.{}.CLAIMS.UPDATE"
+        assert admin.ask(subject.format(NEW.public), account(NEW)) == updated(NEW, "jwt update skipped")
+        with enter(server.port, CHAIN.a) as link:
+            assert link.settle() == b""
+            push = account(CHAIN.a, limits={"conn": 0})
+            assert admin.ask(subject.format(CHAIN.a.public), push) == updated(CHAIN.a)
+        assert try_to_enter(server.port, CHAIN.a).closed
+
+
+def test_a_push_may_give_an_account_streams_and_more_of_them(kind: str, tmp_path: Path) -> None:
+    directory = tmp_path / "accounts"
+    store = f'jetstream: {{ store_dir: "{tmp_path / "js"}" }}\n'
+
+    def most(streams: int) -> dict[str, int]:
+        return {"disk_storage": 1 << 20, "mem_storage": 0, "streams": streams, "consumer": -1}
+
+    with serve(kind, tmp_path, full(directory) + store) as server, Admin(server) as admin:
+        with enter(server.port, CHAIN.a) as link:
+            for streams in (3, 7):
+                push = account(CHAIN.a, NEWER + streams, limits=most(streams))
+                assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", push) == updated(CHAIN.a)
+                assert _stream_limit(link, streams) == streams
+
+
+def _stream_limit(link: RawLink, wanted: int) -> int:
+    """`max_streams` of $JS.API.INFO, which an account has a moment after the push."""
+    found = -1
+    for _ in range(1000):
+        link.say(b"SUB info 9\r\nPUB $JS.API.INFO info 0\r\n\r\nUNSUB 9\r\n")
+        said = link.settle()
+        if b"max_streams" in said:
+            found = json.loads(said[said.index(b"{") : said.rindex(b"}") + 1])["limits"]["max_streams"]
+        if found == wanted:
+            break
+    return found
+
+
+@contextmanager
+def accounts_by_url(tokens: dict[str, str]) -> Iterator[str]:
+    """A web server with these JWTs."""
+
+    class Pages(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = tokens.get(self.path.rpartition("/")[2])
+            self.send_response(200 if found or self.path == "/accounts/" else 404)
+            self.end_headers()
+            self.wfile.write((found or "").encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/accounts/"
+        finally:
+            server.shutdown()
+            thread.join(30)
+
+
+def test_accounts_may_come_from_a_url(kind: str, tmp_path: Path) -> None:
+    with (
+        accounts_by_url({**CHAIN.accounts, NEW.public: account(NEW, signed_by=STRANGER)}) as url,
+        serve(kind, tmp_path, config(f"URL({url})", preload=False)) as server,
+        Admin(server),
+    ):
+        assert try_to_enter(server.port, CHAIN.a) == still_open()
+        assert try_to_enter(server.port, CHAIN.a) == still_open()
+        assert try_to_enter(server.port, NEW) == REFUSED
+        assert try_to_enter(server.port, Key(NkeyKind.ACCOUNT, 98)) == REFUSED
