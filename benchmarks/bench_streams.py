@@ -12,6 +12,8 @@ a second stream, one at a time, and its median delay is set against the one with
 Then the ways into a stream and out of it, in CPU time: publishes with headers and message ids, filtered consumers,
 acknowledged messages.
 
+Then `--events` JSON events into a stream with `compression: s2` and into one without: CPU, and bytes on the disk.
+
 At last memory: `--stored` messages on `--stored-subjects` subjects in one file stream, and what is resident then.
 """
 
@@ -27,9 +29,11 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import compressed_load
 from contestants import (
     Contestant,
     describe_machine,
@@ -44,6 +48,7 @@ from stream_load import ACK, PAYLOAD, ask, fill, read_all, ways
 RUN_SECONDS = 2.0
 SMOKE_SECONDS = 0.1
 STREAM = "BENCH"
+FOLDERS = ("ours", "always", "default")  # of the three servers' streams
 
 
 class Outcome(NamedTuple):
@@ -222,8 +227,9 @@ def main() -> int:
     parser.add_argument("--subjects", type=int, default=1000, help="of the replay")
     parser.add_argument("--stored", type=int, default=1_000_000, help="messages of the memory case")
     parser.add_argument("--stored-subjects", type=int, default=100_000)
-    parser.add_argument("--cases", default="acks,replay,ways,memory", help="some of acks, replay, ways, memory")
+    parser.add_argument("--cases", default="acks,replay,ways,packed,memory", help="some of these")
     parser.add_argument("--ways-messages", type=int, default=200_000, help="messages of each way")
+    parser.add_argument("--events", type=int, default=200_000, help="of the case packed")
     parser.add_argument("--dir", type=Path, help="where the streams are kept (default: the system's temporary folder)")
     arguments = parser.parse_args()
     mode = refuse_interpreted(allow=arguments.allow_interpreted or arguments.smoke)
@@ -235,6 +241,7 @@ def main() -> int:
     replays: dict[str, list[Replay]] = {}
     memory: dict[str, float] = {}
     spent: dict[str, list[dict[str, float]]] = {}
+    packed: dict[tuple[str, str], list[compressed_load.Packed]] = {}
     messages = 2000 if arguments.smoke else arguments.messages
     stored = 2000 if arguments.smoke else arguments.stored
     with tempfile.TemporaryDirectory(dir=arguments.dir) as directory, ExitStack() as stack:
@@ -259,15 +266,34 @@ def main() -> int:
             for _ in range(repetitions):
                 for server in ours_and_default:
                     spent[server.name].append(ways(server, each))
+        if "packed" in arguments.cases:
+            events = compressed_load.made(2000 if arguments.smoke else arguments.events)
+            folders = {server.name: Path(directory) / name for server, name in zip(servers, FOLDERS, strict=True)}
+            for _ in range(repetitions):
+                for compression, server in product(compressed_load.COMPRESSION, ours_and_default):
+                    done = compressed_load.run(server, folders[server.name], compression, events)
+                    packed.setdefault((compression, server.name), []).append(done)
     if arguments.json:
         print(
-            json.dumps({"machine": heading, "rows": rows, "replay": replays, "ways": spent, "memory": memory}, indent=1)
+            json.dumps(
+                {
+                    "machine": heading,
+                    "rows": rows,
+                    "replay": replays,
+                    "ways": spent,
+                    "packed": list(packed.items()),
+                    "memory": memory,
+                },
+                indent=1,
+            )
         )
         return 0
     print(heading)
     show(rows, replays, messages)
     if spent:
         show_ways(*spent.values())
+    if packed:
+        show_packed(packed)
     if memory:
         print(f"\n{stored} messages on {arguments.stored_subjects} subjects, MiB resident")
         for name, size in memory.items():
@@ -309,6 +335,14 @@ def show_ways(mine: list[dict[str, float]], theirs: list[dict[str, float]]) -> N
         ours, peers = [done[way] for done in mine], [done[way] for done in theirs]
         ratios = [peer / own for own, peer in zip(ours, peers, strict=True)]
         print(f"  {way:<40}{spell(ours, 2):<22}{spell(peers, 2):<24}{spell(ratios, 2)}x")
+
+
+def show_packed(packed: dict[tuple[str, str], list[compressed_load.Packed]]) -> None:
+    """A line for each server with and without compression."""
+    print(f"\n{'JSON events, compression':<42}{'messages/s':<28}{'server CPU us':<20}bytes on disk for each published")
+    for (compression, name), done in packed.items():
+        rate, cpu, room = (list(column) for column in zip(*done, strict=True))
+        print(f"  {compression + ', ' + name:<40}{spell(rate):<28}{spell(cpu, 2):<20}{spell(room, 2)}")
 
 
 if __name__ == "__main__":

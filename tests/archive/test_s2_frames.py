@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.archive.s2_frames import WRITTEN, FrameReader, FrameWriter, compressor, masked_sum
+from headwater.archive.s2_frames import WRITTEN, FrameReader, FrameWriter, masked_sum
+from headwater.compression.snappy import compressor
 from headwater.errors import RemoteProtocolError
 
 ARCHIVES = Path(__file__).parents[1] / "vectors" / "archives"

@@ -1,5 +1,7 @@
 """What a stream may be: defaults filled in, limits that mean none, and what is not built refused by name."""
 
+import sys
+
 import msgspec
 import pytest
 
@@ -56,16 +58,12 @@ def test_refusals_have_the_servers_numbers(settings: dict[str, object], number: 
     assert refusal(**settings)[0] == number
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"compression": "s2"},
-    ],
-)
-def test_what_is_not_built_is_refused_and_never_ignored(settings: dict[str, object]) -> None:
-    number, reason = refusal(**settings)
-    assert number == 10052
-    assert "not supported" in reason
+def test_compression_without_its_library_is_refused_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checked(config(compression="s2")).compression == "s2"
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    number, reason = refusal(compression="s2")
+    assert (number, "headwater[compression]" in reason) == (10052, True)
+    assert checked(config(compression="s2", storage="memory")).compression == "s2", "where it means nothing"
 
 
 def test_an_update_keeps_what_cannot_change() -> None:

@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 WORKS = {
     "": "import asyncio, headwater; from headwater.client.client import connect; from headwater.server.broker import Broker",
     "auth": "import bcrypt, nacl.signing, headwater.exchange.auth.passwords, headwater.exchange.auth.signatures",
+    "compression": "import cramjam; from headwater.compression.snappy import compressor; assert compressor()",
     "cli": "from headwater.cli.main import main; import rich, typer, headwater.cli.nats_streams",
     "server": "import bcrypt, h11, nacl.signing, prometheus_client, wsproto, headwater.monitoring, headwater.server.broker",
     "all": "import aioquic, bcrypt, rich, typer, xxhash, headwater.iggy.service, headwater.cli.nats_streams",

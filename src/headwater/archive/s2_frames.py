@@ -2,7 +2,7 @@
 
     kind (1)   length (3, little-endian)   of the chunk's body
     ff         the stream begins: "S2sTwO", or Snappy's "sNaPpY"
-    00         masked CRC-32C of the content (4), an S2 block (s2_block.py)
+    00         masked CRC-32C of the content (4), an S2 block (compression/s2_block.py)
     01         masked CRC-32C of the content (4), the content as it is
     80 to fe   to be passed over (padding, an index); every other kind is an error
 
@@ -10,28 +10,16 @@ What we write are chunks of at most 64 KiB, Snappy blocks where cramjam is insta
 otherwise: nats-server takes both.
 """
 
-from collections.abc import Callable
-
 from google_crc32c import value as crc32c
 
-from headwater.archive.s2_block import CORRUPT, decode_block
+from headwater.compression.s2_block import CORRUPT, decode_block
+from headwater.compression.snappy import Compress
 from headwater.errors import RemoteProtocolError
 
 BEGINNINGS = (b"S2sTwO", b"sNaPpY")
 LARGEST = 4 << 20  # bytes of content in one chunk, S2's own limit
 WRITTEN = 1 << 16  # bytes of content in a chunk that we write; Snappy's limit
 WRONG_SUM = f"{CORRUPT}, crc mismatch"
-
-Compress = Callable[[bytes], bytes]
-
-
-def compressor() -> Compress | None:
-    """Snappy blocks by cramjam; None where that is not installed."""
-    try:
-        from cramjam import snappy
-    except ImportError:
-        return None
-    return lambda content: bytes(snappy.compress_raw(content))
 
 
 def masked_sum(content: bytes) -> bytes:

@@ -73,6 +73,7 @@ def describe(found: Survey, *, full: bool) -> dict[str, object]:
                 "records": facts.record_count,
                 "deleted": facts.dead,
                 "bytes": facts.file_size,
+                "compressed": "yes" if facts.head is not None and facts.head.compressed else "no",
                 "first": _time(facts.first_timestamp_ns),
                 "last": _time(facts.last_timestamp_ns),
             }

@@ -1,8 +1,8 @@
 """The upkeep of a log between its writes: deletions are made durable, room is given back, checkpoints are made.
 
 Deletions wait for the next write, which carries their tombstones: when none comes within DELETION_DELAY, they get a write
-of their own. Dropping and compacting segments takes its turn between two writes, and so does a checkpoint, so that a
-start after a crash need not read everything.
+of their own. Dropping, compacting and compressing segments takes its turn between two writes, and so does a checkpoint, so
+that a start after a crash need not read everything.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class LogUpkeep:
     def start(self) -> bool:
         """Begin one piece of upkeep, if there is one that is worth doing. Not only when nothing is left to delete: at its
         limit and under load a stream deletes with every batch."""
-        return (self._wanted and self._start_upkeep()) or self._start_checkpoint()
+        return (self._wanted and self._start_upkeep()) or self._start_compression() or self._start_checkpoint()
 
     def _on_delay(self) -> None:
         self._delayed = None
@@ -84,6 +84,10 @@ class LogUpkeep:
         if self.before_loss is not None and not upkeep.roll:
             upkeep.first = self.before_loss()
         return self._maintain(upkeep)
+
+    def _start_compression(self) -> bool:
+        upkeep = self._log.compression.plan()
+        return upkeep is not None and self._maintain(upkeep)
 
     def _start_checkpoint(self) -> bool:
         if not self._log.checkpoint_due or self.document is None:
@@ -118,7 +122,7 @@ class LogUpkeep:
             if upkeep.checkpoint is None:
                 self._wanted = False
                 self._erase.clear()
-        if self._is_due() or not self._start_upkeep():
+        if self._is_due() or not (self._start_upkeep() or self._start_compression()):
             self._resume()
 
 

@@ -16,6 +16,7 @@ from itertools import islice
 
 import msgspec
 
+from headwater.compression.snappy import HINT, Compress, compressor
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
@@ -198,7 +199,7 @@ class Stream:
         self.config = config
         self._publishing.configure(config)
         self.contents.reconfigure(config, self._clock_ns())
-        self.log.limit_to(config.max_bytes)
+        self.log.limit_to(config.max_bytes, compress_of(config))
         self._publishing.choose_ways()
         if unneeded:
             self.drop_unneeded()
@@ -480,6 +481,16 @@ class Stream:
         self._publishing.schedules.on_clock_step()
         for consumer in list(self.consumers.values()):
             consumer.on_clock_step()
+
+
+def compress_of(config: StreamConfig) -> Compress | None:
+    """What compresses the stream's segments; None where nothing does. It is logged when the package is missing."""
+    if config.compression != "s2" or config.storage != "file":
+        return None
+    compress = compressor()
+    if compress is None:
+        logger.warning("stream_not_compressed stream=%s hint=%s", config.name, HINT)
+    return compress
 
 
 def deleted_sequences(log: Log) -> list[int]:

@@ -22,7 +22,7 @@ from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.server_caps import ServerCaps
-from headwater.jetstream.stream import Stream
+from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_documents.account import AccountLimits
@@ -188,7 +188,7 @@ class StreamRegistry:
             files, directory.log_path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies
         )
         directory.identity = log.identity
-        log.limit_to(record.config.max_bytes)
+        log.limit_to(record.config.max_bytes, compress_of(record.config))
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)
         self.reports.connect(stream, counted=True)
         self._limit_room(stream)

@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from headwater.archive.entries import CONSUMERS, END, MAGIC, STATE, Entry, encode
-from headwater.archive.s2_frames import FrameWriter, compressor
+from headwater.archive.s2_frames import FrameWriter
+from headwater.compression.snappy import compressor
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.streams.log import Log, StoredRecord
 

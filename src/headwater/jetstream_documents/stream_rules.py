@@ -10,6 +10,7 @@ as they are now.
 
 import msgspec
 
+from headwater.compression.snappy import HINT, compressor
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.publishing_rules import check_publishing, check_publishing_update, required_level
 from headwater.jetstream_documents.source_rules import check_copies, check_filters, check_transform
@@ -36,11 +37,6 @@ EVENTS = b"$JS.EVENT."
 SYSTEM_SUBJECTS = b"$SYS.>"
 ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 
-# Settings, each with the value that leaves it off. Any other value is refused until the feature is built (issue 6).
-_NOT_BUILT: dict[str, object] = {
-    "template_owner": "",
-    "compression": "none",
-}
 _PERSIST_MODES = ("", "default", "async")
 
 
@@ -80,12 +76,17 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
     if complete.republish is not None:
         _check_republish(complete, complete.republish)
     complete.placement = _placement(config.placement)
-    for name, harmless in _NOT_BUILT.items():
-        if getattr(complete, name) != harmless:
-            raise _refused(f"{name} is not supported by this server yet")
+    _check_built(complete)
     complete.metadata = {**(complete.metadata or {}), REQUIRED_LEVEL_KEY: str(required_level(complete))}
     check_filters(complete)
     return complete
+
+
+def _check_built(config: StreamConfig) -> None:
+    if config.template_owner:
+        raise _refused("template_owner is not supported by this server")
+    if config.compression != "none" and config.storage == "file" and compressor() is None:
+        raise _refused(f"compression needs a package that is not there: {HINT}")
 
 
 def _check_new(config: StreamConfig) -> None:

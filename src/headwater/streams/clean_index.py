@@ -7,7 +7,8 @@ every segment has the size and the newest one the head page that the index recor
 
 `log.checkpoint` holds the same as of some moment while the log was open, behind a CRC32C, the log's identity and the
 offsets `[start, end)` of that moment. After a crash, what it says of a segment holds as long as the segment is there, in
-the same generation and at least as long, and its mark reaches as far; what was written since is read. It covers only what
+the same generation and at least as long, and its mark reaches as far; what was written since is read, and so is a
+segment that was written anew. It covers only what
 was durable. Neither file is ever needed: whatever does not match is read from the segments. A bit that flipped in a batch
 at rest does not show in them; it is found and reported when the batch is read.
 
@@ -28,7 +29,7 @@ from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
 from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.recovery import SegmentFacts, note_head
+from headwater.streams.recovery import SegmentFacts, examine, note_head
 from headwater.streams.segment import segment_name
 from headwater.streams.window import SpoiledBytes
 from headwater.streams.writer import CHECKPOINT_FILE
@@ -155,12 +156,15 @@ def read_checkpoint(files: Files, directory: str) -> StoredCheckpoint | None:
 
 
 def facts_of(
-    files: Files, directory: str, index: CleanIndex, identity: bytes, *, may_have_grown: bool = False
+    files: Files, directory: str, index: CleanIndex, identity: bytes, grown_to: int | None = None
 ) -> list[SegmentFacts] | None:
-    """What `examine` would find; None when a segment is not as it was left. `may_have_grown`: the last one, then
-    `file_size` is what it has now. Raises OSError."""
+    """What `examine` would find; None when a segment is not as it was left. `grown_to`: for a checkpoint: segments may have
+    been written anew since, and the last one may hold more, up to this offset; its `file_size` is what it has now. Raises
+    OSError."""
     found = []
-    for segment in index.segments:
+    may_have_grown = grown_to is not None
+    ends = [segment.base_offset for segment in index.segments[1:]]
+    for segment, end in zip(index.segments, [*ends, grown_to or 0], strict=True):
         name = segment_name(segment.base_offset)
         facts = SegmentFacts(
             name,
@@ -186,15 +190,19 @@ def facts_of(
         try:
             size = file.size()
             is_last = segment is index.segments[-1]
-            if size < segment.end_position or (is_last and not may_have_grown and size > segment.end_position):
+            if size < HEAD_PAGE_SIZE or (is_last and not may_have_grown and size > segment.end_position):
                 return None
             # A sealed segment may end in zeros again: the cut that removed them was not synced when the power failed.
             facts.file_size = size if is_last else segment.end_position
-            page = file.pread(HEAD_PAGE_SIZE, 0)
+            note_head(facts, file.pread(HEAD_PAGE_SIZE, 0), identity)
+            if may_have_grown and facts.page_in_order and facts.generation > segment.generation:
+                facts = examine(file.pread, file.size(), name, segment.base_offset, identity, end)
+                segment.generation = facts.generation
         finally:
             file.close()
-        note_head(facts, page, identity)
         if not facts.page_in_order or facts.head is None or facts.head.generation != segment.generation:
+            return None
+        if size < facts.end_position:
             return None
         if may_have_grown and (facts.mark is None or facts.mark.assigned_end < segment.end_offset):
             return None  # an older copy of the file with the same length, because room was reserved ahead in it

@@ -1,4 +1,4 @@
-"""Compaction: rewrites a segment without its deleted records.
+"""Compaction: rewrites a segment without its deleted records, or with its batches compressed, or both.
 
 The new file stands beside the old one, complete and durable, before the log's loop thread renames it over the old one;
 readers keep the old handle until then. A crash at any moment leaves one of the two complete files, and either is correct:
@@ -17,11 +17,13 @@ from collections.abc import Sequence
 
 from google_crc32c import value as crc32c
 
+from headwater.compression.snappy import Compress
 from headwater.streams.files import File, Files
 from headwater.streams.head_page import HEAD_PAGE_SIZE, decode_segment_head, next_generation
 from headwater.streams.index import SparseIndex
 from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, encode_batch_header
 from headwater.streams.offset_set import OffsetSet
+from headwater.streams.packing import Packer
 from headwater.streams.recovery import SegmentFacts
 from headwater.streams.segment import NEW_SUFFIX, SUFFIX
 from headwater.streams.tombstones import Range, decode_tombstones, encode_tombstones
@@ -38,16 +40,31 @@ def worth_compacting(records: int, dead: int) -> bool:
 
 
 class _Writer:
-    """Writes batches to the new file and keeps the facts about it."""
+    """Writes batches to the new file and keeps the facts about it. `compress`: see `rewrite`."""
 
-    def __init__(self, file: File, facts: SegmentFacts) -> None:
+    def __init__(self, file: File, facts: SegmentFacts, identity: bytes, compress: Compress | None) -> None:
         self.facts = facts
+        self._identity = identity
+        self._packer = Packer(self.add, compress, identity) if compress is not None else None
         self._file = file
         self._pieces: list[bytes] = []
         self._size = 0
         self._position = HEAD_PAGE_SIZE
 
+    def store(self, header: BatchHeader, body: bytes) -> None:
+        """A batch of records as readers see it."""
+        if self._packer is not None:
+            self._packer.add(header, body)
+        else:
+            self.add(header, encode_batch_header(header, self._identity), body)
+
+    def finish(self) -> None:
+        """There are no more records."""
+        if self._packer is not None:
+            self._packer.finish()
+
     def add(self, header: BatchHeader, head: bytes, body: bytes) -> None:
+        """A batch as it is to be written."""
         self.facts.add(self._position + self._size, header)
         self._pieces += (head, body)
         self._size += header.size
@@ -71,12 +88,14 @@ def rewrite(
     *,
     keep_evidence: bool = True,
     end_offset: int | None = None,
+    compress: Compress | None = None,
 ) -> SegmentFacts | None:
     """Write what is left of the sealed segment at `path` to its `.log.new`, durably; returns what that file holds.
 
     `gone`: the offsets of this segment that are deleted. `needed`: ranges of earlier offsets about which tombstones
-    must stay. `end_offset`: how far the segment is to reach, where that is not what is found in it. None when the segment
-    has damaged bytes: those are left where they are, as evidence, unless they are not to be kept. Raises OSError.
+    must stay. `end_offset`: how far the segment is to reach, where that is not what is found in it. `compress`: store the
+    batches compressed. None when the segment has damaged bytes: those are left where they are, as evidence, unless they are
+    not to be kept. Raises OSError.
     """
     end_offset = old.end_offset if end_offset is None else end_offset
     source = files.open(path)
@@ -86,9 +105,10 @@ def rewrite(
             return None
         target = files.create(path.removesuffix(SUFFIX) + NEW_SUFFIX)
         try:
-            target.pwrite([next_generation(page)], 0)
+            new_page = next_generation(page, compressed=compress is not None)
+            target.pwrite([new_page], 0)
             facts = SegmentFacts(old.name, old.base_offset, 0, SparseIndex(HEAD_PAGE_SIZE), end_offset=old.base_offset)
-            writer = _Writer(target, facts)
+            writer = _Writer(target, facts, identity, compress)
             tombstones: list[Range] = []
             for piece in walk(
                 source.pread, HEAD_PAGE_SIZE, old.end_position, identity, old.base_offset, old.end_offset, READ_BYTES
@@ -98,10 +118,11 @@ def rewrite(
                         return None
                     continue
                 if piece.header.holds_records:
-                    _copy_live(writer, piece, gone, identity)
+                    _copy_live(writer, piece, gone)
                 else:
                     tombstones += _still_needed(decode_tombstones(piece.header, piece.body), needed)
             now = old.last_timestamp_ns or 0
+            writer.finish()
             for batch in encode_tombstones(tombstones, end_offset, now, identity):
                 writer.add(*batch)
             writer.flush()
@@ -111,19 +132,19 @@ def rewrite(
     finally:
         source.close()
     facts.mark, facts.mark_turn, facts.page_in_order = old.mark, old.mark_turn, old.page_in_order
-    facts.head = decode_segment_head(next_generation(page))
+    facts.head = decode_segment_head(new_page)
     facts.file_size = facts.end_position
     return facts
 
 
-def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: bytes) -> None:
+def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet) -> None:
     header = batch.header
     if not gone.touches(header.base_offset, header.end_offset):
-        writer.add(header, encode_batch_header(header, identity), batch.body)
+        writer.store(header, batch.body)
         return
     if header.dialect == DIALECT_IGGY:  # an Iggy batch is removed as a whole, once all its messages are deleted
         if gone.count(header.base_offset, header.end_offset) < header.offset_span:
-            writer.add(header, encode_batch_header(header, identity), batch.body)
+            writer.store(header, batch.body)
         return
     pieces: list[bytes] = []
     times: list[int] = []
@@ -137,7 +158,7 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
     body = b"".join(pieces)
     header = BatchHeader(
         dialect=header.dialect,
-        flags=header.flags,
+        flags=0,
         record_count=len(pieces),
         offset_span=header.offset_span,
         body_size=len(body),
@@ -147,7 +168,7 @@ def _copy_live(writer: _Writer, batch: FoundBatch, gone: OffsetSet, identity: by
         body_crc=crc32c(body),
         version=header.version,
     )
-    writer.add(header, encode_batch_header(header, identity), body)
+    writer.store(header, body)
 
 
 def _still_needed(ranges: Sequence[Range], needed: Sequence[Range]) -> list[Range]:

@@ -30,6 +30,7 @@ from headwater.streams.log_format import HEADER_CRC, OLDEST_VERSION, VERSION
 SEGMENT_MAGIC = b"HWS1"
 MARK_MAGIC = b"HWM1"
 
+_COMPRESSED: int = 1  # flag of a segment head
 SECTOR_SIZE: int = 512  # the unit that a disk writes whole or not at all
 HEAD_PAGE_SIZE: int = 4096
 MARK_SLOTS: int = 2
@@ -45,13 +46,14 @@ _ZEROS: bytes = bytes(SECTOR_SIZE)
 class SegmentHead(NamedTuple):
     """The log that a segment file belongs to, and where the segment starts; earlier segments hold offsets up to
     `previous_end`, which is below `base_offset` when the offsets between were given up. `generation`: how often it was
-    written anew."""
+    written anew. `compressed`: it was written anew with its batches compressed, where that made them smaller."""
 
     identity: bytes
     base_offset: int
     previous_end: int
     created_ns: int
     generation: int = 0
+    compressed: bool = False
 
 
 class Mark(NamedTuple):
@@ -67,12 +69,13 @@ def encode_head_page(head: SegmentHead, mark: Mark) -> bytes:
     return (_sealed_sector(_fields(head)) + encode_mark(mark, head.identity)).ljust(HEAD_PAGE_SIZE, b"\0")
 
 
-def next_generation(page: bytes) -> bytes:
-    """The head page of the segment written anew: the same but for its generation. `page` has an intact head."""
+def next_generation(page: bytes, *, compressed: bool = False) -> bytes:
+    """The head page of the segment written anew: the same but for its generation and whether it is `compressed`. `page` has
+    an intact head."""
     head = decode_segment_head(page)
     if head is None:
         raise ValueError("no intact segment head")
-    sector = _sealed_sector(_fields(head._replace(generation=head.generation + 1)))
+    sector = _sealed_sector(_fields(head._replace(generation=head.generation + 1, compressed=compressed)))
     return sector + page[SECTOR_SIZE:]
 
 
@@ -107,14 +110,14 @@ def decode_segment_head(page: bytes) -> SegmentHead | None:
     if not _sector_is_intact(sector, SEGMENT_MAGIC):
         return None
     _, _, version, flags, identity, base_offset, previous_end, created_ns, generation = SEGMENT_HEAD.unpack_from(sector)
-    if not OLDEST_VERSION <= version <= VERSION or flags:
+    if not OLDEST_VERSION <= version <= VERSION or flags & ~_COMPRESSED:
         raise CorruptLog(
             f"segment at offset {base_offset} has format version {version}, flags {flags:#x}",
             value=(base_offset, base_offset),
             limit=(VERSION, 0),
             hint="it was written by a newer Headwater; open the log with that, or upgrade",
         )
-    return SegmentHead(identity, base_offset, previous_end, created_ns, generation)
+    return SegmentHead(identity, base_offset, previous_end, created_ns, generation, bool(flags & _COMPRESSED))
 
 
 def decode_marks(page: bytes, identity: bytes) -> tuple[Mark | None, int, bool]:
@@ -141,7 +144,7 @@ def _fields(head: SegmentHead) -> bytes:
         SEGMENT_MAGIC,
         0,
         VERSION,
-        0,
+        _COMPRESSED if head.compressed else 0,
         head.identity,
         head.base_offset,
         head.previous_end,

@@ -10,6 +10,7 @@ find an intact log and do not report the old loss again.
 from itertools import zip_longest
 from typing import NamedTuple
 
+from headwater.compression.snappy import compressor
 from headwater.errors import CorruptLog, StorageError
 from headwater.streams.compaction import rewrite
 from headwater.streams.files import Files, storage_error
@@ -119,9 +120,18 @@ def _rewrite_whole(files: Files, directory: str, facts: SegmentFacts, identity: 
     path = f"{directory}/{facts.name}"
     fresh = path.removesuffix(SUFFIX) + NEW_SUFFIX
     everything = [(0, facts.end_offset)]
+    compress = compressor() if facts.head is not None and facts.head.compressed else None
     try:
         rewritten = rewrite(
-            files, path, facts, identity, OffsetSet(), everything, keep_evidence=False, end_offset=end_offset
+            files,
+            path,
+            facts,
+            identity,
+            OffsetSet(),
+            everything,
+            keep_evidence=False,
+            end_offset=end_offset,
+            compress=compress,
         )
         if rewritten is None:
             raise CorruptLog(f"{path} has a damaged head page: its batches stay readable where they are", value=path)

@@ -15,9 +15,9 @@ cdef class Log:
     cdef readonly Staging staging
     cdef list _deletions
     cdef long long _unplanned
-    cdef long long _since_checkpoint
-    cdef long long _checkpoint_at
+    cdef long long _until_checkpoint
     cdef bint _closed
+    cdef readonly object compression
     cdef readonly LogWriter _writer
 
     cpdef seal(self)

@@ -56,6 +56,7 @@ else:
     from headwater.streams.staging import Staging
     from headwater.streams.writer import LogWriter, PlacedBatch, StagedBatch
 
+from headwater.compression.snappy import Compress
 from headwater.errors import StorageError, WriteFailed
 from headwater.streams.clean_index import encode_checkpoint, encode_index
 from headwater.streams.files import Files, storage_error
@@ -68,7 +69,7 @@ from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch
 from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range
-from headwater.streams.upkeep import Upkeep, plan_upkeep
+from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
 
 __all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep"]
 
@@ -99,12 +100,12 @@ class Log:
         self._opened = opened
         self._live = LiveOffsets(opened.state.start_offset, report.next_offset, report.records, opened.absent)
         self._reader = LogReader(opened.segments, self._live, list(report.damage), options.cache_bytes)
+        self.compression = Compression(self._reader.segments, self._live)
         self._deletions: list[Range] = []
         self._unplanned = 1 + sum(
             segment.dead for segment in opened.segments
         )  # deleted since upkeep last had nothing to do
-        self._since_checkpoint = 0
-        self._checkpoint_at = CHECKPOINT_BYTES
+        self._until_checkpoint = CHECKPOINT_BYTES
         self._closed = False
         newest = opened.segments[len(opened.segments) - 1]
         self._writer = LogWriter(files, directory, options, opened.state, newest, report.next_offset, opened.turn)
@@ -318,7 +319,7 @@ class Log:
             if placed.segment is not reader.segments[len(reader.segments) - 1]:
                 reader.segments.append(placed.segment)
             placed.segment.publish(placed.position, header)
-            self._since_checkpoint += header.body_size
+            self._until_checkpoint -= header.body_size
             if header.holds_records:
                 reader.recent.add(header, placed.body)
                 live.extend(header.base_offset, header.end_offset)  # a copy of another log has its gaps
@@ -333,10 +334,12 @@ class Log:
         batch.builders.clear()
         self._deletions = batch.deletions + self._deletions
 
-    def limit_to(self, max_bytes: int) -> None:
+    def limit_to(self, max_bytes: int, compress: Compress | None = None) -> None:
         """At most `max_bytes` are to be live (0 or less: no limit); from now on the sizes of segments and of the room
-        reserved ahead follow it."""
-        self._writer.use(self.options.for_limit(max_bytes))
+        reserved ahead follow it. `compress`: what compresses the sealed segments, by upkeep, also those that are there;
+        None: they stay as they are."""
+        self._writer.use(self.options.for_limit(max_bytes, compressed=compress is not None))
+        self.compression.use(compress)
 
     def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
         """The piece of work that gives most room back now; None when none is worth doing. `erase`: the offset of a
@@ -355,19 +358,21 @@ class Log:
         upkeep = plan_upkeep(self._reader.segments, self._live.start, self._live.end, self._live.absent, erase, size)
         if upkeep is None:
             self._unplanned = 0
+        else:
+            upkeep.compress = self.compression.compress
         return upkeep
 
     @property
     def checkpoint_due(self) -> bool:
         """Whether enough was published since the last checkpoint that the next start after a crash should not read it all:
         CHECKPOINT_BYTES, and more where a checkpoint is large. Never where nothing is synced."""
-        return self._since_checkpoint >= self._checkpoint_at and self._writer.failure is None
+        return self._until_checkpoint <= 0 and self._writer.failure is None
 
     def plan_checkpoint(self, document: bytes = b"") -> Upkeep | None:
         """A checkpoint of what is known of the published log, with the face's `document`, for a start after a crash; None
         where it would be wrong (reading found damage that opening did not; nothing is synced) or too large. Goes through
         `maintain` and `settle` as all upkeep."""
-        self._since_checkpoint = 0
+        self._until_checkpoint = CHECKPOINT_BYTES
         if self.options.sync == "never" or len(self.damage) > len(self.recovery.damage):
             return None
         start, end = self._live.start, self._live.end
@@ -391,7 +396,7 @@ class Log:
     def settle(self, upkeep: Upkeep) -> None:
         """For the loop thread, after `maintain`: readers use its result from now on. Raises StorageError."""
         if upkeep.checkpoint is not None:
-            self._checkpoint_at = max(CHECKPOINT_BYTES, CHECKPOINT_SHARE * upkeep.checkpoint_size)
+            self._until_checkpoint = max(CHECKPOINT_BYTES, CHECKPOINT_SHARE * upkeep.checkpoint_size)
             return
         if upkeep.opened is not None and upkeep.opened is not self._reader.segments[-1]:
             self._reader.segments.append(upkeep.opened)

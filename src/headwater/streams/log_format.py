@@ -12,7 +12,7 @@ A segment file is one head page and then batches, back to back, to the end of th
       | body size u32 | base offset u64
       | first timestamp i64 | last timestamp i64 | body crc u32 | reserved u32
       body = records, back to back; of dialect "iggy" one of Iggy's batches (iggy_batch.py); of dialect "tombstones"
-             (span 0) ranges of deleted offsets (tombstones.py)
+             (span 0) ranges of deleted offsets (tombstones.py). With flag 1 it is compressed (packing.py)
 
     record of the NATS dialect
       | record crc u32 | timestamp ns i64 | low half of the offset u32 | subject size u16 | tag u16
@@ -52,6 +52,7 @@ DIALECT_NATS: int = 0
 DIALECT_IGGY: int = 1  # bodies as Iggy sends them (iggy_batch.py)
 DIALECT_TOMBSTONES: int = 2  # no records: which earlier offsets were deleted (tombstones.py)
 _TOMBSTONES: cython.int = DIALECT_TOMBSTONES
+FLAG_COMPRESSED: int = 1  # of a batch: its body is stored compressed (packing.py)
 
 BATCH_MAGIC = b"HWB1"
 IDENTITY_SIZE: int = 8
@@ -461,6 +462,15 @@ def read_records(
     return taken
 
 
+def take_run(cursor: RecordCursor, until: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Step from the record under the cursor over those behind it, to the first that ends at byte `until` of the buffer or
+    beyond; returns how many records that are, the first and the last among them."""
+    count: cython.Py_ssize_t = 1
+    while cursor.end < until and cursor.advance():
+        count += 1
+    return count
+
+
 def _slice(buffer: bytes, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> bytes:
     """`buffer[start:end]`, compiled without a slice object. Bounds are the caller's duty."""
     if cython.compiled:
@@ -586,7 +596,11 @@ def decode_batch_header(buffer: bytes, at: int, identity: bytes) -> BatchHeader 
         buffer, rest_at
     )
     known = OLDEST_VERSION <= version <= VERSION and dialect in (DIALECT_NATS, DIALECT_IGGY, DIALECT_TOMBSTONES)
-    if not known or flags:
+    if (
+        not known
+        or flags & ~FLAG_COMPRESSED
+        or (flags and (version == OLDEST_VERSION or dialect == DIALECT_TOMBSTONES))
+    ):
         raise CorruptLog(
             f"batch at offset {base} has format version {version}, dialect {dialect}, flags {flags:#x}",
             value=(base, base + span),

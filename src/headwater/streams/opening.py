@@ -217,14 +217,15 @@ def _since_checkpoint(
     checkpoint = load_checkpoint(files, directory, state.identity, bases)
     if checkpoint is None or checkpoint.end > state.reserved_end:
         return None
-    facts = facts_of(files, directory, checkpoint.contents, state.identity, may_have_grown=True)
+    newer = bases[len(checkpoint.contents.segments) :]
+    grown_to = newer[0] if newer else state.reserved_end
+    facts = facts_of(files, directory, checkpoint.contents, state.identity, grown_to)
     if facts is None:
         return None
-    newer = bases[len(facts) :]
     last = facts[-1]
     file = files.open(f"{directory}/{last.name}")
     try:
-        extend(file.pread, last, state.identity, newer[0] if newer else state.reserved_end)
+        extend(file.pread, last, state.identity, grown_to)
     finally:
         file.close()
     facts += examine_all(files, directory, newer, state.identity, state.reserved_end)

@@ -5,14 +5,17 @@
     Iggy        a frame is verified by the checksum that its producer computed (XXH3-64). Needs the header of the log's
                 batch, and the `xxhash` package, without which no Iggy batch was ever stored; else all of it is spoiled
     tombstones  small: with one flipped bit they are corrected
+    compressed  a flipped bit is corrected; else the records and frames are looked for in what can be decompressed, up to the
+                damage and, where it spared what follows, behind it. Needs the batch's header (packing.py)
     version 1   has no record checksums: such a batch is spoiled as a whole
 
 Salvaged records never step back: their offsets ascend from `expected` and stay below `ceiling`. Both are facts about
 intact batches around the region, so a copy of the log that somebody published, whose offsets are lower than those of the
 record that carries it, is not taken for the log.
 
-Correction is for headers and tombstones only. Over n bits, a CRC32C mistakes other damage for one flipped bit with
-probability n / 2^32: 1 in 8 million for a header; over a large record it would be 1 in 500, so records are not corrected.
+Correction is for headers, tombstones, and compressed bodies, which have a second CRC. Over n bits, a CRC32C mistakes other
+damage for one flipped bit with probability n / 2^32: 1 in 8 million for a header; over a large record it would be 1 in 500,
+so records are not corrected.
 
 Pure; runs only for damaged regions.
 """
@@ -23,6 +26,8 @@ from typing import NamedTuple
 
 from google_crc32c import value as crc32c
 
+from headwater.compression.s2_block import decode_block
+from headwater.errors import RemoteProtocolError
 from headwater.streams import iggy_batch
 from headwater.streams.checksum import extend_crc
 from headwater.streams.iggy_batch import BATCH_HEADER, FRAME, FRAME_SIZE, BatchFields
@@ -31,6 +36,8 @@ from headwater.streams.log_format import (
     DIALECT_IGGY,
     DIALECT_NATS,
     DIALECT_TOMBSTONES,
+    FLAG_COMPRESSED,
+    HEADER_CRC,
     LOW_HALF,
     RECORD_CRC_SIZE,
     RECORD_HEAD,
@@ -43,6 +50,8 @@ from headwater.streams.log_format import (
     record_seed,
     record_tag,
 )
+from headwater.streams.options import LARGEST_BATCH
+from headwater.streams.packing import corrected
 from headwater.streams.window import FoundBatch, Window
 
 LARGEST_CORRECTED = 4096  # bytes of tombstones: 32,768 CRCs of them are 30 ms
@@ -73,21 +82,56 @@ def salvage(window: Window, region: Region) -> Iterator[FoundBatch]:
     at, expected = region.position, region.expected
     headers = list(_headers(window, region))
     for number, (header_at, header) in enumerate(headers):
-        if header_at < at or header.base_offset < expected:
+        if header_at < at or (header.base_offset < expected and header.end_offset <= expected):
             continue
         for found in _records(window, region._replace(position=at, end=header_at, expected=expected)):
             yield found
             expected = found.header.end_offset
         at = header_at
-        if header.dialect == DIALECT_NATS or header.base_offset < expected:
+        if header.dialect == DIALECT_NATS and not header.flags:
             continue  # the records themselves say where they are and where they end
         later = (place for place, other in headers[number + 1 :] if other.base_offset >= header.end_offset)
         at = min(header_at + header.size, next(later, region.end), region.end)
-        parts = _frames if header.dialect == DIALECT_IGGY else _tombstones
-        for found in parts(window, header_at, at, header):
-            yield found
-            expected = found.header.end_offset
+        for found in _parts(window, header_at, at, header, region._replace(expected=expected)):
+            if found.header.base_offset >= expected:
+                yield found
+                expected = found.header.end_offset
     yield from _records(window, region._replace(position=at, expected=expected))
+
+
+def _parts(window: Window, position: int, end: int, header: BatchHeader, region: Region) -> Iterator[FoundBatch]:
+    """What is left of the damaged batch at `position`, whose bytes end at `end`."""
+    if header.flags & FLAG_COMPRESSED:
+        yield from _compressed(window, position, end, header, region)
+    elif header.dialect == DIALECT_IGGY:
+        yield from _frames(window, position, end, header)
+    else:
+        yield from _tombstones(window, position, end, header)
+
+
+def _compressed(window: Window, position: int, end: int, header: BatchHeader, region: Region) -> Iterator[FoundBatch]:
+    stored = window.slice(position + BATCH_HEADER_SIZE, end)
+    whole = corrected(header, stored)
+    if whole is not None:
+        yield FoundBatch(position, *whole, end, end, is_whole=False)
+        return
+    try:
+        content = bytes(BATCH_HEADER_SIZE) + decode_block(stored[HEADER_CRC.size :], LARGEST_BATCH, False)
+    except RemoteProtocolError:
+        return
+    inner = Window(lambda size, at: content[at : at + size], len(content), len(content))
+    if header.dialect == DIALECT_IGGY:
+        runs = _frames(inner, 0, len(content), header)
+    else:
+        expected = max(region.expected, header.base_offset)
+        runs = _records(inner, Region(BATCH_HEADER_SIZE, len(content), region.identity, expected, header.end_offset))
+    at, expected = position, max(region.expected, header.base_offset)
+    for run in runs:  # none is a stretch of the file; each is given a byte of it, and one for a gap before it
+        first = at + (run.header.base_offset > expected)
+        at, expected = first + 1, run.header.end_offset
+        if at >= end:
+            return
+        yield run._replace(position=position, first_byte=first, end_position=at)
 
 
 def corrected_header(data: bytes, identity: bytes) -> BatchHeader | None:
@@ -118,8 +162,9 @@ def _headers(window: Window, region: Region) -> Iterator[tuple[int, BatchHeader]
     first = window.slice(at, min(at + BATCH_HEADER_SIZE, region.end))
     header = corrected_header(first, region.identity)
     while True:
-        if header is not None and header.base_offset >= region.expected and header.end_offset <= region.ceiling:
-            yield at, header
+        if header is not None and header.end_offset <= region.ceiling:
+            if header.base_offset >= region.expected or header.end_offset > region.expected:
+                yield at, header
         at = window.find(marker, at + 1, region.end)
         if at < 0:
             return

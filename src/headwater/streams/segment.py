@@ -148,14 +148,14 @@ class Segment:
             self._met.append(piece)
 
     def range_at(self, offset: int) -> RangedBatch | None:
-        """The large batch that begins with this offset, its body unread. None when there is none, when it was not checked
-        since the log was opened, and where files have no ranges. Raises OSError."""
+        """The large batch that begins with this offset, its body unread. None when there is none, when it is compressed or
+        was not checked since the log was opened, and where files have no ranges. Raises OSError."""
         position, base_offset = self._facts.index.locate(offset)
         if base_offset != offset or (position < self._checked_from and position not in self._intact):
             return None
         file = self._opened()
         header = decode_batch_header(file.pread(BATCH_HEADER_SIZE, position), 0, self._identity)
-        if header is None or header.base_offset != offset or header.body_size < LARGE_BATCH:
+        if header is None or header.flags or header.base_offset != offset or header.body_size < LARGE_BATCH:
             return None
         end = position + header.size
         if not header.holds_records or end > self.end_position:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 
 from headwater.streams.log_format import (
     BATCH_HEADER_SIZE,
+    FLAG_COMPRESSED,
     BatchHeader,
     batch_marker,
     body_is_intact,
     decode_batch_header,
 )
+from headwater.streams.packing import unpack
 from headwater.streams.salvage import Region, corrected_header, salvage
 from headwater.streams.window import SCAN_WINDOW, Fetch, FoundBatch, SpoiledBytes, Window
 
@@ -26,8 +28,9 @@ def walk(
     """What bytes `[position, end)` of a segment hold, in order.
 
     A batch counts when its marker is this log's, both CRCs hold, its offsets begin at or above `expected` (then: above
-    its predecessor's) and end at or below `limit`; a record of a damaged one when its own CRC holds, likewise. Raises
-    CorruptLog for intact batches of an unknown version, OSError from `fetch`.
+    its predecessor's) and end at or below `limit`; a record of a damaged one when its own CRC holds, likewise. A compressed
+    one is yielded as it was before, with a header to match. Raises CorruptLog for intact batches of an unknown version,
+    OSError from `fetch`.
     """
     window = Window(fetch, end, window_size)
     while position < end:
@@ -76,7 +79,13 @@ def _with_body(
     body = data[index : index + header.body_size]
     if not body_is_intact(header, body):
         return None
-    return FoundBatch(position, header, body, position, body_at + header.body_size)
+    end = body_at + header.body_size
+    if header.flags & FLAG_COMPRESSED:
+        unpacked = unpack(header, body)
+        if unpacked is None:
+            return None
+        header, body = unpacked
+    return FoundBatch(position, header, body, position, end)
 
 
 def _next_intact(window: Window, position: int, identity: bytes, expected: int, limit: int) -> FoundBatch | None:

@@ -234,7 +234,15 @@ class LogWriter:
                 if any(generation > sealed.get(base, (0, 0))[0] for base, (generation, _) in upkeep.sealed.items()):
                     self._saved.save(replace(self._saved.state, sealed=upkeep.sealed))
                 old = upkeep.compact
-                upkeep.rewritten = rewrite(self._files, old.path, old.facts, self.identity, upkeep.gone, upkeep.needed)
+                upkeep.rewritten = rewrite(
+                    self._files,
+                    old.path,
+                    old.facts,
+                    self.identity,
+                    upkeep.gone,
+                    upkeep.needed,
+                    compress=upkeep.compress,
+                )
         except OSError as error:
             raise storage_error("give room back", error) from error
 

@@ -7,9 +7,8 @@
     10  copy       length - 1 in six bits, offset in two bytes
     11  copy       length - 1 in six bits, offset in four bytes
 
-No library on the package index reads that op, so this is ours. Compression is not: every Snappy block is one of S2, and
-`s2_frames.py` writes those. Hot and compiled: a restore of a gigabyte runs through it. It refuses a block that says it
-holds more than `largest`, before it takes memory for it.
+No library on the package index reads that op, so this is ours. Compression is not (snappy.py). Hot and compiled: a restore
+of a gigabyte runs through it. It refuses a block that says it holds more than `largest`, before it takes memory for it.
 """
 
 import cython
@@ -19,8 +18,9 @@ from headwater.errors import RemoteProtocolError
 CORRUPT = "s2: corrupt input"  # nats-server's words
 
 
-def decode_block(block: bytes, largest: cython.Py_ssize_t) -> bytes:
-    """The content, at most `largest` bytes. Raises RemoteProtocolError."""
+def decode_block(block: bytes, largest: cython.Py_ssize_t, whole: cython.bint = True) -> bytes:
+    """The content, at most `largest` bytes. Raises RemoteProtocolError. Not `whole`: of a damaged block what lies before the
+    first op that cannot be; where the damage spared the ops, bytes of it are wrong, and the caller has to tell which."""
     end = len(block)
     size, at = _size(block, largest)
     out = bytearray()
@@ -35,19 +35,19 @@ def decode_block(block: bytes, largest: cython.Py_ssize_t) -> bytes:
             if length >= 60:
                 more = length - 59
                 if at + more > end:
-                    raise RemoteProtocolError(CORRUPT)
+                    return _stopped(out, whole)
                 length = int.from_bytes(block[at : at + more], "little")
                 at += more
             length += 1
             if length > end - at or length > size - filled:
-                raise RemoteProtocolError(CORRUPT)
+                return _stopped(out, whole)
             out += block[at : at + length]
             at += length
             filled += length
             continue
         more = 1 if kind == 1 else 2 * kind - 2  # bytes of the offset
         if at + more > end:
-            raise RemoteProtocolError(CORRUPT)
+            return _stopped(out, whole)
         if kind == 1:
             distance = (tag >> 5) << 8 | block[at]
             length = length & 7
@@ -57,7 +57,7 @@ def decode_block(block: bytes, largest: cython.Py_ssize_t) -> bytes:
             elif length >= 5:
                 more = length - 4
                 if at + more > end:
-                    raise RemoteProtocolError(CORRUPT)
+                    return _stopped(out, whole)
                 length = int.from_bytes(block[at : at + more], "little")
                 length += 4 if more == 1 else (256 if more == 2 else 65536)
                 at += more
@@ -67,12 +67,17 @@ def decode_block(block: bytes, largest: cython.Py_ssize_t) -> bytes:
             at += more
             length += 1
         if offset <= 0 or offset > filled or length > size - filled:
-            raise RemoteProtocolError(CORRUPT)
+            return _stopped(out, whole)
         start = filled - offset
         pattern = bytes(out[start : start + min(offset, length)])
         out += pattern if length <= offset else (pattern * (length // offset + 1))[:length]
         filled += length
-    if filled != size:
+    return bytes(out) if filled == size else _stopped(out, whole)
+
+
+def _stopped(out: bytearray, whole: bool) -> bytes:
+    """The block does not go on as it should behind `out`."""
+    if whole:
         raise RemoteProtocolError(CORRUPT)
     return bytes(out)
 

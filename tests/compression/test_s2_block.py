@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.archive.s2_block import decode_block
+from headwater.compression.s2_block import decode_block
 from headwater.errors import RemoteProtocolError
 
 
@@ -53,3 +53,10 @@ def test_any_bytes_are_content_or_an_error(block: bytes) -> None:
     except RemoteProtocolError:
         return
     assert len(content) <= 1 << 12
+
+
+def test_of_a_damaged_block_the_content_before_the_damage_is_given() -> None:
+    assert decode_block(b"\x09\x08abc\x08def\x01\x20", 100, False) == b"abcdef"
+    assert decode_block(b"\x03\x08abc\x08def", 100, False) == b"abc"
+    with pytest.raises(RemoteProtocolError, match="corrupt input"):
+        decode_block(b"\x03\x08abc\x08def", 100)
