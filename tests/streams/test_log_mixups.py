@@ -160,6 +160,10 @@ def test_deletions_noted_in_a_newest_segment_that_is_lost_are_told() -> None:
     swap_files(39_805)  # found by 890,000 cases
 
 
+def test_a_file_from_before_a_rewrite_is_told_though_the_machine_died_before_the_state_was_saved() -> None:
+    swap_files(34_235)  # found by 900,000 cases
+
+
 def swap_files(seed: int) -> None:
     random = Random(seed)
     files = RecordingFiles(seed=seed)

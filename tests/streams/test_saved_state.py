@@ -92,3 +92,12 @@ def test_a_state_whose_files_cannot_be_made_durable_does_not_get_its_name() -> N
         files.faults = {files.attempts + 4: errno.EIO}
         saved.save_with(replace(STATE, closed=True), lambda group: group.commit(), group)
     assert on_disk(files) == saved.state == STATE
+
+
+def test_what_opening_found_and_what_was_sealed_since_is_not_on_the_disk_before_a_save() -> None:
+    _, saved = make()
+    assert not saved.names_segments
+    saved.save(saved.state)
+    assert saved.names_segments
+    saved.seal(7, (1, 5000))
+    assert not saved.names_segments

@@ -15,10 +15,13 @@ from headwater.streams.sync_group import SyncGroup
 
 
 class SavedState:
-    """`state`: as saved, with the segments that were sealed since."""
+    """`state`: as saved, with the segments found or sealed since. `names_segments`: whether those are saved, too."""
 
     def __init__(self, files: Files, directory: str, state: LogState) -> None:
         self.state = state
+        self.names_segments = (
+            False  # opening found the segments; the state on the disk may be from before one was rewritten
+        )
         self._files = files
         self._path = f"{directory}/{STATE_DOCUMENT}"
         self._free_end = 0  # offsets below it may be used: as long as the state names the active segment and no index
@@ -49,6 +52,7 @@ class SavedState:
         self._free_end = 0
         meta.save(self._files, self._path, state.encode(), state.identity)
         self.state = state
+        self.names_segments = True
 
     def save_with(self, state: LogState, commit: Callable[[SyncGroup], None], group: SyncGroup) -> None:
         """As `save`, but durable together with the files of the group, by `commit(group)`; until the directory is synced, a
@@ -62,4 +66,5 @@ class SavedState:
     def seal(self, base_offset: int, generation_and_size: tuple[int, int]) -> None:
         """The segment of `base_offset` is complete; the next save says so. The one behind it is not named yet."""
         self.state = replace(self.state, sealed={**self.state.sealed, base_offset: generation_and_size})
+        self.names_segments = False
         self._free_end = 0

@@ -231,7 +231,8 @@ class LogWriter:
                 self._files.sync_directory(
                     self._directory
                 )  # earlier compactions are durable before this relies on them
-                if any(generation > sealed.get(base, (0, 0))[0] for base, (generation, _) in upkeep.sealed.items()):
+                rewritten = any(number > sealed.get(base, (0, 0))[0] for base, (number, _) in upkeep.sealed.items())
+                if rewritten or not self._saved.names_segments:
                     self._saved.save(replace(self._saved.state, sealed=upkeep.sealed))
                 old = upkeep.compact
                 upkeep.rewritten = rewrite(
