@@ -53,6 +53,7 @@ cdef class Match:
     cpdef list firsts(self)
     cpdef Match serving(self, list[bytes] queues, bint plain)
     cdef Match extend(self, Node node)
+    cdef bint _is_separate(self) except? -1
 
 
 @cython.final
@@ -62,6 +63,7 @@ cdef class Node:
     cdef Node tail
     cdef dict plain
     cdef dict groups
+    cdef Match alone
 
     cdef Node child(self, bytes token)
     cdef set_child(self, bytes token, Node node)

@@ -43,6 +43,9 @@ from headwater.model.subject import is_literal
 CACHE_SIZE: int = 1 << 13
 MOST_LISTS: int = 64  # lists of queue groups that one Match is kept apart for
 
+_NO_GROUPS: "list[list[Subscription]]" = []  # these two are shared and never changed
+_NO_QUEUES: list[bytes] = []
+
 Callback = Callable[[bytes, bytes, bytes, bytes], object]
 """subject, reply, header block, payload; b"" for what is absent. False: the message reached no receiver."""
 
@@ -116,6 +119,7 @@ class Node:
         self.tail: Node | None = None
         self.plain: dict[Subscription, None] = {}
         self.groups: dict[bytes, dict[Subscription, None]] = {}
+        self.alone: Match | None = None  # of those who end here and nobody else, while they are the same
 
     def child(self, token: bytes) -> "Node | None":
         """Where `token` of a pattern leads."""
@@ -147,16 +151,31 @@ class Match:
     messages may be written to one after the other has had its own.
     """
 
-    def __init__(self, generation: cython.Py_ssize_t) -> None:
-        self.plain: list[Subscription] = []
-        self.groups: list[list[Subscription]] = []
+    def __init__(
+        self,
+        generation: cython.Py_ssize_t,
+        plain: "list[Subscription]",
+        groups: "list[list[Subscription]] | None" = None,
+        queues: "list[bytes] | None" = None,
+    ) -> None:
+        self.plain = plain
+        self.groups: list[list[Subscription]] = _NO_GROUPS if groups is None else groups
+        self.queues: list[bytes] = _NO_QUEUES if queues is None else queues  # the names of `groups`
         self.generation = generation
-        self.separate = True
-        self.queues: list[bytes] = []  # the names of `groups`
+        self.separate = self._is_separate()
         self._firsts: list[Subscription] | None = None
-        self._longer: dict[Node, Match] = {}  # this Match and one more node, once somebody has asked for it
-        self._serving: dict[bytes, Match] = {}  # the same for lists of queue groups
+        self._longer: dict[Node, Match] | None = None  # this Match and one more node, once somebody has asked for it
+        self._serving: dict[bytes, Match] | None = None  # the same for lists of queue groups
         self.plan: object = None  # what forwarding to peers has worked out for this Match
+
+    def _is_separate(self) -> cython.bint:
+        if self.groups:
+            return False
+        if len(self.plain) == 1:  # most often; and where each subject has its own subscriber this is most of the work
+            subscription: Subscription = self.plain[0]
+            return subscription.outlet is not None
+        outlets = {subscription.outlet for subscription in self.plain}
+        return None not in outlets and len(outlets) == len(self.plain)
 
     def firsts(self) -> list[Subscription]:
         """Of `plain` the first of each client."""
@@ -173,22 +192,23 @@ class Match:
         The only member of a group counts as plain in it: there is nothing to choose.
         """
         key: bytes = b" ".join(queues) if plain else b"|" + b" ".join(queues)  # no queue's name has a space in it
+        if self._serving is None:
+            self._serving = {}
         known = self._serving.get(key)
         if known is not None:
             return known
-        made: Match = Match(self.generation)
-        if plain:
-            made.plain.extend(self.plain)
+        wanted: list[Subscription] = list(self.plain) if plain else []
+        names: list[bytes] = []
+        several: list[list[Subscription]] = []
         for queue, members in zip(self.queues, self.groups, strict=True):
             if queue not in queues:
                 continue
             if len(members) == 1:
-                made.plain.extend(members)
+                wanted.extend(members)
             else:
-                made.queues.append(queue)
-                made.groups.append(members)
-        outlets = {subscription.outlet for subscription in made.plain}
-        made.separate = not made.groups and None not in outlets and len(outlets) == len(made.plain)
+                names.append(queue)
+                several.append(members)
+        made: Match = Match(self.generation, wanted, several, names)
         if len(self._serving) >= MOST_LISTS:
             self._serving.clear()
         self._serving[key] = made
@@ -196,18 +216,12 @@ class Match:
 
     def extend(self, node: Node) -> "Match":
         """A Match of these and those who end at `node`."""
-        longer: Match = Match(self.generation)
-        longer.plain.extend(self.plain)
-        longer.plain.extend(node.plain)
+        if not self.groups and not node.groups:
+            return Match(self.generation, [*self.plain, *node.plain])
         groups = dict(zip(self.queues, self.groups, strict=True))
         for queue, members in node.groups.items():
             groups[queue] = groups.get(queue, []) + list(members)
-        longer.groups.extend(groups.values())
-        longer.queues.extend(groups)
-        outlets = {subscription.outlet for subscription in longer.plain}
-        longer.separate = not groups and None not in outlets and len(outlets) == len(longer.plain)
-        self._longer[node] = longer
-        return longer
+        return Match(self.generation, [*self.plain, *node.plain], list(groups.values()), list(groups))
 
 
 _NO_NODES: list[Node] = []
@@ -228,7 +242,7 @@ class Sublist:
         self.generation = 0
         self.count = 0
         self._root = Node()
-        self._nobody = Match(0)
+        self._nobody = Match(0, [])
         self._made = 0
         self._missed = 0  # the number of cache misses minus that of hits
         self._passing = 0  # the number of further subjects for which the cache is bypassed
@@ -255,6 +269,7 @@ class Sublist:
             node.groups.setdefault(subscription.queue, {})[subscription] = None
         else:
             node.plain[subscription] = None
+        node.alone = None
         self.count += 1
         self.generation += 1
 
@@ -274,6 +289,7 @@ class Sublist:
         if subscription not in members:
             return
         del members[subscription]
+        node.alone = None
         if subscription.queue and not members:
             del node.groups[subscription.queue]
         path.pop()
@@ -410,7 +426,7 @@ class Sublist:
     def _empty_match(self) -> Match:
         """The one that all walks begin with, made anew with everything that was remembered when it has aged."""
         if self._nobody.generation != self.generation or self._made > self._mask:
-            self._nobody = Match(self.generation)
+            self._nobody = Match(self.generation, [])
             self._made = 0
             self._prefix_node = None
         return self._nobody
@@ -419,8 +435,16 @@ class Sublist:
         """`match` and those who end at `node`. Made once per generation, so that a subject never seen costs no new list."""
         if not node.plain and not node.groups:
             return match
+        longer: Match | None
+        if match is self._nobody:  # kept by the node: there may be as many as subscriptions
+            longer = node.alone
+            if longer is None or longer.generation != self.generation:
+                longer = node.alone = match.extend(node)
+            return longer
+        if match._longer is None:
+            match._longer = {}
         longer = match._longer.get(node)
         if longer is None:
             self._made += 1
-            longer = match.extend(node)
+            longer = match._longer[node] = match.extend(node)
         return longer
