@@ -22,7 +22,9 @@ ADVISORY = "$JS.EVENT.ADVISORY."
 _TIMES = re.compile(r"((?:Nats-Time-Stamp|Nats-Schedule-Next): )\d[^\r]+")
 _ACK = re.compile(r"(\$JS\.ACK\.[^.\s]+\.[^.\s]+\.\d+\.\d+\.\d+)\.\d+\.")
 _PIN = re.compile(r"(Nats-Pin-Id: )\S+")
-_MADE_UP = {"id", "timestamp", "server", "client", "pinned_id", "pinned_client_id", "pinned_ts"}  # of an advisory
+_MADE_UP = {"id", "timestamp", "server", "pinned_id", "pinned_client_id", "pinned_ts", "ack_time", "start", "end"}
+"""Of an advisory or a metric."""
+_CLIENT = ("host", "acc", "user", "name", "lang", "ver", "kind", "client_type")
 _INVALID_JSON = 10025  # its text quotes the JSON reader
 
 
@@ -245,8 +247,8 @@ class Servers(NamedTuple):
 
 
 def _document(answer: dict[str, Any]) -> Any:
-    if str(answer.get("type", "")).startswith("io.nats.jetstream.advisory."):
-        return {key: "*" if key in _MADE_UP else value for key, value in answer.items()}
+    if str(answer.get("type", "")).startswith(("io.nats.jetstream.advisory.", "io.nats.jetstream.metric.")):
+        return _advisory(answer)
     for group in answer.get("priority_groups") or []:
         if group.get("pinned_client_id"):
             group.update(pinned_client_id="*", pinned_ts="*")
@@ -254,3 +256,13 @@ def _document(answer: dict[str, Any]) -> Any:
     if isinstance(error, dict) and error.get("err_code") == _INVALID_JSON:
         error["description"] = "*"
     return mask(answer, {})
+
+
+def _advisory(document: dict[str, Any]) -> Any:
+    shown: dict[str, Any] = {key: "*" if key in _MADE_UP else value for key, value in document.items()}
+    if "client" in shown:
+        assert {"start", "id", "server"} <= shown["client"].keys()
+        shown["client"] = {key: shown["client"].get(key) for key in _CLIENT}
+    if "response" in shown:
+        shown["response"] = _document(json.loads(shown["response"]))
+    return mask(shown, {})

@@ -12,4 +12,5 @@ cdef class AckIntake:
     cdef AckSubject _where
     cdef bint _unreported
     cdef public bint closed
+    cdef public bint sampled
     cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)

@@ -24,7 +24,8 @@ Rest = Callable[[bytes, bytes, bytes, bytes], None]
 
 
 class AckIntake:
-    """`closed`: the consumer has ended, and acknowledgements are ignored."""
+    """`closed`: the consumer has ended, and acknowledgements are ignored. `sampled`: there are metrics about
+    some, so all go to `rest`."""
 
     def __init__(
         self,
@@ -42,11 +43,12 @@ class AckIntake:
         self._where = AckSubject()
         self._unreported = False
         self.closed = False
+        self.sampled = False
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
         """A client has published to an ack subject."""
         plain: cython.bint = not reply and (not payload or payload == b"+ACK") and not self.closed
-        if plain and self._stream.config.retention == "limits" and self._where.read(subject):
+        if plain and not self.sampled and self._stream.config.retention == "limits" and self._where.read(subject):
             self._state.ack(self._where.stream_sequence, self._where.consumer_sequence)
             if not self._unreported:
                 self._unreported = True

@@ -13,10 +13,10 @@ import msgspec
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.committer import Committer
-from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
+from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.atomic_batch import Abandoned, BatchSoFar, Committed, Message, OpenBatches
 from headwater.jetstream_state.items import Item

@@ -17,12 +17,14 @@ from functools import partial
 import msgspec
 
 from headwater.errors import HeadwaterError, JetStreamError
+from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
 from headwater.jetstream.consumer_api import new_state
 from headwater.jetstream.consumer_registry import ConsumerRegistry, count_pending
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry
+from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_backup.consumer_states import archived, snapshot_of
 from headwater.jetstream_backup.receiving import ChunkReceiver
@@ -38,6 +40,7 @@ from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_documents.strict_reading import decode_request, is_empty_request
 from headwater.jetstream_state.store import ConsumerRecord, StreamRecord
 from headwater.model.subject import is_literal, is_valid_subject
+from headwater.model.timestamps import format_time
 from headwater.streams.files import File
 
 logger = logging.getLogger(__name__)
@@ -49,11 +52,19 @@ Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 class BackupApi:
-    """Handlers of the two requests. `spawn` runs work in the background."""
+    """Handlers of the two requests. `spawn` runs work in the background; `asker` describes the client of the request that is
+    being served."""
 
     def __init__(
-        self, registry: StreamRegistry, consumers: ConsumerRegistry, streams: StreamApi, router: Router, spawn: Spawn
+        self,
+        registry: StreamRegistry,
+        consumers: ConsumerRegistry,
+        streams: StreamApi,
+        router: Router,
+        spawn: Spawn,
+        asker: Callable[[], Document],
     ) -> None:
+        self._asker = asker
         self._registry = registry
         self._consumers = consumers
         self._streams = streams
@@ -80,15 +91,22 @@ class BackupApi:
         archive = pieces(stream.log, msgspec.json.encode(state), consumers, now)
         acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{_made_up_id()}"
         sender = ChunkSender(self._router, deliver, acks, request.chunk, request.window)
+        client = self._asker()
 
         async def send() -> None:
             began = time.monotonic()
+            start = self._now()
+            self._tell(stream.name, "snapshot_create", {"state": msgspec.to_builtins(state), "client": client})
             failure = await sender.run(archive)
             took = time.monotonic() - began
             if failure:
                 logger.warning("snapshot_failed stream=%s bytes=%d reason=%s", stream.name, sender.sent, failure)
             else:
                 logger.info("snapshot_sent stream=%s bytes=%d seconds=%.3f", stream.name, sender.sent, took)
+            error = {"error": failure} if failure else {}
+            self._tell(
+                stream.name, "snapshot_complete", {"start": start, "end": self._now(), **error, "client": client}
+            )
 
         self._spawn(send())
         return SnapshotAnswer(type=TYPE_PREFIX + "stream_snapshot_response", config=stream.config, state=state)
@@ -111,13 +129,16 @@ class BackupApi:
         except OSError as error:
             raise api_error("restore_failed", reason=error.strerror or str(error)) from error
         subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{_made_up_id()}"
-        finish = partial(self._finish, config, spool)
+        begun: Document = {"start": self._now(), "client": self._asker()}
+        self._tell(config.name, "restore_create", {"client": begun["client"]})
+        finish = partial(self._finish, config, spool, begun)
         receiver = ChunkReceiver(self._router, subject.encode(), spool, finish)
 
         async def receive() -> None:
             try:
                 if not await receiver.run():
                     logger.warning("restore_given_up stream=%s reason=no more chunks came", config.name)
+                    self._tell(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": spool.size()})
             finally:
                 await self._registry.drop_spool(path, spool)
 
@@ -126,8 +147,20 @@ class BackupApi:
 
     # ── inside ──
 
-    async def _finish(self, config: StreamConfig, spool: File, size: int, failure: str) -> bytes:
-        """Make the stream, and the answer to the last chunk."""
+    def _now(self) -> str:
+        return format_time(self._registry.settings.clock_ns())
+
+    def _tell(self, stream: str, step: str, fields: Document) -> None:
+        settings = self._registry.settings
+        Advisories(self._router, settings.clock_ns, settings.domain).backup(stream, step, fields)
+
+    async def _finish(self, config: StreamConfig, spool: File, begun: Document, size: int, failure: str) -> bytes:
+        """Make the stream, and the answer to the last chunk. `begun`: when and by whom, for the advisory."""
+        answer = await self._finished(config, spool, size, failure)
+        self._tell(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": size})
+        return answer
+
+    async def _finished(self, config: StreamConfig, spool: File, size: int, failure: str) -> bytes:
         began = time.monotonic()
         try:
             if failure:

@@ -4,15 +4,18 @@ Most just settle a message and are handled by `ack_intake.py`; all others by `Ac
 """
 
 import logging
+import random
 from collections.abc import Callable
 from typing import Protocol, assert_never
 
 from headwater.exchange.router import Router
 from headwater.jetstream.ack_intake import AckIntake
-from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.state_keeper import KeptConsumer
+from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.acks import parse_ack
+from headwater.jetstream_documents.consumer_rules import sampled_percent
+from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_state.ack_subject import AckSubject, deliveries_of
 from headwater.jetstream_timing.turns import Turns
 
@@ -64,7 +67,7 @@ class Acks:
         self._turns = turns
         self._activity = activity
         self._clock_ns = clock_ns
-        self._advisories = Advisories(router, clock_ns, stream.domain)
+        self.advisories = Advisories(router, clock_ns, stream.domain)
         self._where = AckSubject()
         short, long, self.head = stream.domain.heads("ACK", stream.name, consumer.name)
         self.intake = AckIntake(stream, consumer.state, self._on_settled, self._on_ack, turns.loop)
@@ -74,6 +77,10 @@ class Acks:
                 router.subscribe_internal(short + b"*.*.*.*.*", self.intake.take),
                 router.subscribe_internal(long + b"*.*.*.*.>", self._on_ack),
             ]
+
+    def configure(self, config: ConsumerConfig) -> None:
+        """Take from a configuration whether acknowledgements are sampled."""
+        self.intake.sampled = config.ack_policy == "explicit" and sampled_percent(config.sample_freq) > 0
 
     def close(self) -> None:
         """Take no more acknowledgements."""
@@ -97,7 +104,9 @@ class Acks:
         if ack.kind == "term" or (ack.kind == "nak" and where.stream_sequence in state.unacked):
             reason = payload[len(b"+TERM") :].strip().decode("utf-8", "replace") if ack.kind == "term" else None
             delivery = where.consumer_sequence, where.stream_sequence, deliveries_of(subject)
-            self._advisories.refused(self._stream.name, consumer.name, delivery, reason)
+            self.advisories.refused(self._stream.name, consumer.name, delivery, reason)
+        if ack.kind in ("ack", "next") and self.intake.sampled and where.stream_sequence in state.unacked:
+            self._sample((where.consumer_sequence, where.stream_sequence, deliveries_of(subject)), now)
         match ack.kind:
             case "ack" | "term" | "next":
                 self._settle(where.stream_sequence, where.consumer_sequence)
@@ -120,6 +129,13 @@ class Acks:
         elif reply:
             self._router.publish(reply, b"", b"", b"")
         consumer.on_progress()
+
+    def _sample(self, delivery: tuple[int, int, int], now: int) -> None:
+        """Send the metric of an acknowledgement, with the probability that `sample_freq` gives."""
+        state = self._consumer.state
+        if random.random() * 100 < sampled_percent(state.config.sample_freq):
+            waited = state.waited(delivery[1], now)
+            self.advisories.acknowledged(self._stream.name, self._consumer.name, delivery, waited)
 
     def settle_up_to(self, sequence: int, consumer_sequence: int) -> None:
         """The client has answered a flow-control request: it has received everything up to here."""

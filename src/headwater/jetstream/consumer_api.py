@@ -139,11 +139,14 @@ class ConsumerApi:
     async def pause(self, names: list[str], payload: bytes) -> PauseAnswer:
         until = _pause_time(decode_document(payload, PauseRequest).pause_until)
         stream, consumer = self._streams.stream(names[0]), self._consumer(names)
+        before = consumer.config.pause_until
         config = msgspec.structs.replace(consumer.config, pause_until=until)
         if config.pause_until:
             config.metadata = stored_metadata(config.metadata, 1)
         consumer.reconfigure(config)
         await self._consumers.save(stream, consumer)
+        if (until or ZERO) != (before or ZERO):
+            self._consumers.tell_pause(stream, consumer)
         answer = PauseAnswer(type=TYPE_PREFIX + "consumer_pause_response", pause_until=config.pause_until or ZERO)
         remaining = consumer.pause_remaining
         if remaining:

@@ -15,18 +15,19 @@ from itertools import chain
 from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.writers import Writers
-from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.looking import count_matching
 from headwater.jetstream.pull import PullConsumer
 from headwater.jetstream.push import PushConsumer
 from headwater.jetstream.state_keeper import KeptConsumer, StateKeeper
 from headwater.jetstream.stream import Stream
+from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED
 from headwater.jetstream_state.consumer import ACKED, Consumer
 from headwater.jetstream_state.consumer_journal import Event, Journal
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.timestamps import ZERO
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +56,20 @@ class ConsumerRegistry:
         consumer = self._make(stream, name, self._clock_ns(), state)
         await self.save(stream, consumer)
         self.tell(stream, consumer, "create")
+        if consumer.pause_remaining:
+            self.tell_pause(stream, consumer)
         return consumer
 
     def tell(self, stream: Stream, consumer: DeliveringConsumer, action: str) -> None:
         """Send the advisory about a consumer, unless it belongs to the server."""
         if not consumer.config.direct:
             Advisories(self._router, self._clock_ns, stream.domain).consumer(stream.name, consumer.name, action)
+
+    def tell_pause(self, stream: Stream, consumer: DeliveringConsumer) -> None:
+        """Send the advisory about a consumer that was paused or goes on."""
+        until = consumer.config.pause_until or ZERO
+        advisories = Advisories(self._router, self._clock_ns, stream.domain)
+        advisories.paused(stream.name, consumer.name, consumer.pause_remaining > 0, until)
 
     async def save(self, stream: Stream, consumer: DeliveringConsumer) -> None:
         """Store configuration and state of a durable consumer; nothing for an ephemeral one."""

@@ -216,6 +216,7 @@ class DeliveringConsumer(ABC):
 
     def _configure(self, config: ConsumerConfig) -> None:
         self._pause.configure(config)
+        self._acks.configure(config)
 
     def reset(self, sequence: int) -> int:
         """Restart delivery at `sequence` (0: after the ack floor); returns the starting sequence."""
@@ -362,7 +363,7 @@ class DeliveringConsumer(ABC):
         """The next message to send, and its sequence if it is a redelivery; if there is none, the value for `_deliver` to
         return. Raises StorageError."""
         state = self.state
-        while state.redeliveries and (again := state.next_redelivery()):
+        while state.redeliveries and (again := self._next_redelivery()):
             record = self._stream.contents.load(again)
             if record is not None:
                 return record, again
@@ -374,6 +375,14 @@ class DeliveringConsumer(ABC):
             return MORE if state.num_pending > 0 else NOTHING
         held = self._pace.held_back(record, now)
         return held if held > 0 else (record, 0)
+
+    def _next_redelivery(self) -> int:
+        """As `Consumer.next_redelivery`; sends an advisory for each message that is given up."""
+        given_up: list[tuple[int, int]] = []
+        sequence = self.state.next_redelivery(given_up)
+        for number, deliveries in given_up:
+            self._acks.advisories.given_up(self._stream.name, self.name, number, deliveries)
+        return sequence
 
     def _render(self, record: StoredRecord, again: int) -> tuple[bytes, bytes, bytes]:
         """(ack subject, header block, payload) of a delivery."""
@@ -421,8 +430,12 @@ class DeliveringConsumer(ABC):
         now = self._turns.now()
         self.state.expire(now)
         self._before_turn(now)
+        until = self._pause.until
         try:
-            again = NOTHING if self._pause.holds() else self._deliver(now)
+            paused = self._pause.holds()
+            if until and not paused:
+                self._acks.advisories.paused(self._stream.name, self.name, False, format_time(until))
+            again = NOTHING if paused else self._deliver(now)
         except StorageError as error:
             logger.error("consumer_cannot_read stream=%s consumer=%s reason=%s", self._stream.name, self.name, error)
             again = DISK_RETRY

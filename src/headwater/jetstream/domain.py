@@ -30,11 +30,13 @@ OnApi = Callable[[bytes, bytes, bytes, bytes], object]
 
 
 class Domain(NamedTuple):
-    """Where a stream lives: the domain (`name`, "" for none) and the account. `scoped`: deliveries use the long form."""
+    """Where a stream lives: the domain (`name`, "" for none) and the account. `scoped`: deliveries use the long form.
+    `system`: the router of the system account, if that is another one."""
 
     name: str = ""
     account: str = GLOBAL_ACCOUNT
     scoped: bool = False
+    system: Router | None = None
 
     @property
     def tokens(self) -> str:

@@ -8,7 +8,6 @@ pending output.
 from collections.abc import Callable
 
 from headwater.exchange.router import Router
-from headwater.jetstream.advisories import Advisories, made_up_id
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import (
     ALONE,
@@ -20,6 +19,7 @@ from headwater.jetstream.delivering import (
     TURN_MESSAGES,
     DeliveringConsumer,
 )
+from headwater.jetstream_advisories.advisories import Advisories, made_up_id
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo
 from headwater.jetstream_documents.pull_requests import (
     EXCEEDED_MAX_WAITING,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import NamedTuple
 
 from headwater.errors import JetStreamError
+from headwater.exchange.sublist import Outlet
 from headwater.jetstream.domain import API_PREFIX
 from headwater.jetstream_documents.answers import (
     TYPE_PREFIX,
@@ -44,6 +45,8 @@ class Call(NamedTuple):
     reply: bytes
     header_block: bytes
     payload: bytes
+    subject: bytes = b""
+    publisher: Outlet | None = None  # None: the broker itself, or a peer
 
 
 Routes = dict[tuple[str, ...], Route]
@@ -61,7 +64,7 @@ def find_call(table: Routes, subject: bytes, reply: bytes, header_block: bytes, 
             names = tokens[length:]
             if not route.fewest_names <= len(names) <= route.most_names:
                 return None
-            return Call(route, names, reply, header_block, payload)
+            return Call(route, names, reply, header_block, payload, subject)
     return None
 
 

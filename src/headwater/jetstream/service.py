@@ -23,7 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast, get_args
 
+from msgspec import UNSET
+
 from headwater.errors import ConfigError, JetStreamError
+from headwater.exchange.client_info import Document
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Subscription
 from headwater.group_commit.kept_files import KeepingFiles
@@ -41,6 +44,8 @@ from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
 from headwater.jetstream.view import ViewStream
+from headwater.jetstream_advisories.advisories import Advisories
+from headwater.jetstream_advisories.askers import asker
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
 from headwater.jetstream_documents.answers import (
     Answer,
@@ -74,6 +79,7 @@ DEFAULT_MAX_CONSUMERS = (
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
 STREAM_IDENTITY = b"Nats-Stream-Identity"
+_UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
 
 
 class JetStream:
@@ -121,7 +127,9 @@ class JetStream:
         self._clock_watch: ClockWatch | None = None
         self._subscriptions: list[Subscription] = []
         streams = StreamApi(self._registry, server_name, self._stats)
-        backups = BackupApi(self._registry, consumers, streams, router, self._spawn)
+        self._server_name = server_name
+        self._asking: Call | None = None  # the request that is being served
+        backups = BackupApi(self._registry, consumers, streams, router, self._spawn, self._asker)
         self._routes = routes(streams, ConsumerApi(self._registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
         self._serving: asyncio.Task[None] | None = None
@@ -259,6 +267,7 @@ class JetStream:
         if call is None:
             return
         self.requests += 1
+        call = call._replace(publisher=self._router.publisher)
         if self._serving is not None:
             self._calls.append(call)
         else:
@@ -300,6 +309,7 @@ class JetStream:
 
     def _serve(self, call: Call) -> None:
         """Serve a request at once, or in a task when its handler has to wait."""
+        self._asking = call
         try:
             _check_api_level(call.header_block)
             self._check_identity(call)
@@ -328,8 +338,20 @@ class JetStream:
             self._serve(self._calls.popleft())
 
     def _answer(self, call: Call, answer: Answer) -> None:
+        body = encode(answer)
         if call.reply:
-            self._router.publish(call.reply, b"", self._identity(call, answer), encode(answer))
+            self._router.publish(call.reply, b"", self._identity(call, answer), body)
+        settings = self._registry.settings
+        advisories = Advisories(self._router, settings.clock_ns, settings.domain)
+        if advisories.is_wanted("API") and (answer.error is not UNSET or call.route.kind not in _UNAUDITED):
+            called = call.subject.decode("utf-8", "replace"), call.payload
+            advisories.request(self._server_name, self._asker(call), called, body)
+
+    def _asker(self, call: Call | None = None) -> Document:
+        """The client that sent a request; by default that of the one being served."""
+        call = call or self._asking
+        assert call is not None
+        return asker(call.publisher, call.header_block, self.domain.account, self._server_name)
 
     def _check_identity(self, call: Call) -> None:
         """Refuse a copier whose origin was replaced by another stream of the same name. Raises JetStreamError 10225."""
@@ -405,7 +427,7 @@ def unserved_routes() -> Routes:
     """The table without a service, for listing: its handlers cannot be called."""
     no_streams, no_consumers = cast(StreamRegistry, None), cast(ConsumerRegistry, None)
     streams = StreamApi(no_streams, "", ApiStats)
-    backups = BackupApi(no_streams, no_consumers, streams, cast(Router, None), _drop)
+    backups = BackupApi(no_streams, no_consumers, streams, cast(Router, None), _drop, dict)
     return routes(streams, ConsumerApi(no_streams, no_consumers, 0), backups)
 
 

@@ -18,12 +18,12 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
-from headwater.jetstream.advisories import Advisories
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
+from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error

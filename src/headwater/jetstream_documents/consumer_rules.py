@@ -340,6 +340,11 @@ def _is_within(narrow: bytes, wide: bytes) -> bool:
     )
 
 
+def sampled_percent(sample_freq: str) -> int:
+    """The percentage of acknowledgements with a metric, from a setting that was checked."""
+    return int(sample_freq.removesuffix("%")) if sample_freq else 0
+
+
 def _check_rest(config: ConsumerConfig) -> None:
     if config.sample_freq:
         number = config.sample_freq.removesuffix("%")

@@ -98,15 +98,18 @@ class Consumer:
         """Messages that are due again."""
         return len(self._redeliveries)
 
-    def next_redelivery(self) -> int:
+    def next_redelivery(self, given_up: list[tuple[int, int]] | None = None) -> int:
         """The stream sequence to deliver again now; 0 when none is due. Those that were delivered `max_deliver` times
-        are given up here."""
+        are given up here: (sequence, deliveries) is added to `given_up`."""
         while self._redeliveries:
             sequence = self._redeliveries[0]
             if sequence in self._due and sequence in self.unacked:
                 limit = self.config.max_deliver
-                if limit <= 0 or self.attempts.get(sequence, 0) + 1 < limit:
+                deliveries = self.attempts.get(sequence, 0) + 1
+                if limit <= 0 or deliveries < limit:
                     return sequence
+                if given_up is not None:
+                    given_up.append((sequence, deliveries))
                 del self.unacked[sequence]
                 self._note(GIVEN_UP, sequence)
             self._due.discard(sequence)
@@ -213,6 +216,11 @@ class Consumer:
         """Whether the message was delivered, as far as this state knows; after a crash a client may hold one that will be
         delivered again."""
         return sequence < self.position and sequence not in self.selected
+
+    def waited(self, sequence: int, now: int) -> int:
+        """How long a delivered message has waited for its ack, in ns; a +WPI begins anew."""
+        _, deadline = self.unacked[sequence]
+        return max(0, now - deadline + self._ack_wait(self.attempts.get(sequence, 0)))
 
     # ── acknowledgements ──
 

@@ -16,7 +16,8 @@ class Pause:
 
     def configure(self, config: ConsumerConfig) -> None:
         """Take the end of the pause from a configuration."""
-        self.until = parse_time(config.pause_until) if config.pause_until not in (None, ZERO) else 0
+        until = parse_time(config.pause_until) if config.pause_until not in (None, ZERO) else 0
+        self.until = until if until > self._clock_ns() else 0
 
     @property
     def remaining(self) -> int:

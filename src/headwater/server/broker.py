@@ -498,6 +498,8 @@ class Broker:
         if account.name != GLOBAL_ACCOUNT:
             directory = directory / "accounts" / account.directory
         services = self.jetstreams
+        assert self.accounts is not None
+        system = None if account.is_system else self.accounts[self.system_account].router
         caps = next((each.caps for each in services.values()), None) or ServerCaps(
             caps_of(self.options.jetstream_limits, str(self.options.store_dir)),
             lambda: [one for each in services.values() for one in each.streams.values()],
@@ -511,7 +513,7 @@ class Broker:
             sync=self.options.sync,
             limits=storage_limits(own or self.options.jetstream_limits),
             server_name=account.server_name,
-            domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks),
+            domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks, system),
             default_max_consumers=self.options.default_max_consumers,
             caps=caps,
         )

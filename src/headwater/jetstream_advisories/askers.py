@@ -1,0 +1,25 @@
+"""The client behind a request of the API, as advisories show it: all but its credentials."""
+
+import json
+
+from headwater.exchange.client_info import Document, client_info
+from headwater.exchange.request_info import REQUEST_INFO
+from headwater.exchange.sublist import Outlet
+from headwater.model.header_block import lookup
+
+
+def asker(publisher: Outlet | None, header_block: bytes, account: str, server: str) -> Document:
+    """The client that sent a request. One of another account, or of another broker, is shown as the header
+    Nats-Request-Info says, which only brokers write; without it and without a client: the account and the server."""
+    said = lookup(header_block, REQUEST_INFO) if header_block else None
+    if said:
+        try:
+            known = json.loads(said)
+        except ValueError:
+            known = None
+        if isinstance(known, dict):
+            return known
+    session = getattr(publisher.link, "owner", None) if publisher is not None else None
+    if session is None or not hasattr(session, "heartbeat"):
+        return {"acc": account, "server": server}
+    return client_info(session, account=account, server=server)
