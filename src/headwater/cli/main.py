@@ -52,6 +52,7 @@ VERBS = {
         "headwater.cli.nats_server:server", "servers: info, list, ping, report; check for monitoring systems"
     ),
     "service": Verb("headwater.cli.nats_service:service", "services (micro): ls, info, stats, ping, serve"),
+    "store": Verb("headwater.cli.store_import:main", "`store import DIR`: the streams of a nats-server that has ended"),
     "stream": Verb(
         "headwater.cli.nats_streams:stream", "streams: add, edit, ls, info, view, purge, backup, restore, …"
     ),

@@ -22,7 +22,7 @@ def refuse_foreign_store(files: Files, directory: str) -> None:
         raise EnvironmentProblem(
             f"the store directory {directory} holds {what}, which Headwater cannot serve",
             value=directory,
-            hint=f"`{IMPORT}` will bring them over, and is not there yet; until then start with another store directory",
+            hint=f"`{IMPORT} {directory} --store-dir NEW` brings them over; serve NEW then",
         )
 
 
