@@ -13,9 +13,18 @@ from headwater.iggy_wire.identifiers import Identifier
 MISSING = Identifier("missing")
 
 
-def test_every_command_has_a_handler_but_sends_and_polls_which_have_their_own_way() -> None:
+def test_every_command_has_a_handler_but_updates_sends_and_polls_which_have_their_own_way() -> None:
     known = {value for value in vars(c).values() if isinstance(value, type) and issubclass(value, Command)}
-    assert known - set(HANDLERS) == {Command, c.SendMessages, c.PollMessages}
+    assert known - set(HANDLERS) == {
+        Command,
+        c.UpdateResource,  # which becomes another
+        c.SendMessages,
+        c.PollMessages,
+        c.PollDeferred,
+        c.WaitForMessages,
+        c.FetchMessages,
+        c.CancelDeferred,
+    }
 
 
 def test_what_is_not_there_is_an_empty_answer_today_and_an_error_for_the_seed(tmp_path: Path) -> None:

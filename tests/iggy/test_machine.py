@@ -1,5 +1,6 @@
 """The numbers of a process and its machine, as /proc says them, and where there is no /proc."""
 
+import resource
 from pathlib import Path
 
 from headwater.iggy.machine import Machine
@@ -11,11 +12,15 @@ def test_the_numbers_are_those_of_proc_and_shares_are_since_the_last_question(tm
     (tmp_path / "self" / "io").write_text("read_bytes: 4096\nwrite_bytes: 8192\n")
     (tmp_path / "meminfo").write_text("MemTotal: 1000 kB\nMemAvailable: 400 kB\n")
     (tmp_path / "stat").write_text("cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 1 1 1\n")
+    (tmp_path / "self" / "fd").mkdir()
+    for number in range(3):
+        (tmp_path / "self" / "fd" / str(number)).touch()
     machine = Machine(tmp_path)
     (tmp_path / "stat").write_text("cpu  150 0 125 750 175 0 0 0 0 0\n")
     usage = machine.usage()
     assert usage.total_cpu == 37.5, "75 of 200 ticks"
-    assert usage[2:] == (2048 << 10, 1000 << 10, 400 << 10, 7, 4096, 8192)
+    assert usage[2:-1] == (2048 << 10, 1000 << 10, 400 << 10, 7, 4096, 8192, 3)
+    assert usage.most_open_files == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert machine.usage().total_cpu == 0, "nothing since"
 
 

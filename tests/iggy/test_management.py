@@ -1,16 +1,18 @@
-"""What apache-iggy 0.9.0 can ask of a server beside messages, over TCP, HTTP and WebSocket: it reads every answer."""
+"""What apache-iggy can ask of a server beside messages, 0.9.0 and the pre-release of the next, over every transport that the
+client has: it reads every answer."""
 
 import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.iggy_peers import manage
+from support.iggy_peers import installed, manage
 
 from headwater.iggy.face import Iggy, IggyOptions
 
 pytestmark = pytest.mark.interop
 
+PRE_RELEASE = "0.9.1.dev5"
 ANY = ("127.0.0.1", 0)
 READABLE = {
     "options_stream": [],
@@ -30,11 +32,12 @@ READABLE = {
 }
 
 
-def conversation(tmp_path: Path, transport: str) -> dict[str, Any]:
+def conversation(tmp_path: Path, transport: str, folder: Path | None = None) -> dict[str, Any]:
     async def main() -> dict[str, Any]:
-        async with asyncio.timeout(90), Iggy(IggyOptions(tcp=ANY, http=ANY, websocket=ANY), tmp_path) as iggy:
-            ports = {"tcp": iggy.tcp_port, "http": iggy.http_port, "ws": iggy.websocket_port}
-            return await manage(transport, f"127.0.0.1:{ports[transport]}")
+        options = IggyOptions(tcp=ANY, http=ANY, websocket=ANY, quic=ANY)
+        async with asyncio.timeout(90), Iggy(options, tmp_path) as iggy:
+            ports = {"tcp": iggy.tcp_port, "http": iggy.http_port, "ws": iggy.websocket_port, "quic": iggy.quic_port}
+            return await manage(transport, f"127.0.0.1:{ports[transport]}", folder)
 
     return asyncio.run(main())
 
@@ -60,3 +63,25 @@ def test_everything_is_answered_as_the_client_reads_it(
     assert steps["group"] == group
     assert steps["stats"] == "0.9.0"
     assert {"message_expiry", "max_topic_size", "segment_size"} <= set(steps["options_topic"])
+
+
+@pytest.mark.parametrize("transport", ["tcp", "ws", "quic"])
+def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, transport: str) -> None:
+    steps = conversation(tmp_path, transport, installed("apache-iggy", PRE_RELEASE))
+    failed = {name: value for name, value in steps.items() if str(value).startswith("error")}
+    told = {
+        "update_segments": "cannot be updated after creation",
+        "reset_name": "cannot be reset",
+        "resize_fixed": "resizing is disabled",
+        "changes": "Feature is unavailable",
+        "wrong_password": "Invalid credentials",
+        "delete_stream_again": "was not found",
+    }
+    assert failed.keys() == told.keys() and all(text in failed[name] for name, text in told.items())
+    readable = {name: value for name, value in READABLE.items() if name != "poll_purged"}
+    readable |= {"options_stream": ["name"], "options_user": ["username", "status"]}
+    assert {name: steps[name] for name in readable} == readable
+    assert steps["topic_patched"] == [24, "Custom"]
+    assert steps["topic_reset"] == [24, "Unlimited"]
+    assert steps["group"] == ["g", 3, [[0, 1, 2]]]
+    assert steps["stats"] == "0.9.0"

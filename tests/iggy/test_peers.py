@@ -12,6 +12,7 @@ from headwater.iggy_wire.identifiers import Identifier, position_of_key
 
 pytestmark = pytest.mark.interop
 
+PRE_RELEASE = "0.9.1.dev5"  # the newest one: protocol 0.12.0
 OLD = [("apache-iggy", "0.8.0"), ("apache-iggy", "0.7.0"), ("apache-iggy", "0.6.0"), ("apache-iggy", "0.5.0")]
 OLDER = [("iggy-py", "0.4.0"), ("iggy-py", "0.2.7")]
 TYPED = {"Key-2": True, "f": 123.45, "i": -5, "key 1": "value1", "key_3": 123456}
@@ -62,8 +63,9 @@ def check_groups(steps: dict[str, Any]) -> None:
     assert steps["committed"]["group2"] == {0: 4}, "stored by hand; the other partition's was deleted"
 
 
-def test_the_client_of_today_with_typed_headers(tmp_path: Path) -> None:
-    steps = converse(tmp_path, "apache-iggy", "0.9.0")
+@pytest.mark.parametrize("version", ["0.9.0", PRE_RELEASE])
+def test_the_client_of_today_and_of_tomorrow_with_typed_headers(tmp_path: Path, version: str) -> None:
+    steps = converse(tmp_path, "apache-iggy", version)
     check_basics(steps, ["xtopic", 2])
     check_groups(steps)
     assert steps["poll_headers"] == [[5, "with headers", TYPED]]

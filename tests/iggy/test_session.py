@@ -259,6 +259,36 @@ async def modern_answer(link: Wire) -> tuple[vsr_frames.Reply, bytes]:
     return found, frame[found.start :]
 
 
+def test_what_comes_behind_a_waiting_poll_does_not_wait(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        link = await wire(iggy.tcp_port, Era.V)
+        login = c.Login("iggy", "iggy", "0.12", "", eras.NEWEST_PROTOCOL, "x", bytes(32))
+        s, t, first = Identifier("s"), Identifier("t"), PollingStrategy.first()
+        polls = [
+            c.PollDeferred(Consumer.single(), s, t, 0, first, 10, False, 60_000_000, least, 4096, 90_000_000)
+            for least in (1, 2)
+        ]
+        batch, count = of_messages([Message(b"hello")], 1)
+        address = classic_codec.write_address(c.SendMessages(s, t, Partitioning.partition(0), count))
+        commands = [login, c.CreateStream("s"), c.CreateTopic(s, "t", 1), *polls, c.Ping()]
+        bodies = [command_codec.encode(command, Era.X) for command in commands]
+        cancelled = (Code.CANCEL_DEFERRED, b"")
+        numbered = [*enumerate(bodies), (6, (Code.SEND_MESSAGES, address + batch)), (4, cancelled)]
+        order: list[int] = []
+        for number, (code, body) in numbered:
+            link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, number, 1) + body)
+            if number not in (3, 4):
+                order.append((await modern_answer(link))[0].request)
+        assert order == [0, 1, 2, 5, 6], "each is answered before the polls that came first"
+        answers = {head.request: body for head, body in [await modern_answer(link), await modern_answer(link)]}
+        assert [classic_codec.PREFIX.unpack_from(answers[number])[2] for number in (3, 4)] == [1, 0]
+        assert answers[3].endswith(b"hello") and len(answers[4]) == 40
+        link.writer.write(vsr_frames.request(Code.POLL_DEFERRED, len(bodies[4][1]), b"c" * 16, 9, 1) + bodies[4][1])
+        link.writer.close()
+
+    serving(tmp_path, work)
+
+
 GOING: list[Any] = [
     None,
     c.PurgeTopic(Identifier("s"), Identifier("t")),
@@ -338,7 +368,7 @@ def test_a_login_that_is_refused_is_told_in_the_eras_own_way(tmp_path: Path) -> 
             assert (await link.ask(*command_codec.encode(c.Login("iggy", "no", version), era)))[0] == 42
             assert (await link.ask(*command_codec.encode(c.Login("iggy", "iggy", version), era)))[0] == 0
             link.writer.close()
-        for protocol, reason in ((eras.PROTOCOL, 9), (eras.PROTOCOL + (1 << 10), 14)):
+        for protocol, reason in ((eras.PROTOCOL, 9), (eras.NEWEST_PROTOCOL + 1, 14)):
             link = await wire(iggy.tcp_port, Era.V)
             code, body = command_codec.encode(c.Login("iggy", "no", "0.11.0", "", protocol, "x"), Era.V)
             link.writer.write(vsr_frames.request(code, len(body), b"c" * 16, 0, 0) + body)

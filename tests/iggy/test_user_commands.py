@@ -28,7 +28,7 @@ def test_a_login_needs_the_name_the_password_an_active_user_and_todays_protocol(
         assert await desk.refused(c.GetStreams(), stranger) == "unauthenticated"
         for login in (modern("iggy", "no"), modern("nobody", "iggy"), modern("", "")):
             assert await desk.refused(login, stranger) == "invalid_credentials"
-        other = eras.PROTOCOL + (1 << 10)
+        other = eras.NEWEST_PROTOCOL + 1
         assert await desk.refused(modern("iggy", "iggy", other), stranger) == "incompatible_protocol_version"
         assert stranger.user is None
         view = await desk.do(modern("iggy", "iggy"), stranger)

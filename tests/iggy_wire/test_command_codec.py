@@ -70,8 +70,9 @@ def test_logins_have_a_code_of_their_own_today() -> None:
 
 def test_a_login_of_another_protocol_is_known_by_its_number_whatever_follows() -> None:
     with pytest.raises(IggyError) as caught:
-        command_codec.decode_login((12 << 10).to_bytes(4, "little") + b"\xff" * 40)
+        command_codec.decode_login((13 << 10).to_bytes(4, "little") + b"\xff" * 40)
     assert caught.value.name == "incompatible_protocol_version"
+    assert "0.13.0" in caught.value.message and "0.12.2" in caught.value.message
 
 
 def test_bytes_behind_a_command_are_ignored_from_the_era_on_in_which_servers_do() -> None:

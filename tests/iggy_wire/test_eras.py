@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.errors import IggyError
-from headwater.iggy_wire.eras import Era, of_login
+from headwater.iggy_wire.eras import Era, of_login, of_protocol
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,23 @@ def test_a_version_of_no_known_client_is_refused(version: str) -> None:
     assert caught.value.name == "incompatible_protocol_version"
 
 
+@pytest.mark.parametrize(
+    ("minor", "patch", "era"),
+    [(11, 0, Era.V), (11, 1, Era.V), (11, 1023, Era.V), (12, 0, Era.W), (12, 1, Era.W), (12, 2, Era.X)],
+)
+def test_the_protocol_of_a_modern_client_tells(minor: int, patch: int, era: Era) -> None:
+    assert of_protocol(minor << 10 | patch) is era
+
+
+@pytest.mark.parametrize("protocol", [10 << 10 | 1023, 12 << 10 | 3, 13 << 10, 1 << 20, 0])
+def test_a_protocol_that_is_not_known_is_refused_with_those_that_are(protocol: int) -> None:
+    with pytest.raises(IggyError) as caught:
+        of_protocol(protocol)
+    assert caught.value.name == "incompatible_protocol_version"
+    assert "0.11 and 0.12.0 to 0.12.2" in caught.value.message
+
+
 def test_what_changed_when() -> None:
-    assert [era.first_id for era in Era] == [1, 1, 1, 1, 1, 0, 0, 0]
-    assert [era.name for era in Era if era.typed_keys] == ["C3", "V"]
+    assert [era.first_id for era in Era] == [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert [era.name for era in Era if era.typed_keys] == ["C3", "V", "W", "X"]
     assert [era.name for era in Era if era.has_index_table] == ["C1", "C2", "C3"]

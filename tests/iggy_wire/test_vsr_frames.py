@@ -68,14 +68,9 @@ def test_an_eviction_names_the_highest_and_the_lowest_protocol_that_is_served() 
     client = bytes(range(16))
     frame = vsr_frames.eviction(vsr_frames.BAD_PROTOCOL, client)
     assert frame[128:144] == client, "a client drops a frame that is not for it"
-    assert struct.unpack_from("<II", frame, 144) == (eras.PROTOCOL, eras.PROTOCOL)
+    assert struct.unpack_from("<II", frame, 144) == (eras.NEWEST_PROTOCOL, eras.PROTOCOL)
     other = vsr_frames.eviction(vsr_frames.BAD_CREDENTIALS, client)
     assert struct.unpack_from("<II", other, 144) == (0, 0), "only this reason has a window"
-
-
-def test_a_patch_level_of_the_protocol_is_free() -> None:
-    assert eras.speaks(eras.PROTOCOL) and eras.speaks(eras.PROTOCOL + 1023)
-    assert not eras.speaks(eras.PROTOCOL + 1024) and not eras.speaks(eras.PROTOCOL - 1)
 
 
 def test_checksums_and_result_sections_are_where_upstream_has_them() -> None:

@@ -1,6 +1,7 @@
-"""Run in a process of its own by the tests of the Iggy face: all that apache-iggy 0.9 can ask of a server beside messages.
+"""Run in a process of its own by the tests of the Iggy face: all that apache-iggy can ask beside messages, that of 0.9 and
+the pre-releases of the next, which alter things by patches and do not purge.
 
-    python iggy_management_program.py tcp|http HOST:PORT
+    python iggy_management_program.py tcp|http|ws|quic HOST:PORT
 
 As `iggy_peer_program`: one line of JSON for every step.
 """
@@ -10,10 +11,12 @@ import datetime
 import sys
 from typing import Any
 
-import apache_iggy as iggy
+import apache_iggy
 from support.iggy_peer_program import step
 
+iggy: Any = apache_iggy  # which release of it, the caller chooses
 HOUR = datetime.timedelta(hours=1)
+PATCHES = hasattr(iggy, "TopicOptions")
 
 
 def names(found: list[Any]) -> list[str]:
@@ -51,12 +54,35 @@ async def streams_and_topics(client: Any) -> None:
         "max_topic_size": iggy.MaxTopicSize.Custom(1 << 30),
         "segment_size": 1 << 24,
     }
-    await step("create_topic", lambda: client.create_topic("s2", "t", 2, **limits))
-    await step("update_topic", lambda: client.update_topic("s2", "t", "t2", compression_algorithm="none"))
+    if PATCHES:
+        chosen = iggy.TopicOptions(partitions_count=2, **(limits | {"compression_algorithm": "none"}))
+        await step("create_topic", lambda: client.create_topic("s2", "t", chosen))
+        await step("update_topic", lambda: client.update_topic("s2", "t", "t2"))
+        await patches(client)
+    else:
+        await step("create_topic", lambda: client.create_topic("s2", "t", 2, **limits))
+        await step("update_topic", lambda: client.update_topic("s2", "t", "t2", compression_algorithm="none"))
     await step("create_partitions", lambda: client.create_partitions("s2", "t2", 2))
     await step("delete_partitions", lambda: client.delete_partitions("s2", "t2", 1))
     await step("topic", lambda: client.get_topic("s2", "t2"), topic_shown)
     await step("topics", lambda: client.get_topics("s2"), names)
+
+
+async def patches(client: Any) -> None:
+    """One setting at a time: what is not named stays, what is reset has its default again."""
+    day = iggy.IggyExpiry.ExpireDuration(24 * HOUR)
+    limits = lambda topic: [topic.message_expiry.duration // HOUR, type(topic.max_topic_size).__name__]  # noqa: E731
+    await step("update_expiry", lambda: client.update_topic("s2", "t2", message_expiry=day))
+    await step("topic_patched", lambda: client.get_topic("s2", "t2"), limits)
+    await step("reset_size", lambda: client.update_topic("s2", "t2", reset=[iggy.OptionKey.MaxTopicSize]))
+    await step("topic_reset", lambda: client.get_topic("s2", "t2"), limits)
+    await step("update_segments", lambda: client.update_topic("s2", "t2", options={"segment_size": "1 MiB"}))
+    await step("reset_name", lambda: client.update_stream("s2", raw_reset=["name"]))
+    fixed = iggy.TopicOptions(partitions_count=1, partition_resize_policy=iggy.PartitionResizePolicy.Fixed)
+    await step("create_fixed", lambda: client.create_topic("s2", "fixed", fixed))
+    await step("resize_fixed", lambda: client.create_partitions("s2", "fixed", 1))
+    await step("delete_fixed", lambda: client.delete_topic("s2", "fixed"))
+    await step("changes", lambda: client.get_metadata_changes(iggy.MetadataChangeStart.Latest()))
 
 
 async def messages_and_groups(client: Any) -> None:
@@ -71,9 +97,10 @@ async def messages_and_groups(client: Any) -> None:
     await step("leave", lambda: client.leave_consumer_group("s2", "t2", "g"))
     await step("delete_group", lambda: client.delete_consumer_group("s2", "t2", "g"))
     await step("group_gone", lambda: client.get_consumer_group("s2", "t2", "g"), group_shown)
-    await step("purge_topic", lambda: client.purge_topic("s2", "t2"))
-    await step("poll_purged", poll, len)
-    await step("purge_stream", lambda: client.purge_stream("s2"))
+    if not PATCHES:
+        await step("purge_topic", lambda: client.purge_topic("s2", "t2"))
+        await step("poll_purged", poll, len)
+        await step("purge_stream", lambda: client.purge_stream("s2"))
 
 
 async def users(client: Any) -> None:
@@ -97,11 +124,13 @@ async def users(client: Any) -> None:
 async def main(transport: str, address: str) -> None:
     http = transport == "http"
     scheme = "iggy+ws" if transport == "ws" else "iggy"
-    client: Any = (
-        iggy.IggyClient(iggy.HttpConfig(api_url=f"http://{address}", retries=0))
-        if http
-        else iggy.IggyClient.from_connection_string(f"{scheme}://iggy:iggy@{address}")
-    )
+    client: Any
+    if http:
+        client = iggy.IggyClient(iggy.HttpConfig(api_url=f"http://{address}", retries=0))
+    elif transport == "quic":
+        client = iggy.IggyClient(iggy.QuicConfig(server_address=address, validate_certificate=False))
+    else:
+        client = iggy.IggyClient.from_connection_string(f"{scheme}://iggy:iggy@{address}")
     await step("connect", client.connect)
     await step("login", lambda: client.login_user("iggy", "iggy"))
     await streams_and_topics(client)

@@ -46,7 +46,7 @@ def shown(messages: Any) -> list[Any]:
 
 
 class OfApache:
-    """The package `apache_iggy`, 0.5 to 0.9."""
+    """The package `apache_iggy`, 0.5 to 0.9.1."""
 
     def __init__(self, address: str, quic: bool = False) -> None:
         import apache_iggy
@@ -60,6 +60,12 @@ class OfApache:
             self.client = apache_iggy.IggyClient.from_connection_string(f"iggy://iggy:iggy@{address}")
         else:
             self.client = apache_iggy.IggyClient(address)
+
+    def create_topic(self, stream: str, topic: str, partitions: int) -> Any:
+        options = getattr(self.module, "TopicOptions", None)  # since 0.9.1
+        return self.client.create_topic(
+            stream, topic, options(partitions_count=partitions) if options is not None else partitions
+        )
 
     def message(self, text: str) -> Any:
         return self.module.SendMessage(text)
@@ -136,7 +142,7 @@ async def apache(address: str, first: int, prefix: str, quic: bool) -> None:
     await step("ping", client.ping)
     await step("create_stream", lambda: client.create_stream(stream))
     await step("get_stream", lambda: client.get_stream(stream), lambda found: [found.name, found.topics_count])
-    await step("create_topic", lambda: client.create_topic(stream, topic, 2))
+    await step("create_topic", lambda: peer.create_topic(stream, topic, 2))
     await step("get_topic", lambda: client.get_topic(stream, topic), lambda found: [found.name, found.partitions_count])
     texts = [f"{prefix}{number}" for number in range(GROUP_MESSAGES - 1)]
     await step("send", lambda: client.send_messages(stream, topic, first, [peer.message(text) for text in texts]))
@@ -182,7 +188,7 @@ async def produced(peer: OfApache, stream: str, topic: str, mode: Any) -> None:
 
 async def keyed(peer: OfApache, stream: str, topic: str) -> None:
     """Where messages go by their keys: the payloads of each partition."""
-    await step("create_keyed", lambda: peer.client.create_topic(stream, topic, 5))
+    await step("create_keyed", lambda: peer.create_topic(stream, topic, 5))
     for key in (b"customer 5", b"\0", b"\xff" * 255, *(b"%d" % number for number in range(9))):
         where = peer.module.Partitioning.messages_key(key)
         message = peer.module.SendMessage(key.hex())

@@ -52,9 +52,9 @@ async def talk(folder: Path | None, package: str, address: str, first_partition:
     return await _steps([str(PROGRAM), package, address, str(first_partition), prefix], environment)
 
 
-async def manage(transport: str, address: str) -> dict[str, Any]:
-    """As `talk`, of what today's client asks beside messages; over `tcp` or `http`."""
-    paths = [str(MANAGEMENT.parents[1]), *filter(None, sys.path)]
+async def manage(transport: str, address: str, folder: Path | None = None) -> dict[str, Any]:
+    """As `talk`, of what a client asks beside messages, today's or that of `folder`; over `tcp`, `http`, `ws` or `quic`."""
+    paths = [*([str(folder)] if folder is not None else []), str(MANAGEMENT.parents[1]), *filter(None, sys.path)]
     return await _steps([str(MANAGEMENT), transport, address], {**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
 
 

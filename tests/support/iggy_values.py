@@ -37,6 +37,11 @@ OF_FIELD: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (identifiers.CONSUMER, st.builds(Consumer, st.sampled_from(ConsumerKind), IDENTIFIERS)),
     (identifiers.SEED_CONSUMER, st.builds(Consumer, st.sampled_from(ConsumerKind), U32S.map(Identifier))),
     (identifiers.STRATEGY, st.builds(PollingStrategy, st.sampled_from(StrategyKind), st.integers(0, (1 << 64) - 1))),
+    (
+        command_codec.TARGET,
+        st.tuples(st.just(1), st.tuples(IDENTIFIERS, IDENTIFIERS))
+        | st.tuples(st.sampled_from((2, 3)), st.tuples(IDENTIFIERS)),
+    ),
     (command_codec.MAYBE_PARTITION, st.none() | U32S),
     (command_codec.PERMISSIONS, PERMISSIONS),
     (command_codec.MAYBE_PERMISSIONS, st.none() | PERMISSIONS),
@@ -54,6 +59,10 @@ def values(field: Any) -> st.SearchStrategy[Any]:
             return st.fixed_dictionaries(inner).map(lambda chosen: field.make(**chosen))
         case layout.Many():
             return st.lists(values(field._inner), max_size=3)
+        case layout.Fixed():
+            return st.binary(min_size=field._size, max_size=field._size)
+        case layout.Sized():
+            return st.binary(max_size=20)
         case layout.Rest():
             return st.binary(max_size=40)
         case layout.Optional():

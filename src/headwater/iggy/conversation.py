@@ -12,17 +12,28 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
+from struct import Struct
 from typing import Any, Final
 
 from headwater.errors import HeadwaterError, IggyError, StorageError
+from headwater.iggy.deferred import Wait, Waits, fetch, poll_deferred, wait_for_messages
 from headwater.iggy.dispatch import execute
-from headwater.iggy.message_commands import Found, poll, poll_in_turns, send, send_again
+from headwater.iggy.message_commands import NOTHING, Found, check_incarnation, poll, poll_in_turns, send, send_again
 from headwater.iggy.partition import TURN_BYTES
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
 from headwater.iggy_wire import classic_codec, classic_frames, command_codec, reply_codec, seed_codec, vsr_frames
-from headwater.iggy_wire.batches import Part, admit, build
-from headwater.iggy_wire.commands import Code, Command, PollMessages, SendMessages
+from headwater.iggy_wire.batches import Part, admit, build, forget_producer
+from headwater.iggy_wire.commands import (
+    CancelDeferred,
+    Code,
+    Command,
+    FetchMessages,
+    PollDeferred,
+    PollMessages,
+    SendMessages,
+    WaitForMessages,
+)
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import as_refusal, of_today, refusal, seed_number
 from headwater.iggy_wire.layout import Reader
@@ -43,6 +54,10 @@ _EVICTIONS: Final = {
     "incompatible_protocol_version": vsr_frames.BAD_PROTOCOL,
     "invalid_command": vsr_frames.MALFORMED_LOGIN,
 }
+_DEFERRED: Final = (Code.POLL_DEFERRED, Code.WAIT_FOR_MESSAGES, Code.CANCEL_DEFERRED, Code.FETCH_MESSAGES)
+_CONTEXT: Final = Struct("<QQQ")
+_SECTION: Final = Struct("<IIQI")  # partition, status, current offset, messages
+_SECTION_END: Final = Struct("<QI")  # behind the context: next offset, bytes
 _WITH_COMPRESSION: Final = (Code.CREATE_TOPIC, Code.UPDATE_TOPIC)
 
 
@@ -56,10 +71,12 @@ class Conversation:
         self.ranges = ranges
         self.evicted = False
         self._routes = Routes(service, client)
+        self._waits = Waits()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
         """The client is gone."""
+        self._waits.cancel_all()
         self.service.disconnect(self.client)
 
     # ── classic eras ──
@@ -157,10 +174,10 @@ class Conversation:
         else:
             self._when_ready(poll_in_turns(polling), succeed, fail)
 
-    # ── generation V ──
+    # ── generation V and later ──
 
     def modern(self, buffer: bytearray, request: vsr_frames.Request, respond: Respond) -> None:
-        """One request of generation V."""
+        """One request of generation V or later. `respond` gets no pieces for one that has no answer."""
         code = self._code_of(request)
         fail = partial(self._fail_modern, request, respond)
         try:
@@ -171,11 +188,14 @@ class Conversation:
                 return
             body = bytes(memoryview(buffer)[request.start : request.end])
             if code is Code.POLL_MESSAGES:
-                polling = self._poll_modern(body)
+                polling = self._poll_modern(body, request.incarnation)
                 self._poll_now_or_in_turns(polling, lambda found: respond(self._found(request, found)), fail)
                 return
+            if self.is_deferred(request):
+                self._defer(request, code, body, respond, fail)
+                return
             login = request.operation == command_codec.REGISTER
-            command = command_codec.decode_login(body) if login else command_codec.decode(code, body, Era.V)
+            command = command_codec.decode_login(body) if login else command_codec.decode(code, body, self.client.era)
             view = execute(self.service, self.client, command)
         except HeadwaterError as error:
             fail(error)
@@ -193,14 +213,14 @@ class Conversation:
             return None
 
     def _modern_reply(self, request: vsr_frames.Request, code: Code, view: Any) -> Pieces:
-        body = reply_codec.encode(code, view, Era.V)
+        body = reply_codec.encode(code, view, self.client.era)
         if vsr_frames.has_result_section(request.operation):
             body = _OK + body
         return [self._head(request, len(body)), body]
 
     def _head(self, request: vsr_frames.Request, size: int, status: int = 0) -> bytes:
         self.service.operations += 1
-        return vsr_frames.reply(request, self.service.operations, size, status)
+        return vsr_frames.reply(request, self.service.operations, size, status, self.client.era >= Era.W)
 
     def _fail_modern(self, request: vsr_frames.Request, respond: Respond, error: HeadwaterError) -> None:
         refused = of_today(as_refusal(error))
@@ -237,30 +257,100 @@ class Conversation:
         metadata = bytes(memoryview(buffer)[at:start])
         route = self._routes.send(metadata)
         if route is not None:
-            checksums = admit(*batch, route.messages, verify)
+            checksums = self._admit(batch, route.messages, verify)
+            check_incarnation(route.topic, route.topic.partition(route.partition, 0), request.incarnation)
             sent = send_again(self.service, route, batch, checksums, done)
         else:
             address = classic_codec.read_address(Reader(metadata))
-            checksums = admit(*batch, address.count, verify)
-            sent = send(self.service, self.client, address, batch, checksums, done)
+            checksums = self._admit(batch, address.count, verify)
+            sent = send(self.service, self.client, address, batch, checksums, done, request.incarnation)
             self._routes.keep_send(metadata, address, sent)
 
-    def _poll_modern(self, body: bytes) -> Generator[None, None, Found]:
-        known = self._routes.poll(body, self.ranges)
+    def _admit(self, batch: tuple[bytearray, int, int], count: int, verify: bool) -> bytes:
+        checksums = admit(*batch, count, verify)
+        forget_producer(batch[0], batch[1])
+        return checksums
+
+    def _poll_modern(self, body: bytes, incarnation: int) -> Generator[None, None, Found]:
+        known = self._routes.poll(body, self.ranges, incarnation)
         if known is not None:
             return (yield from known)
-        command = command_codec.decode(Code.POLL_MESSAGES, body, Era.V)
+        command = command_codec.decode(Code.POLL_MESSAGES, body, self.client.era)
         assert isinstance(command, PollMessages)
         self.service.authorize(self.client, command)
-        found = yield from poll(self.service, self.client, command, self.ranges)
+        found = yield from poll(self.service, self.client, command, self.ranges, incarnation=incarnation)
         self._routes.keep_poll(body, command, found)
         return found
 
     def _found(self, request: vsr_frames.Request, found: Found) -> Pieces:
         polled = found.polled
         prefix = classic_codec.PREFIX.pack(found.partition, polled.current_offset, polled.messages)
+        if self.client.era >= Era.W:
+            prefix += self._context(found)
         size = len(prefix) + polled.size
         return [self._head(request, size), prefix, *polled.batches]
+
+    def _context(self, found: Found) -> bytes:
+        """What an answer says of what it was served from."""
+        return _CONTEXT.pack(found.incarnation, found.owner, self.service.operations)
+
+    # ── requests that wait for messages ──
+
+    def is_deferred(self, request: vsr_frames.Request) -> bool:
+        """Whether the answer may take its time, and others overtake it; or, for a cancellation, whether there is none."""
+        is_plain = request.operation == command_codec.NON_REPLICATED
+        return is_plain and self.client.era >= Era.W and request.code in _DEFERRED
+
+    def _defer(
+        self,
+        request: vsr_frames.Request,
+        code: Code,
+        body: bytes,
+        respond: Respond,
+        fail: Callable[[HeadwaterError], None],
+    ) -> None:
+        command = command_codec.decode(code, body, self.client.era)
+        self.service.authorize(self.client, command)
+        if isinstance(command, CancelDeferred):
+            self._waits.cancel(request.number)
+            respond([])
+            return
+        wait = self._waits.begin(request.number)
+        work: Coroutine[Any, Any, Pieces]
+        if isinstance(command, PollDeferred):
+            work = self._deferred_poll(request, command, wait)
+        elif isinstance(command, FetchMessages):
+            work = self._fetch(request, command, wait)
+        else:
+            assert isinstance(command, WaitForMessages)
+            work = self._readiness(request, command, wait)
+
+        async def answer() -> Pieces:
+            try:
+                return await work
+            finally:
+                self._waits.end(request.number)
+
+        self._when_ready(answer(), respond, fail)
+
+    async def _deferred_poll(self, request: vsr_frames.Request, command: PollDeferred, wait: Wait) -> Pieces:
+        return self._found(request, await poll_deferred(self.service, self.client, command, wait))
+
+    async def _readiness(self, request: vsr_frames.Request, command: WaitForMessages, wait: Wait) -> Pieces:
+        ready = await wait_for_messages(self.service, self.client, command, wait)
+        return self._modern_reply(request, Code.WAIT_FOR_MESSAGES, ready)
+
+    async def _fetch(self, request: vsr_frames.Request, command: FetchMessages, wait: Wait) -> Pieces:
+        sections = await fetch(self.service, self.client, command, wait)
+        table, batches = [len(sections).to_bytes(4, "little")], list[Piece]()
+        for section in sections:
+            found = section.found
+            polled, context = (NOTHING, bytes(24)) if found is None else (found.polled, self._context(found))
+            table.append(_SECTION.pack(section.partition, section.status, polled.current_offset, polled.messages))
+            table.append(context + _SECTION_END.pack(section.next_offset, polled.size))
+            batches += polled.batches
+        head = b"".join(table)
+        return [self._head(request, len(head) + sum(map(len, batches))), head, *batches]
 
     # ── answers that take time ──
 

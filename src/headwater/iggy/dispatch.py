@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from headwater.errors import HeadwaterError
 from headwater.iggy import group_commands, server_commands, stream_commands, user_commands
+from headwater.iggy.resource_commands import translated
 from headwater.iggy.service import Client, Service
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command
@@ -44,6 +45,8 @@ _OF_A_GROUP: Final = "consumer_group_"
 def execute(service: Service, client: Client, command: Command) -> Any:
     """The view of the answer, or a coroutine that gives it. Raises HeadwaterError, now or then."""
     service.refresh()
+    if isinstance(command, c.UpdateResource):
+        command = translated(service, command)
     service.authorize(client, command)
     if isinstance(command, _ALTERING):
         _check_own(service, command.stream)
@@ -53,7 +56,7 @@ def execute(service: Service, client: Client, command: Command) -> Any:
         missing = getattr(error, "name", "")
         if "not_found" not in missing or client.era is Era.S or not isinstance(command, _MISSING_IS_EMPTY):
             raise
-        if client.era is Era.V and isinstance(command, c.GetGroup) and not missing.startswith(_OF_A_GROUP):
+        if client.era >= Era.V and isinstance(command, c.GetGroup) and not missing.startswith(_OF_A_GROUP):
             raise  # as upstream: no group is nothing, no topic is an error
         return None
 

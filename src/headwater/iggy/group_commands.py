@@ -106,7 +106,7 @@ def get_offset(service: Service, client: Client, command: c.GetOffset) -> views.
     try:
         return _stored_offset(service, client, command)
     except IggyError as error:
-        if client.era is Era.V and "not_found" in error.name:
+        if client.era >= Era.V and "not_found" in error.name:
             return None
         raise
 
@@ -148,7 +148,7 @@ async def delete_offset(service: Service, client: Client, command: c.DeleteOffse
         partition = partition_for(topic, client, command.consumer, command.partition)
         key = consumer_key(topic, command.consumer)
     except IggyError as error:
-        if client.era is Era.V and "not_found" in error.name:  # upstream's one answer, whatever of it is not there
+        if client.era >= Era.V and "not_found" in error.name:  # upstream's one answer, whatever of it is not there
             raise refusal("resource_not_found", error.message, error.value) from error
         raise
     if partition is None:

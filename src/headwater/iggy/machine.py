@@ -28,6 +28,8 @@ class Usage(NamedTuple):
     threads: int
     read_bytes: int
     written_bytes: int
+    open_files: int
+    most_open_files: int
 
 
 class Machine:
@@ -62,7 +64,15 @@ class Machine:
             threads=own.get("Threads", 0) or threading.active_count(),
             read_bytes=moved.get("read_bytes", 0),
             written_bytes=moved.get("write_bytes", 0),
+            open_files=self._open_files(),
+            most_open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         )
+
+    def _open_files(self) -> int:
+        try:
+            return len(list((self._proc / "self/fd").iterdir()))
+        except OSError:
+            return 0
 
     def _ticks(self) -> tuple[int, int]:
         """Of all CPUs since the machine's start: busy ones, and all."""

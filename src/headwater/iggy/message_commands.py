@@ -18,7 +18,7 @@ from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import EVERY
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.identifiers import ConsumerKind, PollingStrategy
+from headwater.iggy_wire.identifiers import Consumer, ConsumerKind, PollingStrategy
 from headwater.iggy_wire.reply_codec import SentView
 
 Done = Callable[[StorageError | None], None]
@@ -42,9 +42,30 @@ class Found(NamedTuple):
 
     partition: int
     polled: Polled
+    incarnation: int = 0
+    owner: int = 0
 
 
-_NOTHING: Final = Polled([], 0, -1, 0)
+NOTHING: Final = Polled([], 0, -1, 0)
+
+
+def incarnation_of(topic: Topic, partition: Partition) -> int:
+    """The number that no other partition ever has; where it is another face's, that of its topic."""
+    return partition.uid or topic.entry.uid
+
+
+def check_incarnation(topic: Topic, partition: Partition, wanted: int) -> None:
+    """Raises IggyError when a client means another partition than the one that has its number now; 0: it does not say."""
+    if wanted and wanted != incarnation_of(topic, partition):
+        raise refusal("history_unavailable", f"partition {partition.index} is another one by now", wanted)
+
+
+def found_in(client: Client, topic: Topic, partition: Partition, consumer: Consumer, polled: Polled) -> Found:
+    """What was found there, as an answer says it."""
+    owner = 0
+    if client.era >= Era.W and consumer.kind is ConsumerKind.GROUP:
+        owner = topic.group(group_of(topic.entry, consumer.id).id).generation
+    return Found(partition.index + client.era.first_id, polled, incarnation_of(topic, partition), owner)
 
 
 def send(
@@ -54,9 +75,10 @@ def send(
     batch: tuple[bytearray, int, int],
     checksums: bytes,
     done: Done,
+    incarnation: int = 0,
 ) -> SentView:
     """Stage the batch `buffer[start:end]` of `address.count` messages; `done` is called when it is durable, or
-    has failed.
+    has failed. `incarnation`: of the partition that the client means.
 
     Raises HeadwaterError, and `done` is not called then.
     """
@@ -66,11 +88,12 @@ def send(
     try:
         partition = topic.for_send(address.partitioning, client.era.first_id)
     except IggyError as error:
-        if client.era is Era.V and client.transport != HTTP and error.name == "partition_not_found":
+        if client.era >= Era.V and client.transport != HTTP and error.name == "partition_not_found":
             raise refusal(
                 "resource_not_found", error.message, error.value
             ) from error  # upstream's one answer to a send
         raise
+    check_incarnation(topic, partition, incarnation)
     shown = partition.index + client.era.first_id
     base_offset = partition.append(*batch, address.count, checksums, service.clock_us(), partition.index, done)
     return SentView(stream.id, topic.entry.id, shown, base_offset)
@@ -87,19 +110,31 @@ def send_again(
 
 
 def poll(
-    service: Service, client: Client, command: c.PollMessages, ranges: bool = False
+    service: Service,
+    client: Client,
+    command: c.PollMessages,
+    ranges: bool = False,
+    *,
+    most: int = 0,
+    strict: bool = False,
+    incarnation: int = 0,
 ) -> Generator[None, None, Found]:
-    """Poll messages, in steps; with `ranges`, some of them as ranges of files. Raises HeadwaterError."""
+    """Poll messages, in steps; with `ranges`, some of them as ranges of files; up to `most` bytes where that is not 0, but
+    one message at least, unless that is `strict`. Raises HeadwaterError."""
     service.refresh()
     topic = service.topic(command.stream, command.topic)[1]
-    first_id = client.era.first_id
-    partition = _partition(topic, client, command)
+    partition = partition_to_poll(topic, client, command)
     if partition is None:
-        return Found(EVERY if client.era is Era.V else first_id, _NOTHING)
+        if client.era >= Era.W:
+            raise refusal("consumer_group_partition_not_owned", f"client {client.id} does not own this partition")
+        return Found(EVERY if client.era is Era.V else client.era.first_id, NOTHING)
+    check_incarnation(topic, partition, incarnation)
     key = consumer_key(topic, command.consumer)
     strategy, count, commits = command.strategy, command.count, command.auto_commit
-    polled = yield from poll_partition(service, topic, partition, key, strategy, count, commits, ranges)
-    return Found(partition.index + first_id, polled)
+    polled = yield from poll_partition(
+        service, topic, partition, key, strategy, count, commits, ranges, most=most, strict=strict
+    )
+    return found_in(client, topic, partition, command.consumer, polled)
 
 
 def poll_partition(
@@ -111,33 +146,39 @@ def poll_partition(
     count: int,
     auto_commit: bool,
     ranges: bool,
+    *,
+    most: int = 0,
+    strict: bool = False,
 ) -> Polling:
     """Poll for the consumer whose committed offset is under the key `consumer`. Raises StorageError."""
     offset = partition.start_of(strategy, count, topic.committed(partition.index, consumer))
-    part = polled = partition.poll(offset, count, partition.index, ranges, TURN_BYTES)
+    limit = min(most or MAX_POLL_BYTES, MAX_POLL_BYTES)
+    part = polled = partition.poll(offset, count, partition.index, ranges, min(limit, TURN_BYTES))
     size = polled.size
-    while part.messages and polled.messages < count and size < MAX_POLL_BYTES:
+    while part.messages and polled.messages < count and size < limit:
         if part.last_offset >= partition.current_offset:
             break
         yield
         rest = count - polled.messages
-        part = partition.poll(part.last_offset + 1, rest, partition.index, ranges, TURN_BYTES)
+        part = partition.poll(part.last_offset + 1, rest, partition.index, ranges, min(limit, TURN_BYTES))
         size += part.size
-        if size <= MAX_POLL_BYTES and part.messages:
+        if size <= limit and part.messages:
             polled = polled.followed_by(part)
+    if most and polled.size > most:  # a stored batch may be longer than all that is wanted
+        polled = polled.shortened(most, strict)
     if auto_commit and polled.messages:
         topic.commit(partition.index, consumer, polled.last_offset)
         service.saver.note(topic)
     return polled
 
 
-def _partition(topic: Topic, client: Client, command: c.PollMessages) -> Partition | None:
+def partition_to_poll(topic: Topic, client: Client, command: c.PollMessages) -> Partition | None:
     """The partition to poll; None when the client is a group member that does not own it, or owns none. Raises IggyError."""
     number, first_id = command.partition, client.era.first_id
     if command.consumer.kind is ConsumerKind.CONSUMER:
         return topic.partition(first_id if number is None else number, first_id)
     group = topic.group(group_of(topic.entry, command.consumer.id).id)
-    if client.era is Era.V and number is not None:
+    if client.era >= Era.V and number is not None:
         partition = topic.partition(number, first_id)
         return partition if group.owns(client.id, partition.index) else None
     index = group.next_of(client.id)

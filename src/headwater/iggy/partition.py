@@ -14,7 +14,7 @@ from headwater.errors import HeaderError, StorageError
 from headwater.group_commit.committer import Committer
 from headwater.group_commit.writers import Writers
 from headwater.iggy.unique_ids import UniqueIds
-from headwater.iggy_wire.batches import Part, build_stored, cut, seal
+from headwater.iggy_wire.batches import Part, build_stored, cut, first_messages, seal
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import PollingStrategy, StrategyKind
 from headwater.model.header_mapping import nats_to_typed
@@ -55,6 +55,14 @@ class Polled(NamedTuple):
         self.batches.extend(more.batches)
         return Polled(self.batches, self.messages + more.messages, more.last_offset, more.current_offset)
 
+    def shortened(self, most: int, strict: bool) -> "Polled":
+        """As many messages of the first batch as fit `most` bytes, but one at least, unless that is `strict`."""
+        first = self.batches[0]
+        body, number, last = first_messages(first if isinstance(first, bytes) else first.read(), most)
+        if strict and len(body) > most:
+            return Polled([], 0, -1, self.current_offset)
+        return Polled([body], number, last, self.current_offset)
+
     def read(self) -> list[bytes]:
         """The batches as byte strings. Raises StorageError."""
         try:
@@ -74,6 +82,7 @@ class Partition:
         self.committer = Committer(log, writers, self._on_durable, self._on_failed)
         self.committer.upkeep.document = bytes  # a checkpoint keeps nothing beside the log's own index
         self.on_stored: Callable[[], None] | None = None  # called after messages were stored or dropped
+        self.watchers: list[Callable[[], None]] = []  # who waits for messages; called when some were stored
         self.unique: UniqueIds | None = None
         self._last_size = 0  # bytes of the batch that was read last
 
@@ -124,6 +133,8 @@ class Partition:
             done(None)
         if self.on_stored is not None:
             self.on_stored()
+        for watcher in self.watchers:
+            watcher()
 
     def _on_failed(self, sends: list[Done], error: StorageError) -> None:
         for done in sends:

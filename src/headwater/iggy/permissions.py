@@ -9,6 +9,7 @@ from typing import Final
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Command, Permissions, StreamPermissions, TopicPermissions
 from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import Consumer, Partitioning
 
 ALL: Final = Permissions(True, True, True, True, True, True, True, True, True, True)
 NONE: Final = Permissions()
@@ -29,7 +30,15 @@ _TOPIC_MANAGE: Final = (
     c.FlushUnsavedBuffer,
 )
 _GROUP_CHANGE: Final = (c.CreateGroup, c.DeleteGroup, c.JoinGroup, c.LeaveGroup, c.SyncGroup)
-_POLL: Final = (c.PollMessages, c.GetOffset, c.StoreOffset, c.DeleteOffset)
+_POLL: Final = (
+    c.PollMessages,
+    c.PollDeferred,
+    c.WaitForMessages,
+    c.FetchMessages,
+    c.GetOffset,
+    c.StoreOffset,
+    c.DeleteOffset,
+)
 
 _NO_STREAM: Final = StreamPermissions()
 _NO_TOPIC: Final = TopicPermissions()
@@ -90,6 +99,14 @@ def allowed(command: Command, granted: Permissions, stream: int | None, topic: i
                 or of_stream.send_messages
                 or of_topic.manage_topic
                 or (of_topic.send_messages)
+            )
+        case c.GetPartitionRoute():
+            return any(
+                allowed(kind, granted, stream, topic)
+                for kind in (
+                    c.GetOffset(Consumer.single(), command.stream, command.topic, None),
+                    c.SendMessages(command.stream, command.topic, Partitioning.balanced()),
+                )
             )
         case _:
             return True  # about the caller itself: me, tokens, logout, options, cluster

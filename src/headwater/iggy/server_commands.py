@@ -7,13 +7,15 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from headwater.iggy import snapshot
+from headwater.iggy.message_commands import incarnation_of
 from headwater.iggy.service import Client, Service
 from headwater.iggy.stream_commands import listed
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
-from headwater.iggy_wire.options import OPTIONS
+from headwater.iggy_wire.options import described
 from headwater.version import VERSION
 
 SERVER_VERSION: Final = "0.9.0"
@@ -40,7 +42,17 @@ def cluster(service: Service, client: Client, command: c.GetClusterMetadata) -> 
 
 
 def describe_options(service: Service, client: Client, command: c.DescribeOptions) -> list[views.OptionView]:
-    return OPTIONS.get(command.scope, [])
+    return described(command.scope, client.era >= Era.W)
+
+
+def route(service: Service, client: Client, command: c.GetPartitionRoute) -> views.RouteView:
+    topic = service.topic(command.stream, command.topic)[1]
+    partition = topic.partition(command.partition, client.era.first_id)
+    return views.RouteView(incarnation_of(topic, partition), service.operations, len(topic.partitions))
+
+
+def changes(service: Service, client: Client, command: c.GetMetadataChanges) -> None:
+    raise refusal("feature_unavailable", "changes of what exists are not kept here")
 
 
 async def flush(service: Service, client: Client, command: c.FlushUnsavedBuffer) -> None:
@@ -81,6 +93,8 @@ def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsV
         packed_version=_PACKED_VERSION,
         free_disk=disk.free,
         total_disk=disk.total,
+        open_files=usage.open_files,
+        most_open_files=usage.most_open_files,
     )
 
 
@@ -114,5 +128,7 @@ HANDLERS: Final[dict[type[Command], Any]] = {
     c.GetSnapshot: get_snapshot,
     c.GetClusterMetadata: cluster,
     c.DescribeOptions: describe_options,
+    c.GetPartitionRoute: route,
+    c.GetMetadataChanges: changes,
     c.FlushUnsavedBuffer: flush,
 }

@@ -115,7 +115,7 @@ class Service:
         self.clock_us = clock_us
         self.entropy = entropy
         self.started_us = clock_us()
-        self.operations = 0  # what replies of generation V count
+        self.operations = self.started_us  # what modern replies count; clients of W compare it across restarts
         self.generation = 0  # how often the catalog has changed (`routes`)
         self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self.machine = Machine()
@@ -245,7 +245,7 @@ class Service:
         if self._store is None:
             return
         await self._housekeeper.stop()
-        for topic in self.topics.values():
+        for topic in list(self.topics.values()):
             if topic.entry.partitions:
                 await self.close_partitions(topic.partitions)
             else:  # the log belongs to another face: wait only for what was sent here

@@ -1,8 +1,10 @@
 """A TCP or WebSocket connection of an Iggy client: frames out of the buffer, answers in the order of the requests.
 
-The first four bytes decide the framing: zero is generation V, anything else a classic length. Requests are handled one
-at a time, because a later one may rely on an earlier one's effect, with one exception: sends that come in one breath are
-staged together and share an fdatasync. A request that has to wait stays in the link's buffer, and reading pauses.
+The first four bytes decide the framing: zero is generation V or later, anything else a classic length. Requests are
+handled one at a time, because a later one may rely on an earlier one's effect, with two exceptions: sends that come in one
+breath are staged together and share an fdatasync; and a poll that waits for messages (protocol 0.12) is answered when there
+are some, without holding up what comes behind it, for those clients match answers by their numbers. Any other request that
+has to wait stays in the link's buffer, and reading pauses.
 
 A malformed frame ends the connection, after an error reply where the framing has one: nothing behind it can be trusted.
 """
@@ -125,6 +127,9 @@ class Session:
                 return at
             if self._must_wait(modern.operation == SEND):
                 return at
+            if self._talk.is_deferred(modern):
+                self._talk.modern(buffer, modern, self._answer_apart)
+                return modern.end
             answer = self._place()
             self._talk.modern(buffer, modern, lambda pieces: self._answered(answer, pieces))
             return modern.end
@@ -161,6 +166,10 @@ class Session:
             ready = answers.popleft().pieces
             if link is not None and ready is not None:
                 link.send(ready)
+        self._written()
+
+    def _written(self) -> None:
+        link = self._link
         if link is None or self._talk is None:
             return
         if 0 < self._limits.waiting_bytes < link.pending:
@@ -170,10 +179,16 @@ class Session:
             link.close()
         else:
             link.flush_soon()
-            if not answers and self._paused:
+            if not self._answers and self._paused:
                 self._paused = False
                 link.resume_reading()
                 link.read_on()
+
+    def _answer_apart(self, pieces: Pieces) -> None:
+        """The answer to a request that waited: those that came behind it did not wait for it."""
+        if pieces and self._link is not None:
+            self._link.send(pieces)
+            self._written()
 
     def _refuse(self, error: IggyError) -> None:
         assert self._link is not None

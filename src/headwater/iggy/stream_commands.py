@@ -17,18 +17,22 @@ from headwater.iggy_wire.commands import Command
 from headwater.iggy_wire.eras import Era
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.options import (
+    TOPIC,
     TopicOptions,
     canonical,
     check_update,
     derived,
+    is_fixed,
     merged,
     read_options,
+    reset_options,
 )
+from headwater.iggy_wire.reply_codec import Context
 
 # ── views ──
 
 
-def partition_view(partition: Partition, first_id: int) -> views.PartitionView:
+def partition_view(partition: Partition, first_id: int, metadata: int) -> views.PartitionView:
     log = partition.log
     return views.PartitionView(
         partition.index + first_id,
@@ -37,10 +41,12 @@ def partition_view(partition: Partition, first_id: int) -> views.PartitionView:
         partition.current_offset,
         partition.size,
         log.record_count,
+        Context(partition.uid, 0, metadata),
     )
 
 
-def topic_view(topic: Topic, era: Era, details: bool = False) -> views.TopicView:
+def topic_view(topic: Topic, era: Era, metadata: int | None = None) -> views.TopicView:
+    """With its partitions, where `metadata` says how many operations there were so far."""
     entry = topic.entry
     return views.TopicView(
         id=entry.id,
@@ -54,8 +60,10 @@ def topic_view(topic: Topic, era: Era, details: bool = False) -> views.TopicView
         size=topic.size,
         messages=topic.messages,
         options=entry.options,
-        derived=derived(_chosen(entry), entry.options) if era is Era.V else b"",
-        parts=[partition_view(partition, era.first_id) for partition in topic.partitions] if details else [],
+        derived=derived(_chosen(entry), entry.options) if era >= Era.V else b"",
+        parts=[]
+        if metadata is None
+        else [partition_view(partition, era.first_id, metadata) for partition in topic.partitions],
     )
 
 
@@ -133,22 +141,22 @@ async def purge_stream(service: Service, client: Client, command: c.PurgeStream)
 
 
 def get_topic(service: Service, client: Client, command: c.GetTopic) -> views.TopicView:
-    return topic_view(service.topic(command.stream, command.topic)[1], client.era, details=True)
+    return topic_view(service.topic(command.stream, command.topic)[1], client.era, service.operations)
 
 
 def get_topics(service: Service, client: Client, command: c.GetTopics) -> list[views.TopicView]:
     try:
         stream = service.catalog.stream(command.stream)
     except IggyError:
-        if client.era is Era.V:  # as upstream: nothing is listed where there is no stream
+        if client.era >= Era.V:  # as upstream: nothing is listed where there is no stream
             return []
         raise
     return [topic_view(service.topics[entry.uid], client.era) for entry in stream.topics]
 
 
 def _settings(command: c.CreateTopic | c.UpdateTopic, era: Era) -> TopicOptions:
-    """The topic options of a command: fields before V (at first an expiry in seconds), a block in V. Raises IggyError."""
-    if era is Era.V:
+    """The topic options of a command: fields before V (at first an expiry in seconds), a block since. Raises IggyError."""
+    if era >= Era.V:
         return read_options(command.options, 1)
     unit = 1 if era >= Era.B else 1_000_000
     if command.compression not in (0, 1, 2, 3):
@@ -183,7 +191,7 @@ async def create_topic(service: Service, client: Client, command: c.CreateTopic)
             service.topics.pop(entry.uid, None)
             await service.close_partitions(partitions, remove=True)
         raise
-    return topic_view(topic, client.era, details=True)
+    return topic_view(topic, client.era, service.operations)
 
 
 def _check_size(chosen: TopicOptions, partitions: int) -> None:
@@ -211,14 +219,18 @@ async def update_topic(service: Service, client: Client, command: c.UpdateTopic)
         stream, entry = catalog.topic(command.stream, command.topic)
         rules.check_free_name(stream.topics, name, "topic", but=entry)
         before = _chosen(entry)
-        block = command.options if client.era is Era.V else b""
-        chosen = read_options(block, 1, before) if client.era is Era.V else _settings(command, client.era)
+        modern = client.era >= Era.V
+        block = command.options if modern else b""
+        if modern:
+            chosen = read_options(block, TOPIC, reset_options(before, command.reset))
+        else:
+            chosen = _settings(command, client.era)
         if chosen.max_size != before.max_size:
             _check_size(replace(chosen, segment_bytes=entry.segment_bytes), len(entry.partitions))
         entry.name = name
         _choose(entry, replace(chosen, segment_bytes=entry.segment_bytes))
-        if block:  # keys that are not in the block stay as they are
-            entry.options = merged(entry.options, canonical(block, 1))
+        if block or command.reset:  # keys that are not named stay as they are
+            entry.options = merged(entry.options, canonical(block, TOPIC), command.reset)
     service.topics[entry.uid].limit_segments()
 
 
@@ -260,6 +272,7 @@ async def _purge(service: Service, topic: Topic) -> None:
 
 async def create_partitions(service: Service, client: Client, command: c.CreatePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
+    _check_resizable(topic)
     rules.checked_partitions(command.count, len(topic.partitions))
     _check_size(_chosen(topic.entry), len(topic.partitions) + command.count)
     async with service.change():
@@ -269,8 +282,14 @@ async def create_partitions(service: Service, client: Client, command: c.CreateP
     topic.limit_segments()
 
 
+def _check_resizable(topic: Topic) -> None:
+    if is_fixed(topic.entry.options):
+        raise refusal("partition_resize_disabled", f"topic {topic.entry.name} keeps its number of partitions")
+
+
 async def delete_partitions(service: Service, client: Client, command: c.DeletePartitions) -> None:
     topic = service.topic(command.stream, command.topic)[1]
+    _check_resizable(topic)
     keep = len(topic.partitions) - command.count
     if not 1 <= command.count <= rules.MAX_PARTITIONS:
         raise refusal("too_many_partitions", f"1 to {rules.MAX_PARTITIONS} partitions go at once", command.count)

@@ -9,10 +9,9 @@ from headwater.iggy.credentials import ROOT_ID
 from headwater.iggy.server_commands import SERVER_VERSION
 from headwater.iggy.service import HTTP, Client, Service
 from headwater.iggy_wire import commands as c
-from headwater.iggy_wire import eras
 from headwater.iggy_wire import reply_codec as views
 from headwater.iggy_wire.commands import Command
-from headwater.iggy_wire.eras import Era, of_login
+from headwater.iggy_wire.eras import PROTOCOL, Era, of_login, of_protocol
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.options import check_update, read_options
 
@@ -33,7 +32,7 @@ async def login(service: Service, client: Client, command: c.Login) -> views.Log
     if user is None or not fits:
         _note_refusal(service, client, command.username, "bad credentials")
         raise refusal("invalid_credentials", f"user {command.username!r} and this password do not go together")
-    return _enter(service, client, user, command.version)
+    return _enter(service, client, user, command)
 
 
 def login_with_token(service: Service, client: Client, command: c.LoginWithToken) -> views.LoginView:
@@ -45,7 +44,7 @@ def login_with_token(service: Service, client: Client, command: c.LoginWithToken
                 if token.expiry and token.expiry <= service.clock_us():
                     _note_refusal(service, client, user.name, "expired token")
                     raise refusal("personal_access_token_expired", f"token {token.name!r} is past its time")
-                return _enter(service, client, user, command.version)
+                return _enter(service, client, user, command)
     _note_refusal(service, client, "", "unknown token")
     raise refusal("invalid_personal_access_token", "no user has this token")
 
@@ -55,19 +54,25 @@ def _note_refusal(service: Service, client: Client, name: str, reason: str) -> N
 
 
 def _check_version(client: Client, command: c.Login | c.LoginWithToken) -> None:
-    if client.era is Era.V and not eras.speaks(command.protocol):
-        raise refusal("incompatible_protocol_version", f"protocol {command.protocol:#x} is not spoken here")
+    if client.era >= Era.V:
+        client.era = of_protocol(command.protocol)
 
 
-def _enter(service: Service, client: Client, user: UserEntry, version: str) -> views.LoginView:
+def _enter(service: Service, client: Client, user: UserEntry, command: c.Login | c.LoginWithToken) -> views.LoginView:
     if user.status != ACTIVE:
         _note_refusal(service, client, user.name, "inactive user")
         raise refusal("user_inactive", f"user {user.name!r} is not active")
-    if client.era is not Era.V and client.transport != HTTP:
-        client.era = of_login(version)
+    if client.era < Era.V and client.transport != HTTP:
+        client.era = of_login(command.version)
     service.operations += 1
-    client.user, client.login = user, service.operations
-    return views.LoginView(user.id, client.login, eras.PROTOCOL, SERVER_VERSION)
+    client.user, client.login = user, service.operations - service.started_us  # W's clients hold it in 43 bits
+    protocol = command.protocol if client.era >= Era.W else PROTOCOL
+    return views.LoginView(user.id, client.login, protocol, SERVER_VERSION)
+
+
+def bind_session(service: Service, client: Client, command: c.BindSession) -> None:
+    """A session ends with its connection here: the client logs in again."""
+    raise refusal("unauthenticated", "sessions end with their connection: log in again")
 
 
 def logout(service: Service, client: Client, command: c.Logout) -> None:
@@ -222,6 +227,7 @@ HANDLERS: Final[dict[type[Command], Any]] = {
     c.Login: login,
     c.LoginWithToken: login_with_token,
     c.Logout: logout,
+    c.BindSession: bind_session,
     c.GetMe: me,
     c.GetClient: get_client,
     c.GetClients: get_clients,

@@ -37,6 +37,10 @@ xxh3_64 = xxhash.xxh3_64_intdigest
 _U64 = struct.Struct("<Q")
 _CHECKED = struct.Struct("<QQQQQI")
 
+PRODUCER_AT, PRODUCER_END = 52, 72  # u8 1 where there is one, 3 zeros | id u64 | epoch u16, 2 zeros | sequence u32
+_PRODUCER = struct.Struct("<B3xQH2xI")
+_PRODUCER_CHECKED = struct.Struct("<BQHI")
+
 _WRONG: Final = {
     iggy_batch.BAD_TILING: ("invalid_messages_size", "the frames do not fill the batch"),
     iggy_batch.BAD_COUNT: ("invalid_messages_count", "the batch has another number of frames than it says"),
@@ -88,13 +92,15 @@ def _verify(body: bytes) -> None:
         if xxh3_64(view[frame.start + CHECKSUM_SIZE : frame.end]) != _U64.unpack_from(body, frame.start)[0]:
             raise refusal("invalid_message_checksum", f"message {frame.offset_delta} does not have its checksum")
     fields = batch_fields(body)
-    if batch_checksum(fields, checksums_of(body, BATCH_HEADER_SIZE, len(body))) != fields.checksum:
+    producer = _PRODUCER.unpack_from(body, PRODUCER_AT) if body[PRODUCER_AT] else None
+    if batch_checksum(fields, checksums_of(body, BATCH_HEADER_SIZE, len(body)), producer) != fields.checksum:
         raise refusal("invalid_batch_checksum", "the batch does not have its checksum")
 
 
-def batch_checksum(fields: BatchFields, checksums: bytes) -> int:
-    """The header's checksum over these fields and frame checksums."""
-    return xxh3_64(_CHECKED.pack(*fields[:5], fields.message_count) + checksums)
+def batch_checksum(fields: BatchFields, checksums: bytes, producer: tuple[int, ...] | None = None) -> int:
+    """The header's checksum over these fields and frame checksums. `producer`: its four fields, where there is one."""
+    section = _PRODUCER_CHECKED.pack(*producer) if producer is not None else b""
+    return xxh3_64(_CHECKED.pack(*fields[:5], fields.message_count) + section + checksums)
 
 
 def seal(buffer: bytearray, at: int, checksums: bytes) -> None:
@@ -151,6 +157,21 @@ def cut(body: bytes, first: int, count: int) -> bytes:
     BATCH_HEADER.pack_into(head, 0, *fields[:4], BATCH_HEADER_SIZE + stop - start, 0, kept)
     seal(head, 0, checksums_of(body, start, stop))
     return bytes(head) + body[start:stop]
+
+
+def first_messages(body: bytes, most: int) -> tuple[bytes, int, int]:
+    """(batch, messages, offset of the last) of as many messages of a checked, stored batch as fit `most` bytes; one at
+    least."""
+    found = frames(body)
+    kept = max(1, sum(frame.end <= most for frame in found))
+    return cut(body, 0, kept), kept, batch_fields(body).base_offset + found[kept - 1].offset_delta
+
+
+def forget_producer(buffer: bytearray, at: int) -> None:
+    """Clear what a batch says of an idempotent producer (protocol 0.12): it is stored as it is sent, and to clients of
+    0.11 a batch with these bytes is none."""
+    if buffer[at + PRODUCER_AT]:
+        buffer[at + PRODUCER_AT : at + PRODUCER_END] = bytes(PRODUCER_END - PRODUCER_AT)
 
 
 def messages(data: bytes) -> Iterator[Message]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from headwater.errors import IggyError
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Code, Command, Permissions, StreamPermissions, TopicPermissions
-from headwater.iggy_wire.eras import Era, speaks
+from headwater.iggy_wire.eras import Era, of_protocol
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import (
     CONSUMER,
@@ -20,6 +20,7 @@ from headwater.iggy_wire.identifiers import (
     PARTITIONING,
     SEED_CONSUMER,
     STRATEGY,
+    Identifier,
 )
 from headwater.iggy_wire.layout import (
     BOOL,
@@ -31,6 +32,7 @@ from headwater.iggy_wire.layout import (
     U8,
     U32,
     U64,
+    Fixed,
     Inside,
     Many,
     Optional,
@@ -84,6 +86,31 @@ _SDK: Any = {"protocol": U32, "sdk": NAME8, "version": NAME8}
 _OF_SDK: Any = {"version": TEXT32, "context": TEXT32}
 _USER: Any = {"username": TEXT8, "password": TEXT8}
 
+
+class _Target:
+    """What an update is about: its scope, then the identifiers that the scope has."""
+
+    _COUNTS: Final = {1: 2, 2: 1, 3: 1}
+
+    def read(self, reader: Reader) -> tuple[int, tuple[Identifier, ...]]:
+        scope = U8.read(reader)
+        if scope not in self._COUNTS:
+            raise refusal("invalid_command", f"there is no scope {scope}", scope)
+        return scope, tuple(Identifier.read(reader) for _ in range(self._COUNTS[scope]))
+
+    def write(self, value: tuple[int, tuple[Identifier, ...]]) -> bytes:
+        scope, parts = value
+        return U8.write(scope) + b"".join(part.encode() for part in parts)
+
+
+TARGET = _Target()
+_SECRET: Any = {"secret": Fixed(32)}
+_WAIT: Any = {"wait_us": U64, "timeout_us": U64}
+_WAIT_TARGET = Record(c.WaitTarget, partition=U32, strategy=STRATEGY)
+_FETCH_TARGET = Record(c.FetchTarget, partition=U32, strategy=STRATEGY, max_bytes=U32, incarnation=U64, owner=U64)
+_FROM: Any = {"consumer": CONSUMER, **TOPIC}
+_LIMITED: Any = {"min_count": U32, "count": U32, "max_bytes": U32, "auto_commit": BOOL}
+
 Versions = tuple[tuple[Era, Record[Any]], ...]
 
 
@@ -111,6 +138,9 @@ LAYOUTS: Final[dict[Code, Versions]] = {
     Code.GET_SNAPSHOT: _since(Era.B, c.GetSnapshot, compression=U8, types=Many(U8, U8)),
     Code.GET_CLUSTER_METADATA: _since(Era.C2, c.GetClusterMetadata),
     Code.DESCRIBE_OPTIONS: _since(Era.V, c.DescribeOptions, scope=U8),
+    Code.BIND_SESSION: _since(Era.V, c.BindSession, body=REST),  # before the login, so before the era is known
+    Code.UPDATE_RESOURCE: _since(Era.W, c.UpdateResource, target=TARGET, reset=Many(NAME8, U8), options=REST),
+    Code.GET_METADATA_CHANGES: _since(Era.W, c.GetMetadataChanges, body=REST),
     Code.GET_ME: _since(Era.S, c.GetMe),
     Code.GET_CLIENT: _since(Era.S, c.GetClient, client_id=U32),
     Code.GET_CLIENTS: _since(Era.S, c.GetClients),
@@ -132,8 +162,14 @@ LAYOUTS: Final[dict[Code, Versions]] = {
         (Era.B, Record(c.Login, **_USER, **_OF_SDK)),
     ),
     Code.LOGOUT_USER: _since(Era.A, c.Logout),
-    Code.LOGIN_REGISTER: _since(Era.V, c.Login, **_SDK, **_USER, context=TEXT32),
-    Code.LOGIN_REGISTER_WITH_TOKEN: _since(Era.V, c.LoginWithToken, **_SDK, token=TEXT8, context=TEXT32),
+    Code.LOGIN_REGISTER: (
+        (Era.V, Record(c.Login, **_SDK, **_USER, context=TEXT32)),
+        (Era.W, Record(c.Login, **_SDK, **_SECRET, **_USER, context=TEXT32)),
+    ),
+    Code.LOGIN_REGISTER_WITH_TOKEN: (
+        (Era.V, Record(c.LoginWithToken, **_SDK, token=TEXT8, context=TEXT32)),
+        (Era.W, Record(c.LoginWithToken, **_SDK, **_SECRET, token=TEXT8, context=TEXT32)),
+    ),
     Code.GET_TOKENS: _since(Era.A, c.GetTokens),
     Code.CREATE_TOKEN: _since(Era.A, c.CreateToken, name=TEXT8, expiry=U64),
     Code.DELETE_TOKEN: _since(Era.A, c.DeleteToken, name=TEXT8),
@@ -185,6 +221,23 @@ LAYOUTS: Final[dict[Code, Versions]] = {
     Code.LEAVE_GROUP: ((Era.S, Record(c.LeaveGroup, **SEED_GROUP)), (Era.A, Record(c.LeaveGroup, **GROUP))),
     Code.SYNC_GROUP: _since(Era.V, c.SyncGroup, **GROUP),
     Code.POLL_MESSAGES: _reading(c.PollMessages, strategy=STRATEGY, count=U32, auto_commit=BOOL),
+    Code.GET_PARTITION_ROUTE: _since(Era.W, c.GetPartitionRoute, **TOPIC, partition=U32),
+    Code.POLL_DEFERRED: _since(
+        Era.W,
+        c.PollDeferred,
+        **_FROM,
+        partition=MAYBE_PARTITION,
+        strategy=STRATEGY,
+        count=U32,
+        auto_commit=BOOL,
+        wait_us=U64,
+        min_count=U32,
+        max_bytes=U32,
+        timeout_us=U64,
+    ),
+    Code.WAIT_FOR_MESSAGES: _since(Era.W, c.WaitForMessages, **_FROM, **_WAIT, targets=Many(_WAIT_TARGET)),
+    Code.CANCEL_DEFERRED: _since(Era.W, c.CancelDeferred),
+    Code.FETCH_MESSAGES: _since(Era.W, c.FetchMessages, **_FROM, **_WAIT, **_LIMITED, targets=Many(_FETCH_TARGET)),
     Code.GET_OFFSET: _reading(c.GetOffset),
     Code.STORE_OFFSET: _reading(c.StoreOffset, offset=U64),
     Code.DELETE_OFFSET: _reading(c.DeleteOffset)[1:],
@@ -223,6 +276,7 @@ OPERATIONS: Final = {
     147: Code.DELETE_TOKEN,
     148: Code.JOIN_GROUP,
     149: Code.LEAVE_GROUP,
+    150: Code.UPDATE_RESOURCE,
     SEND: Code.SEND_MESSAGES,
     STORE_OFFSET: Code.STORE_OFFSET,
     162: Code.DELETE_OFFSET,
@@ -258,28 +312,25 @@ def encode(command: Command, era: Era) -> tuple[Code, bytes]:
 
 
 def code_of(command: Command, era: Era = Era.V) -> Code:
-    """The code; logins have one of their own in V."""
+    """The code; logins have one of their own from V on."""
     if isinstance(command, c.Login):
-        return Code.LOGIN_REGISTER if era is Era.V else Code.LOGIN_USER
+        return Code.LOGIN_REGISTER if era >= Era.V else Code.LOGIN_USER
     if isinstance(command, c.LoginWithToken):
-        return Code.LOGIN_REGISTER_WITH_TOKEN if era is Era.V else Code.LOGIN_WITH_TOKEN
+        return Code.LOGIN_REGISTER_WITH_TOKEN if era >= Era.V else Code.LOGIN_WITH_TOKEN
     return _CODES[type(command)]
 
 
 def decode_login(body: bytes) -> Command:
-    """V's register: the code is not sent, so the body tells. Raises IggyError."""
-    reader = Reader(body)
-    protocol = U32.read(reader)
-    if not speaks(protocol):  # before the rest, which may have another form
-        raise refusal("incompatible_protocol_version", f"protocol {protocol:#x} is not spoken here", protocol)
+    """The register of V and later: the code is not sent, so the body tells. Raises IggyError."""
+    era = of_protocol(U32.read(Reader(body)))  # before the rest, whose form depends on it
     try:
-        return _whole(Code.LOGIN_REGISTER, body)
+        return _whole(Code.LOGIN_REGISTER, body, era)
     except IggyError:
-        return _whole(Code.LOGIN_REGISTER_WITH_TOKEN, body)
+        return _whole(Code.LOGIN_REGISTER_WITH_TOKEN, body, era)
 
 
-def _whole(code: Code, body: bytes) -> Command:
-    command: Command = layout_of(code, Era.V).decode(body)
+def _whole(code: Code, body: bytes, era: Era) -> Command:
+    command: Command = layout_of(code, era).decode(body)
     return command
 
 

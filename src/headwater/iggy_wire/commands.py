@@ -6,6 +6,7 @@ here. `Code` has upstream's numbers, which never changed.
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from headwater.model.typed_headers import TypedHeaders
@@ -22,6 +23,9 @@ class Code(IntEnum):
     GET_SNAPSHOT = 11
     GET_CLUSTER_METADATA = 12
     DESCRIBE_OPTIONS = 13
+    BIND_SESSION = 15
+    UPDATE_RESOURCE = 16
+    GET_METADATA_CHANGES = 17
     GET_ME = 20
     GET_CLIENT = 21
     GET_CLIENTS = 22
@@ -43,6 +47,11 @@ class Code(IntEnum):
     POLL_MESSAGES = 100
     SEND_MESSAGES = 101
     FLUSH_UNSAVED_BUFFER = 102
+    GET_PARTITION_ROUTE = 105
+    POLL_DEFERRED = 106
+    WAIT_FOR_MESSAGES = 107
+    CANCEL_DEFERRED = 108
+    FETCH_MESSAGES = 109
     GET_OFFSET = 120
     STORE_OFFSET = 121
     DELETE_OFFSET = 122
@@ -75,17 +84,14 @@ class Command:
     """A request."""
 
 
-@dataclass(frozen=True, slots=True)
 class Kill(Command):
     """The seed era's way to stop a server; refused."""
 
 
-@dataclass(frozen=True, slots=True)
 class Ping(Command):
     """Is anybody there?"""
 
 
-@dataclass(frozen=True, slots=True)
 class GetStats(Command):
     """Numbers about the process and what it stores."""
 
@@ -111,6 +117,30 @@ class DescribeOptions(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class BindSession(Command):
+    """Go on with the session of another connection, which W's clients ask for when they connect again; refused, and they
+    log in instead. `body`: the login's beginning, the session, and its secret."""
+
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResource(Command):
+    """W's one command to alter something. `target`: scope 1 a topic (stream and topic), 2 a stream, 3 a user. `options` is
+    a block of what gets a value, `reset` names what gets its default again."""
+
+    target: tuple[int, tuple[Identifier, ...]]
+    reset: list[str]
+    options: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GetMetadataChanges(Command):
+    """The log of changes of what exists; refused."""
+
+    body: bytes = b""
+
+
 class GetMe(Command):
     """The client's own entry in the list of clients."""
 
@@ -120,14 +150,14 @@ class GetClient(Command):
     client_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class GetClients(Command):
     """All connected clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login(Command):
-    """By name and password. `version` is the SDK's, empty where the era does not send one; `protocol` is V's."""
+    """By name and password. `version` is the SDK's, empty where the era does not send one; `protocol` is there from V on,
+    `secret` from W on: 32 bytes by which a client could take a session to another connection."""
 
     username: str
     password: str = field(repr=False)
@@ -135,6 +165,7 @@ class Login(Command):
     context: str = ""
     protocol: int = 0
     sdk: str = ""
+    secret: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +177,9 @@ class LoginWithToken(Command):
     context: str = ""
     protocol: int = 0
     sdk: str = ""
+    secret: bytes = field(default=b"", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
 class Logout(Command):
     """The connection stays, without a user."""
 
@@ -194,7 +225,6 @@ class GetUser(Command):
     user: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class GetUsers(Command):
     """All users, without their permissions."""
 
@@ -238,7 +268,6 @@ class ChangePassword(Command):
     new: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
 class GetTokens(Command):
     """The caller's own tokens: names and expiry."""
 
@@ -261,7 +290,6 @@ class GetStream(Command):
     stream: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class GetStreams(Command):
     """All that the user may see."""
 
@@ -329,6 +357,8 @@ class CreateTopic(Command):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTopic(Command):
+    """`reset`: the options that get their default again."""
+
     stream: Identifier
     topic: Identifier
     name: str
@@ -337,6 +367,7 @@ class UpdateTopic(Command):
     max_size: int = 0
     replication: int = 1
     options: bytes = b""
+    reset: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +472,82 @@ class PollMessages(Command):
     strategy: PollingStrategy
     count: int
     auto_commit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GetPartitionRoute(Command):
+    """Where the requests about a partition go, and its incarnation, which they carry from then on."""
+
+    stream: Identifier
+    topic: Identifier
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class PollDeferred(Command):
+    """A poll that waits up to `wait_us` until `min_count` messages are there, and answers with at most `max_bytes`."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition: int | None
+    strategy: PollingStrategy
+    count: int
+    auto_commit: bool
+    wait_us: int
+    min_count: int
+    max_bytes: int
+    timeout_us: int
+
+
+class WaitTarget(NamedTuple):
+    """A partition, and from where on a message in it is awaited."""
+
+    partition: int
+    strategy: PollingStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForMessages(Command):
+    """Until one of the partitions has a message, up to `wait_us` (0.12.0 alone)."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    wait_us: int
+    timeout_us: int
+    targets: list[WaitTarget]
+
+
+class CancelDeferred(Command):
+    """End the wait of an earlier request, which has the same request number; never answered."""
+
+
+class FetchTarget(NamedTuple):
+    """A partition to read from, at most `max_bytes` of it. `incarnation` 0: whatever it is now."""
+
+    partition: int
+    strategy: PollingStrategy
+    max_bytes: int
+    incarnation: int
+    owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchMessages(Command):
+    """Wait until all targets together have `min_count` messages, up to `wait_us`, then read them: `count` messages and
+    `max_bytes` at most, of all targets together (since 0.12.1)."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    wait_us: int
+    timeout_us: int
+    min_count: int
+    count: int
+    max_bytes: int
+    auto_commit: bool
+    targets: list[FetchTarget]
 
 
 @dataclass(frozen=True, slots=True)

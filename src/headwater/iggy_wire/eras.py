@@ -10,9 +10,14 @@
 | C2 | apache-iggy 0.6                                 | login says 0.8                                               |
 | C3 | apache-iggy 0.7, 0.8                            | login says 0.9, 0.10                                         |
 | V  | apache-iggy 0.9                                 | the first four bytes are zero: a 256-byte header follows     |
+| W  | apache-iggy 0.9.1.dev2 to dev5, crates between  | as V, and the login says protocol 0.12.0 or 0.12.1           |
+| X  | crates 0.11.1-edge.7 to edge.9                  | as V, and the login says protocol 0.12.2                     |
 
-A length of zero cannot begin a classic frame, so the first four bytes decide between V and the rest. What may come
-before a login (ping, and nothing else) looks the same in all classic eras.
+A length of zero cannot begin a classic frame, so the first four bytes decide between V and later on one side and the
+rest. What may come before a login (ping, and nothing else) looks the same in all classic eras, and in all modern ones.
+
+The protocol of V and later has a number of its own. Every patch level of 0.11 is one layout. In 0.12 a patch level may
+change the layout (0.12.2 made the description of a partition longer), so only those are spoken that are known.
 """
 
 from enum import IntEnum
@@ -32,6 +37,8 @@ class Era(IntEnum):
     C2 = 5
     C3 = 6
     V = 7
+    W = 8
+    X = 9
 
     @property
     def first_id(self) -> int:
@@ -65,10 +72,26 @@ def of_login(version: str | None) -> Era:
     return {7: Era.C1, 8: Era.C2}.get(minor, Era.C3)
 
 
-PROTOCOL: Final = 0 << 20 | 11 << 10 | 0  # of era V: 0.11.0
 _MINOR: Final = 1 << 10
+PROTOCOL: Final = 0 << 20 | 11 << 10 | 0  # of era V: 0.11.0, which our client speaks
+NEWEST_PROTOCOL: Final = 0 << 20 | 12 << 10 | 2
+_OF_PATCH: Final = {0: Era.W, 1: Era.W, 2: Era.X}  # of 0.12
 
 
-def speaks(protocol: int) -> bool:
-    """Whether a client's protocol has our major and minor number; the patch level is free."""
-    return protocol // _MINOR == PROTOCOL // _MINOR
+def of_protocol(protocol: int) -> Era:
+    """The era of a modern client, from the number of the protocol in its login. Raises IggyError for one that is not
+    spoken here."""
+    if protocol // _MINOR == PROTOCOL // _MINOR:
+        return Era.V
+    found = _OF_PATCH.get(protocol % _MINOR) if protocol // _MINOR == NEWEST_PROTOCOL // _MINOR else None
+    if found is None:
+        spoken = f"0.11 and 0.12.0 to {protocol_text(NEWEST_PROTOCOL)} are"
+        raise refusal(
+            "incompatible_protocol_version", f"protocol {protocol_text(protocol)} is not spoken, {spoken}", protocol
+        )
+    return found
+
+
+def protocol_text(protocol: int) -> str:
+    """As "0.12.2"."""
+    return f"{protocol >> 20}.{protocol >> 10 & 1023}.{protocol & 1023}"

@@ -184,6 +184,21 @@ class Many:
         return head + b"".join([self._inner.write(item) for item in value])
 
 
+class Fixed:
+    """So many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def read(self, reader: Reader) -> bytes:
+        return reader.take(self._size)
+
+    def write(self, value: bytes) -> bytes:
+        if len(value) != self._size:
+            raise refusal("invalid_format", f"{len(value)} bytes where {self._size} belong")
+        return value
+
+
 class Padding:
     """Bytes without a meaning, written as given."""
 

@@ -29,6 +29,11 @@ _UINT32, _UINT64 = HeaderKind.UINT32, HeaderKind.UINT64
 _COMPRESSIONS: Final = {"none": 1, "gzip": 2}
 _NAMES_OF_COMPRESSION: Final = {code: name for name, code in _COMPRESSIONS.items()}
 _DURABILITIES: Final = ("replicated", "persisted")
+_RESIZE_POLICIES: Final = ("mutable", "fixed")
+_FIXED: Final = HeaderValue.from_str("fixed")
+UPDATABLE: Final = {1: frozenset({"compression_algorithm", "message_expiry", "max_topic_size"})}
+"""By scope, what an update may name: a segment size describes files that are there already."""
+SETTABLE, RESETTABLE = 1, 2  # flags of an option
 
 
 _MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
@@ -41,7 +46,8 @@ _MAKERS: Final[dict[HeaderKind, tuple[type, Callable[[Any], HeaderValue]]]] = {
 
 
 def _option(key: str, kind: HeaderKind, default: int | bool | str, description: str) -> OptionView:
-    return OptionView(key, kind, _MAKERS[kind][1](default).raw, description)
+    flags = SETTABLE | RESETTABLE if key in UPDATABLE[1] else 0
+    return OptionView(key, kind, _MAKERS[kind][1](default).raw, description, flags)
 
 
 OPTIONS: Final = {
@@ -65,11 +71,25 @@ OPTIONS: Final = {
         _option("durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
         _option("consumer_offset_durability", _STRING, "persisted", "taken and surpassed: an answer means on disk"),
         _option("replication_factor", _UINT8, 1, "there is one node"),
+        _option(
+            "partition_resize_policy",
+            _STRING,
+            "mutable",
+            "fixed: the topic keeps the number of partitions it began with",
+        ),
     ],
 }
-SCOPES: Final = {"topic": 1, "stream": 2, "user": 3}
-UPDATABLE: Final = {1: frozenset({"compression_algorithm", "message_expiry", "max_topic_size"})}
-"""By scope, what an update may name: a segment size describes files that are there already."""
+TOPIC, STREAM, USER = 1, 2, 3
+SCOPES: Final = {"topic": TOPIC, "stream": STREAM, "user": USER}
+_NAMED: Final = {
+    TOPIC: [OptionView("name", _STRING, b"", "the name of the topic, 1 to 255 bytes", SETTABLE)],
+    STREAM: [OptionView("name", _STRING, b"", "the name of the stream, 1 to 255 bytes", SETTABLE)],
+    USER: [
+        OptionView("username", _STRING, b"", "the name of the user, 3 to 50 bytes", SETTABLE),
+        OptionView("status", _STRING, b"", "active, inactive", SETTABLE),
+    ],
+}
+"""What protocol 0.12 alters as an option, while a field of the command sets it at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +111,47 @@ def read_options(block: bytes, scope: int, known: TopicOptions | None = None) ->
     for name, value in _entries(block, names if known is None else UPDATABLE.get(scope, frozenset())).items():
         chosen = _with(chosen, name, value)
     return chosen
+
+
+def reset_options(before: TopicOptions, names: Set[str]) -> TopicOptions:
+    """With these options at their defaults again."""
+    values: dict[str, Any] = {"message_expiry": 0, "max_topic_size": 0, "compression_algorithm": 1}
+    fields = {"message_expiry": "message_expiry", "max_topic_size": "max_size", "compression_algorithm": "compression"}
+    return replace(before, **{fields[name]: values[name] for name in names if name in fields})
+
+
+def described(scope: int, modern: bool) -> list[OptionView]:
+    """The options of a scope, those of protocol 0.12 too where `modern`: there a name is one that an update may set."""
+    return [*OPTIONS.get(scope, []), *(_NAMED.get(scope, []) if modern else [])]
+
+
+def take_text(block: bytes, name: str) -> tuple[str | None, bytes]:
+    """(the text of one option, the block without it); None where it is not named. Raises IggyError."""
+    options = _decoded(block)
+    value = options.get(name)
+    if value is None:
+        return None, block
+    del options[name]
+    if value.kind is not _STRING:
+        raise _impossible(name, value.python)
+    return str(value.python), options.encode(HeaderForm.TYPED)
+
+
+def check_updatable(block: bytes, scope: int) -> None:
+    """Raises IggyError for an option that no update sets; one that is not known is for others to refuse."""
+    fixed = {option.key for option in described(scope, modern=True) if not option.flags & SETTABLE}
+    for name in sorted(names_in(block) & fixed):
+        raise refusal("option_not_updatable", f"option {name!r} is set once, at the creation", name)
+
+
+def names_in(block: bytes) -> set[str]:
+    """The names of the options in a block. Raises IggyError."""
+    return {str(key) for key in _decoded(block)}
+
+
+def is_fixed(block: bytes) -> bool:
+    """Whether the options of a topic forbid another number of partitions."""
+    return bool(block) and TypedHeaders.decode(block, HeaderForm.TYPED).get("partition_resize_policy") == _FIXED
 
 
 def check_update(block: bytes, scope: int) -> None:
@@ -125,11 +186,15 @@ def derived(chosen: TopicOptions, explicit: bytes) -> bytes:
     return block.encode(HeaderForm.TYPED)
 
 
-def _entries(block: bytes, allowed: Set[str]) -> dict[str, HeaderValue]:
+def _decoded(block: bytes) -> TypedHeaders:
     try:
-        options = TypedHeaders.decode(block, HeaderForm.TYPED, strict=True)
+        return TypedHeaders.decode(block, HeaderForm.TYPED, strict=True)
     except HeaderError as error:
         raise refusal("invalid_option_value", str(error), error.key) from error
+
+
+def _entries(block: bytes, allowed: Set[str]) -> dict[str, HeaderValue]:
+    options = _decoded(block)
     if len(options) > MAX_OPTIONS:
         raise refusal("options_block_too_large", f"{len(options)} options are more than {MAX_OPTIONS}")
     for key in options:
@@ -154,6 +219,8 @@ def _with(chosen: TopicOptions, name: str, value: HeaderValue) -> TopicOptions:
             return chosen
         case "segment_size" if SEGMENT_LIMITS[0] <= python <= SEGMENT_LIMITS[1] and python % SECTOR == 0:
             return replace(chosen, segment_bytes=python)
+        case "partition_resize_policy" if python in _RESIZE_POLICIES:
+            return chosen
         case "durability" | "consumer_offset_durability" if python in _DURABILITIES:
             return chosen
         case "messages_required_to_save" if 1 <= python <= MOST_MESSAGES_TO_SAVE:
@@ -180,6 +247,8 @@ def _of_kind(kind: HeaderKind, name: str, value: HeaderValue) -> HeaderValue:
     python: Any = value.python
     if value.kind is kind:
         return value
+    if value.kind is _UINT32 and kind is _UINT8 and python < 256:  # of protocol 0.12
+        return make(python)
     if name == "compression_algorithm" and value.kind is _UINT8 and python in _NAMES_OF_COMPRESSION:
         return make(_NAMES_OF_COMPRESSION[python])
     if value.kind is not _STRING:
@@ -261,9 +330,12 @@ _DURATIONS: Final = re.compile(rf"(?:\s*[0-9]{{1,20}}\s*(?:{'|'.join(sorted(_UNI
 _SIZE: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)\s*(?:([kmgtpeKMGTPE])(i)?)?[bB]?")
 
 
-def merged(before: bytes, update: bytes) -> bytes:
-    """The block to show after an update: the options it names, the others unchanged."""
+def merged(before: bytes, update: bytes, without: Set[str] = frozenset()) -> bytes:
+    """The block to show after an update: the options it names, those of `without` gone, the others unchanged."""
     options = TypedHeaders.decode(before, HeaderForm.TYPED)
+    for name in without:
+        if name in options:
+            del options[name]
     for key, value in TypedHeaders.decode(update, HeaderForm.TYPED).items():
         options[key] = value
     return options.encode(HeaderForm.TYPED)

@@ -7,7 +7,7 @@ A command that is not in the table is answered with an empty body. `None` is wri
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headwater.iggy_wire.command_codec import MAYBE_PERMISSIONS
 from headwater.iggy_wire.commands import Code, Permissions
@@ -28,17 +28,36 @@ from headwater.iggy_wire.layout import (
     Reader,
     Record,
     Rest,
+    Sized,
 )
+
+
+class Context(NamedTuple):
+    """What W's requests about a partition say of what they rest on, and their answers of what they were served from: which
+    partition of this number it is, the generation of the group's assignment (0 without a group), and how far what exists
+    was known."""
+
+    incarnation: int = 0
+    owner: int = 0
+    metadata: int = 0
+
+
+NO_CONTEXT: Final = Context()
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
+    """`members` and `in_sync`: the nodes that have it, a byte each."""
+
     id: int
     created: int
     segments: int
     current_offset: int
     size: int
     messages: int
+    context: Context = NO_CONTEXT
+    members: bytes = b"\0"
+    in_sync: bytes = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +90,7 @@ class StreamView:
     size: int = 0
     messages: int = 0
     options: bytes = b""
+    derived: bytes = b""
     details: list[TopicView] = field(default_factory=list)
 
 
@@ -116,6 +136,7 @@ class UserView:
     username: str
     options: bytes = b""
     permissions: Permissions | None = None
+    derived: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +191,16 @@ class SentView:
     base_offset: int
 
 
+class RouteView(NamedTuple):
+    """Where the requests about a partition go: to node `primary`, the first of this `view`."""
+
+    incarnation: int
+    metadata: int
+    partitions: int
+    view: int = 0
+    primary: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class NodeView:
     name: str
@@ -180,6 +211,7 @@ class NodeView:
     websocket: int = 0
     role: int = 0
     status: int = 0
+    replica: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +222,13 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class OptionView:
-    """`default` in the encoding of `kind`."""
+    """`default` in the encoding of `kind`. `flags`: 1 an update may set it, 2 an update may reset it."""
 
     key: str
     kind: int
     default: bytes
     description: str
+    flags: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +262,12 @@ class StatsView:
     threads: int = 0
     free_disk: int = 0
     total_disk: int = 0
+    open_files: int = 0
+    most_open_files: int = 0
 
 
-PARTITION = Record(PartitionView, id=U32, created=U64, segments=U32, current_offset=U64, size=U64, messages=U64)
+_COUNTERS: Any = {"id": U32, "created": U64, "segments": U32, "current_offset": U64, "size": U64, "messages": U64}
+PARTITION = Record(PartitionView, **_COUNTERS)
 SEED_PARTITION = Record(
     lambda **fields: PartitionView(created=0, **fields),
     id=U32,
@@ -240,6 +276,15 @@ SEED_PARTITION = Record(
     size=U64,
     messages=U64,
 )
+
+CONTEXT = Record(Context, incarnation=U64, owner=U64, metadata=U64)
+_NODES = Sized(U8, text=False)
+PARTITIONS: Final = {
+    Era.S: SEED_PARTITION,
+    Era.A: PARTITION,
+    Era.W: Record(PartitionView, **_COUNTERS, context=CONTEXT),
+    Era.X: Record(PartitionView, **_COUNTERS, context=CONTEXT, members=_NODES, in_sync=_NODES),
+}
 
 _TOPIC_HEAD: Any = {"id": U32, "created": U64, "partitions": U32}
 _COUNTS: Any = {"size": U64, "messages": U64, "name": NAME8}
@@ -261,6 +306,7 @@ TOPIC: Final = {
         options=BYTES32,
         derived=BYTES32,
     ),
+    Era.W: Record(TopicView, **_TOPIC_HEAD, **_COUNTS, options=BYTES32, derived=BYTES32),
 }
 STREAM: Final = {
     Era.S: Record(
@@ -268,6 +314,7 @@ STREAM: Final = {
     ),
     Era.A: Record(StreamView, id=U32, created=U64, topics=U32, **_COUNTS),
     Era.V: Record(StreamView, id=U32, created=U64, topics=U32, **_COUNTS, options=BYTES32),
+    Era.W: Record(StreamView, id=U32, created=U64, topics=U32, **_COUNTS, options=BYTES32, derived=BYTES32),
 }
 
 
@@ -294,7 +341,9 @@ SEED_GROUP = Record(GroupView, id=U32, partitions=U32, members=U32)
 CLIENT = Record(ClientView, id=U32, user=U32, transport=U8, address=TEXT32, groups=U32)
 MEMBERSHIP = Record(Membership, stream=U32, topic=U32, group=U32)
 _USER: Any = {"id": U32, "created": U64, "status": U8, "username": NAME8}
-NODE = Record(NodeView, name=TEXT32, ip=TEXT32, tcp=U16, quic=U16, http=U16, websocket=U16, role=U8, status=U8)
+_NODE: Any = {"name": TEXT32, "ip": TEXT32, "tcp": U16, "quic": U16, "http": U16, "websocket": U16, "role": U8}
+NODE = Record(NodeView, **_NODE, status=U8)
+NUMBERED_NODE = Record(NodeView, replica=U8, **_NODE, status=U8)
 
 _STATS: Any = {
     "process_id": U32,
@@ -321,19 +370,13 @@ _STATS: Any = {
     "kernel_version": TEXT32,
 }
 _NO_CACHE = Padding(bytes(4))
+_VERSION: Any = {"server_version": TEXT32, "packed_version": U32, "_cache": _NO_CACHE}
+_MACHINE: Any = {"threads": U32, "free_disk": U64, "total_disk": U64}
 STATS = {
     Era.S: Record(StatsView, **_STATS),
-    Era.C1: Record(StatsView, **_STATS, server_version=TEXT32, packed_version=U32, _cache=_NO_CACHE),
-    Era.V: Record(
-        StatsView,
-        **_STATS,
-        server_version=TEXT32,
-        packed_version=U32,
-        _cache=_NO_CACHE,
-        threads=U32,
-        free_disk=U64,
-        total_disk=U64,
-    ),
+    Era.C1: Record(StatsView, **_STATS, **_VERSION),
+    Era.V: Record(StatsView, **_STATS, **_VERSION, **_MACHINE),
+    Era.W: Record(StatsView, **_STATS, **_VERSION, **_MACHINE, open_files=U64, most_open_files=U64),
 }
 
 
@@ -354,12 +397,17 @@ class _Granted:
 _NONE_SIZE: Final = 4
 LOGIN_VIEW = Record(LoginView, user_id=U32)
 SENT = Many(Record(SentView, stream=U32, topic=U32, partition=U32, base_offset=U64))
+
+
+def _last(fields: dict[Era, Any], era: Era) -> Any:
+    return fields[max(first for first in fields if first <= era)]
+
+
 _TOPIC_DETAILS = {
-    era: _With(topic, "parts", SEED_PARTITION if era is Era.S else PARTITION) for era, topic in TOPIC.items()
+    era: _With(_last(TOPIC, era), "parts", _last(PARTITIONS, era)) for era in sorted({*TOPIC, *PARTITIONS})
 }
-_STREAM_DETAILS = {
-    era: _With(STREAM[max(first for first in STREAM if first <= era)], "details", topic) for era, topic in TOPIC.items()
-}
+_STREAM_DETAILS = {era: _With(_last(STREAM, era), "details", topic) for era, topic in TOPIC.items()}
+_OPTION: Any = {"default": BYTES32, "description": TEXT32}
 
 
 def _list(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
@@ -374,20 +422,30 @@ def _from_a(fields: dict[Era, Any]) -> tuple[tuple[Era, Field[Any]], ...]:
 REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     Code.GET_STATS: tuple(STATS.items()),
     Code.GET_SNAPSHOT: ((Era.B, Rest()),),
-    Code.GET_CLUSTER_METADATA: ((Era.C2, Record(ClusterView, name=TEXT32, nodes=Many(NODE))),),
-    Code.DESCRIBE_OPTIONS: (
-        (Era.V, Many(Record(OptionView, key=TEXT8, kind=U8, default=BYTES32, description=TEXT32))),
+    Code.GET_CLUSTER_METADATA: (
+        (Era.C2, Record(ClusterView, name=TEXT32, nodes=Many(NODE))),
+        (Era.W, Record(ClusterView, name=TEXT32, nodes=Many(NUMBERED_NODE))),
     ),
+    Code.DESCRIBE_OPTIONS: (
+        (Era.V, Many(Record(OptionView, key=TEXT8, kind=U8, **_OPTION))),
+        (Era.W, Many(Record(OptionView, key=TEXT8, kind=U8, flags=U8, **_OPTION))),
+    ),
+    Code.GET_PARTITION_ROUTE: (
+        (Era.W, Record(RouteView, incarnation=U64, metadata=U64, view=U32, partitions=U32, primary=U8)),
+    ),
+    Code.WAIT_FOR_MESSAGES: ((Era.W, Many(U32)),),
     Code.GET_ME: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENT: ((Era.S, _With(CLIENT, "details", MEMBERSHIP)),),
     Code.GET_CLIENTS: ((Era.S, Many(CLIENT, count=None)),),
     Code.GET_USER: (
         (Era.A, Record(UserView, **_USER, permissions=_Granted())),
         (Era.V, Record(UserView, **_USER, options=BYTES32, permissions=_Granted())),
+        (Era.W, Record(UserView, **_USER, options=BYTES32, derived=BYTES32, permissions=_Granted())),
     ),
     Code.GET_USERS: (
         (Era.A, Many(Record(UserView, **_USER), count=None)),
         (Era.V, Many(Record(UserView, **_USER, options=BYTES32), count=None)),
+        (Era.W, Many(Record(UserView, **_USER, options=BYTES32, derived=BYTES32), count=None)),
     ),
     Code.LOGIN_USER: ((Era.A, LOGIN_VIEW),),
     Code.LOGIN_WITH_TOKEN: ((Era.A, LOGIN_VIEW),),
@@ -398,7 +456,7 @@ REPLIES: Final[dict[Code, tuple[tuple[Era, Field[Any]], ...]]] = {
     Code.GET_STREAMS: _list(STREAM),
     Code.CREATE_STREAM: _from_a(STREAM),
     Code.GET_TOPIC: tuple(_TOPIC_DETAILS.items()),
-    Code.GET_TOPICS: (*_list(TOPIC)[:-1], (Era.V, Many(TOPIC[Era.V]))),
+    Code.GET_TOPICS: (*_list(TOPIC)[:-2], *((era, Many(TOPIC[era])) for era in (Era.V, Era.W))),
     Code.CREATE_TOPIC: _from_a(_TOPIC_DETAILS),
     Code.GET_GROUP: (
         (Era.S, _With(SEED_GROUP, "details", MEMBER)),

@@ -11,18 +11,20 @@
     176  operation u8                                    208  operation u8, as it came
     184  login number u64, 0 before                      216  status u32, 0 or an error's number and no body
     192  user id u32
-    196  code u32, where the operation is 2
+    196  code u32, where the operation is 2             220  W: u8 1 where a change is made for good
+    200  W: incarnation of the partition u64            224  W: incarnation u64, as it came
 
-The request checksum is XXH3-64 of the body for a login and the operations 128 to 149, and zero for all others. Replies to
-those, and to stored and deleted offsets, begin with a result section: a u32, 0 here, since refusals are in the status field.
+The request checksum is XXH3-64 of the body for a login and the operations 128 to 149, and zero for all others; from W on it
+is any number. Replies to those, and to stored and deleted offsets, begin with a result section: a u32, 0 here, since
+refusals are in the status field.
 """
 
 import struct
 from typing import Final, NamedTuple
 
-from headwater.iggy_wire.command_codec import NON_REPLICATED, OPERATION_OF, REGISTER
+from headwater.iggy_wire.command_codec import LOGOUT, NON_REPLICATED, OPERATION_OF, REGISTER
 from headwater.iggy_wire.commands import Code
-from headwater.iggy_wire.eras import PROTOCOL
+from headwater.iggy_wire.eras import NEWEST_PROTOCOL, PROTOCOL
 from headwater.iggy_wire.error_numbers import refusal
 
 HEADER_SIZE: Final = 256
@@ -32,8 +34,8 @@ REQUEST, REPLY, EVICTION = 5, 8, 13
 BAD_CREDENTIALS, BAD_TOKEN, INACTIVE, STALE, BAD_PROTOCOL, MALFORMED_LOGIN = 9, 10, 11, 13, 14, 15  # evictions
 
 _SIZE_AND_COMMAND = struct.Struct("<48xI8xB")
-_REQUEST = struct.Struct("<128x16s16s8xQB7xQII56x")
-_REPLY = struct.Struct("<48xI8xB67x16s16x16sQQQQB7xI36x")
+_REQUEST = struct.Struct("<128x16s16s8xQB7xQIIQ48x")
+_REPLY = struct.Struct("<48xI8xB67x16s16x16sQQQQB7xIB3xQ24x")
 _REQUEST_OUT = struct.Struct("<48xI8xB67x16s16s8xQB7xQII56x")
 
 
@@ -46,6 +48,7 @@ class Request(NamedTuple):
     operation: int
     login: int
     code: int
+    incarnation: int
     start: int
     end: int
 
@@ -70,8 +73,8 @@ def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = M
     size = _size(buffer, at, filled, REQUEST, limit)
     if at + size > filled:
         return size
-    client, checksum, number, operation, login, _, code = _REQUEST.unpack_from(buffer, at)
-    return Request(client, checksum, number, operation, login, code, at + HEADER_SIZE, at + size)
+    client, checksum, number, operation, login, _, code, incarnation = _REQUEST.unpack_from(buffer, at)
+    return Request(client, checksum, number, operation, login, code, incarnation, at + HEADER_SIZE, at + size)
 
 
 def find_reply(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Reply | int:
@@ -84,7 +87,7 @@ def find_reply(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX
     size = _size(buffer, at, filled, REPLY, limit)
     if at + size > filled:
         return size
-    *_, number, operation, status = _REPLY.unpack_from(buffer, at)
+    *_, number, operation, status, _, _ = _REPLY.unpack_from(buffer, at)
     return Reply(number, operation, status, at + HEADER_SIZE, at + size)
 
 
@@ -108,12 +111,15 @@ def request(code: Code, body_size: int, client: bytes, number: int, login: int, 
 def needs_checksum(code: Code) -> bool:
     """Whether the request checksum is that of the body."""
     operation = OPERATION_OF.get(code, NON_REPLICATED)
-    return operation == REGISTER or 128 <= operation < 150
+    return operation == REGISTER or 128 <= operation <= 150
 
 
-def reply(to: Request, op: int, size: int, status: int = 0) -> bytes:
-    """The header of a reply with a body of `size` bytes."""
-    return _REPLY.pack(HEADER_SIZE + size, REPLY, to.checksum, to.client, op, op, 0, to.number, to.operation, status)
+def reply(to: Request, op: int, size: int, status: int = 0, proves: bool = False) -> bytes:
+    """The header of a reply with a body of `size` bytes. `proves`: to a client that takes this for proof that its
+    change is made for good (W)."""
+    final = int(proves and not status and to.operation not in (REGISTER, NON_REPLICATED, LOGOUT))
+    head = (HEADER_SIZE + size, REPLY, to.checksum, to.client, op, op, 0, to.number, to.operation, status)
+    return _REPLY.pack(*head, final, to.incarnation if proves else 0)
 
 
 def eviction(reason: int, client: bytes) -> bytes:
@@ -122,6 +128,6 @@ def eviction(reason: int, client: bytes) -> bytes:
     struct.pack_into("<I8xB", frame, 48, HEADER_SIZE, EVICTION)
     frame[128:144] = client
     if reason == BAD_PROTOCOL:
-        struct.pack_into("<II", frame, 144, PROTOCOL, PROTOCOL)
+        struct.pack_into("<II", frame, 144, NEWEST_PROTOCOL, PROTOCOL)
     frame[255] = reason
     return bytes(frame)

@@ -1,0 +1,53 @@
+"""The one update command of protocol 0.12, as the command for a topic, a stream or a user that earlier clients send.
+
+A name and a user's status are options there among the others. What is not named stays as it is; what is named under
+`reset` gets its default. Nothing is altered here: the command that comes out goes the way of its kind, with its checks.
+"""
+
+from headwater.iggy.service import Service
+from headwater.iggy_wire import commands as c
+from headwater.iggy_wire.commands import Command
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.identifiers import Identifier
+from headwater.iggy_wire.options import TOPIC, UPDATABLE, USER, check_updatable, names_in, take_text
+
+_STATUSES = {"active": 1, "inactive": 2}
+
+
+def translated(service: Service, command: c.UpdateResource) -> Command:
+    """Raises IggyError for a patch that alters nothing, that names a key twice, or one that cannot be altered; and where
+    there is no such topic or stream, whose name is needed."""
+    scope, which = command.target
+    _check_resets(scope, command)
+    check_updatable(command.options, scope)
+    if not command.options and not command.reset:
+        raise refusal("invalid_command", "the update alters nothing")
+    if scope == USER:
+        username, rest = take_text(command.options, "username")
+        status, rest = take_text(rest, "status")
+        if status is not None and status not in _STATUSES:
+            raise refusal("invalid_option_value", f"a status is {' or '.join(_STATUSES)}", status)
+        return c.UpdateUser(which[0], username, _STATUSES[status] if status is not None else None, rest)
+    name, rest = take_text(command.options, "name")
+    if scope == TOPIC:
+        return _topic(service, which[0], which[1], name, rest, frozenset(command.reset))
+    if name is None:
+        name = service.catalog.stream(which[0]).name
+    return c.UpdateStream(which[0], name, rest)
+
+
+def _topic(
+    service: Service, stream: Identifier, topic: Identifier, name: str | None, options: bytes, reset: frozenset[str]
+) -> c.UpdateTopic:
+    if name is None:
+        name = service.catalog.topic(stream, topic)[1].name
+    return c.UpdateTopic(stream, topic, name, options=options, reset=reset)
+
+
+def _check_resets(scope: int, command: c.UpdateResource) -> None:
+    names = set(command.reset)
+    if len(names) != len(command.reset) or names & names_in(command.options):
+        raise refusal("invalid_command", "a key is named twice")
+    for name in command.reset:
+        if name not in UPDATABLE.get(scope, frozenset()):
+            raise refusal("option_not_resettable", f"option {name!r} has no default to go back to", name)
