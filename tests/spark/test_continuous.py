@@ -1,6 +1,7 @@
 """A pipeline that runs until it is told to stop: what came meanwhile is in the tables, whole batches only."""
 
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,16 @@ def test_it_takes_what_comes_and_stops_when_told(
     config = PipelineConfig(source=source, directory=tmp_path, interval=0.0)
     steps: list[Progress] = []
     third, fourth = threading.Event(), threading.Event()
+    took: list[float] = []
+    slept = 0.0
 
     def report(step: Progress) -> None:
+        nonlocal slept
         steps.append(step)
+        if step.table == "bronze":
+            slept += 1000.0  # by the clock below, writing bronze took so long
+        if step.table == "rejects":
+            took.append(pipeline.batch_seconds)
         if (step.table, step.batch_id) == ("bronze", 2):
             third.set()  # the batch is in hand now: to be finished
         if step.batch_id == 3:
@@ -45,7 +53,7 @@ def test_it_takes_what_comes_and_stops_when_told(
         third.wait(200)
         pipeline.stop()
 
-    pipeline = ContinuousPipeline(spark, config, report)
+    pipeline = ContinuousPipeline(spark, config, report, lambda: time.monotonic() + slept)
     driver = threading.Thread(target=drive, args=(pipeline,))
     driver.start()
     counts = pipeline.run()
@@ -53,6 +61,7 @@ def test_it_takes_what_comes_and_stops_when_told(
     assert not fourth.is_set()
     assert counts == PipelineCounts(30, 30, 30, 30, 0, 1)
     assert steps[-1].table == "gold"
+    assert len(took) == 3 and all(1000 < seconds < 1900 for seconds in took), "each batch's own duration"
     again = ContinuousPipeline(spark, config, lambda step: again.stop() if step.table == "rejects" else None)
     assert again.run() == PipelineCounts(40, 40, 40, 40, 0, 1)
 

@@ -10,10 +10,11 @@ once. The steps run alone, too: `--step publish` and `--step tables`, with `--se
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -22,9 +23,11 @@ from rich.table import Table
 from headwater.cli.demo_events import SUBJECTS, EventLines, git_history, read_lines
 from headwater.cli.directory_lock import locked
 from headwater.cli.event_loop import loop_factory
+from headwater.cli.run_history import RunHistory
 from headwater.client.client import connect
 from headwater.client.jetstream_types import StreamConfig
 from headwater.cloudevents import to_binary
+from headwater.errors import EnvironmentProblem
 from headwater.server.broker import Broker
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ NEVER = 100 * 365 * 86_400  # seconds; the demo may be run again next year and m
 WINDOW = 1024  # publishes in flight: one fdatasync then serves hundreds of them
 BATCH = 5_000  # rows of a micro-batch: small enough that the progress bar moves
 GOLD_ROWS = 12  # shown on the terminal; the file has all
+BAR_MONTHS, BAR_WIDTH = 24, 50  # of the chart on the terminal
+LINE_SECONDS = 2.0  # between two lines about one step where there is no terminal
 GOLD_COLUMNS = ("source", "month", "events", "authors", "files", "lines_added", "lines_deleted")
 
 
@@ -83,8 +88,12 @@ async def _steps(arguments: argparse.Namespace, server: str, console: Console) -
         published = await publish(arguments.events, server, console)
     if arguments.step == "publish":
         return 0
-    counts = await make_tables(server, arguments.dir / "tables", console, published.stored if published else None)
-    show(arguments.dir / "tables", counts)
+    tables = arguments.dir / "tables"
+    stored = published.stored if published else await _stored(server)
+    history = RunHistory(time.monotonic, _backlog(stored, tables), lambda batch: _rules(tables, batch))
+    counts = await make_tables(server, tables, console, stored, history)
+    show(tables, counts)
+    _report(arguments.dir / "report.html", tables, history, counts)
     if published is not None and counts.bronze_distinct != published.stored:
         console.print(f"[red]the stream holds {published.stored} messages, bronze {counts.bronze_distinct}[/red]")
         return 1
@@ -135,12 +144,34 @@ async def publish(path: Path | None, server: str, console: Console) -> Published
 # ── the stream into tables ──
 
 
-async def make_tables(server: str, root: Path, console: Console, expected: int | None) -> "PipelineCounts":
-    """Run the Spark pipeline over all that the stream holds."""
-    return await asyncio.to_thread(_make_tables, server, root, console, expected)
+async def _stored(server: str) -> int:
+    """How many messages the stream holds."""
+    async with await connect(server, name="headwater-demo") as client:
+        return (await client.jetstream().stream_info(STREAM)).state.messages
 
 
-def _make_tables(server: str, root: Path, console: Console, expected: int | None) -> "PipelineCounts":
+def _backlog(stored: int, tables: Path) -> Callable[[int], int]:
+    """How much of `stored` is unread once this run has taken some: what earlier runs took is in bronze."""
+    from headwater.spark.tables import count_rows
+
+    before = count_rows(tables / "bronze")
+    return lambda through: max(0, stored - before - through)
+
+
+def _rules(tables: Path, batch: int) -> dict[str, int]:
+    from headwater.cli.run_report import rejects_by_rule
+
+    return rejects_by_rule(tables / "rejects" / f"batch_id={batch}")
+
+
+async def make_tables(
+    server: str, root: Path, console: Console, expected: int, history: RunHistory
+) -> "PipelineCounts":
+    """Run the Spark pipeline over all that the stream holds; `history` gets its steps."""
+    return await asyncio.to_thread(_make_tables, server, root, console, expected, history)
+
+
+def _make_tables(server: str, root: Path, console: Console, expected: int, history: RunHistory) -> "PipelineCounts":
     from headwater.spark.run import run_available_now
     from headwater.spark.session import session
 
@@ -149,9 +180,11 @@ def _make_tables(server: str, root: Path, console: Console, expected: int | None
         spark = session("headwater-demo", master="local[2]", brief=True)
         try:
             progress.update(starting, total=1, completed=1)
+            history.begin()
             tasks: dict[str, TaskID] = {}
 
             def step(made: "TableProgress") -> None:
+                history.show(made)
                 if made.table not in tasks:
                     whole = expected if made.table in ("bronze", "silver") else None
                     tasks[made.table] = progress.add_task(made.table, total=whole)
@@ -180,6 +213,7 @@ def show(root: Path, counts: "PipelineCounts") -> None:
         for row in rows.sort_by([("month", "ascending"), ("source", "ascending")]).to_pylist()[-GOLD_ROWS:]:
             table.add_row(*map(str, row.values()))
         console.print(table)
+        console.print(gold_bars(root))
     steps = Table(title="events", title_justify="left")
     for column in ("table", "in", "out", "distinct", "files"):
         steps.add_column(column, justify="left" if column in ("table", "files") else "right", overflow="fold")
@@ -190,9 +224,59 @@ def show(root: Path, counts: "PipelineCounts") -> None:
     console.print(steps)
 
 
+def gold_bars(root: Path) -> Table:
+    """Events by month as bars, the last BAR_MONTHS."""
+    from headwater.cli.run_report import events_by_month
+
+    months, series = events_by_month(root)
+    totals = [sum(values[at] for values in series.values()) for at in range(len(months))][-BAR_MONTHS:]
+    most = max(totals, default=0)
+    chart = Table(title="events by month", title_justify="left", show_header=False, box=None)
+    for month, total in zip(months[-BAR_MONTHS:], totals, strict=True):
+        chart.add_row(month, "█" * max(1, round(BAR_WIDTH * total / most)) if total else "", f"{total:,}")
+    return chart
+
+
+def _report(path: Path, tables: Path, history: RunHistory, counts: "PipelineCounts") -> None:
+    """Write the page with charts, and say where; without the package for charts, say what is missing."""
+    from headwater.cli.run_report import write_report
+
+    console = Console(soft_wrap=True)
+    try:
+        write_report(path, "Headwater demo", tables, history.batches, counts)
+    except EnvironmentProblem as error:
+        console.print(f"report   not written: {error}", markup=False)
+    else:
+        console.print(f"report   {path.absolute()}", markup=False)
+
+
 @contextmanager
 def bars(console: Console) -> Iterator[Progress]:
-    """Progress bars on a terminal, one line per finished step elsewhere."""
+    """Progress bars on a terminal; elsewhere a line now and then, and one for each finished step."""
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
-        yield progress
+    if sys.stderr.isatty():
+        with Progress(*columns, console=console) as progress:
+            yield progress
+    else:
+        yield LineProgress(console, time.monotonic)
+
+
+class LineProgress(Progress):
+    """Progress for a pipe or a log: a line each LINE_SECONDS at most, and one when a step is done. Draws nothing."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        super().__init__(console=console, disable=True)
+        self._clock = clock
+        self._said: dict[TaskID, tuple[float, float]] = {}
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Change a task, and print how far it is."""
+        super().update(task_id, **fields)
+        task = next(each for each in self.tasks if each.id == task_id)
+        at, said = self._said.get(task_id, (float("-inf"), -1.0))
+        now = self._clock()
+        if task.completed == said or (now - at < LINE_SECONDS and not task.finished):
+            return
+        self._said[task_id] = (now, task.completed)
+        whole = "" if task.total is None else f" of {task.total:,.0f}"
+        self.console.print(f"{task.description:<12} {task.completed:,.0f}{whole}", markup=False, highlight=False)

@@ -4,6 +4,8 @@ A name that ends in `.toml` is a configuration file, and `run` goes on until it 
 a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` prints what Spark's own commands need.
 `package` writes an archive for the executors of a cluster.
 
+`--report FILE.html` writes what a run did as a page, when it ends.
+
 SIGINT and SIGTERM let the micro-batch in hand be finished; a second one ends at once, which loses nothing either. Progress
 is a line per batch on standard error, so that a service's journal can have it.
 """
@@ -13,12 +15,13 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from headwater.cli.run_history import RunHistory, batch_line
 from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +34,10 @@ def main(argv: list[str]) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     where = "a configuration file, NAME.toml, or the directory of a Spark Declarative Pipelines project"
     for name, meaning in (("init", "write an example"), ("run", "run a file until stopped, a project once")):
-        verbs.add_parser(name, help=meaning).add_argument("file", type=Path, metavar="PLACE", help=where)
+        verb = verbs.add_parser(name, help=meaning)
+        verb.add_argument("file", type=Path, metavar="PLACE", help=where)
+        if name == "run":
+            verb.add_argument("--report", type=Path, metavar="FILE.html", help="write charts of the run when it ends")
     package = verbs.add_parser("package", help="an archive with Headwater for executors that do not have it")
     package.add_argument("archive", type=Path, help="the file to write, NAME.zip")
     package.add_argument("--also", action="append", default=[], metavar="NAME", help="a further installed package")
@@ -46,7 +52,11 @@ def main(argv: list[str]) -> int:
     is_project = arguments.file.suffix != ".toml"
     if arguments.verb == "init":
         return init_project(arguments.file) if is_project else init(arguments.file)
-    return run_project(arguments.file, further) if is_project else run(arguments.file)
+    if not is_project:
+        return run(arguments.file, arguments.report)
+    if arguments.report is not None:
+        parser.error("--report is for a configuration file")
+    return run_project(arguments.file, further)
 
 
 def init(path: Path) -> int:
@@ -99,25 +109,34 @@ def package_for_executors(archive: Path, also: list[str]) -> int:
     return 0
 
 
-def run(path: Path) -> int:
-    """Run the pipeline of a configuration file until a signal comes."""
+def run(path: Path, report: Path | None = None) -> int:
+    """Run the pipeline of a configuration file until a signal comes; then write the report, if one is wanted."""
+    from headwater.cli.run_report import rejects_by_rule, require_charts, write_report
     from headwater.spark.pipeline_config import read_pipeline_config
     from headwater.spark.session import session
 
     config = read_pipeline_config(path)
+    if report is not None:
+        require_charts()
     with deaf_children():
         spark = session("headwater-pipeline", master=config.master, config=config.spark)
     from headwater.spark.continuous import ContinuousPipeline
     from headwater.spark.metrics import PipelineMetrics
 
-    lines = Lines(lambda: pipeline.behind)
+    rejected = config.directory / "rejects"
+    history = RunHistory(
+        time.monotonic,
+        lambda through: pipeline.behind,
+        lambda batch: rejects_by_rule(rejected / f"batch_id={batch}"),
+        lambda: pipeline.batch_seconds,
+    )
     metrics: PipelineMetrics | None = None
     if config.metrics:
         metrics = PipelineMetrics(lambda: pipeline.behind, lambda: pipeline.batch_seconds)
         metrics.serve(config.metrics)
 
     def show(step: "Progress") -> None:
-        lines.show(step)
+        show_step(history, step)
         if metrics is not None:
             metrics.show(step)
 
@@ -138,6 +157,9 @@ def run(path: Path) -> int:
         if metrics is not None:
             metrics.close()
         spark.stop()
+    if report is not None:
+        write_report(report, f"Pipeline {path.name}", config.directory, history.batches, counts)
+        say(f"report: {report}")
     say(f"stopped: bronze {counts.bronze}, silver {counts.silver}, rejects {counts.rejects}, gold {counts.gold}")
     return 0
 
@@ -158,24 +180,13 @@ def deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
-class Lines:
-    """A line for each batch, when its last table is written. `behind` says how much the source held unread before it."""
-
-    def __init__(self, behind: Callable[[], int]) -> None:
-        self._behind = behind
-        self._rows: dict[str, int] = {}
-        self._since = time.monotonic()
-
-    def show(self, step: "Progress") -> None:
-        if step.table == "gold":
-            say(f"gold: {step.rows} rows")
-            return
-        self._rows[step.table] = step.rows
-        if step.table == "rejects":
-            seconds = time.monotonic() - self._since
-            self._since = time.monotonic()
-            rows = ", ".join(f"{table} {count}" for table, count in self._rows.items())
-            say(f"batch {step.batch_id}: {rows}; {seconds:.1f} s; {self._behind()} were behind it")
+def show_step(history: RunHistory, step: "Progress") -> None:
+    """A line for each batch, when its last table is written, and for gold."""
+    batch = history.show(step)
+    if step.table == "gold":
+        say(f"gold: {step.rows} rows")
+    elif batch is not None:
+        say(batch_line(batch))
 
 
 def say(text: str) -> None:

@@ -32,13 +32,24 @@ class _Stopping(Exception):
 class ContinuousPipeline:
     """One run; `run` blocks. `stop` may be called from another thread or a signal handler."""
 
-    def __init__(self, spark: "SparkSession", config: PipelineConfig, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        spark: "SparkSession",
+        config: PipelineConfig,
+        report: Callable[[Progress], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._spark = spark
         self._config = config
         self._report = report
         self._tables = Tables(config.directory)
         self._stop = threading.Event()
-        self._written = time.monotonic()
+        self._clock = clock
+        self._written = clock()
+        self._begun = self._written
+        self.batch_seconds = 0.0
+        """How long the last micro-batch took, from its first read to its last table. Spark's own report is of no use: it is
+        of the last trigger, which mostly finds nothing to do."""
         self._grown = False
         self._query: StreamingQuery | None = None
 
@@ -51,12 +62,6 @@ class ContinuousPipeline:
         """Sequences that the source held unread when its last batch was done."""
         progress = None if self._query is None else self._query.lastProgress
         return 0 if progress is None else backlog(json.loads(progress.json))
-
-    @property
-    def batch_seconds(self) -> float:
-        """How long the last micro-batch took, all of it."""
-        progress = None if self._query is None else self._query.lastProgress
-        return 0.0 if progress is None else json.loads(progress.json).get("batchDuration", 0) / 1000
 
     def run(self) -> PipelineCounts:
         """Run until `stop`. Raises what Spark raises when the query fails, ConfigError for tables without their
@@ -78,7 +83,7 @@ class ContinuousPipeline:
         """Until the query has ended, or is to end and has nothing in hand."""
         refreshed = time.monotonic()
         while query.isActive:
-            if self._stop.wait(LOOK_SECONDS) and time.monotonic() - self._written > QUIET_SECONDS:
+            if self._stop.wait(LOOK_SECONDS) and self._clock() - self._written > QUIET_SECONDS:
                 return
             if self._stop.is_set():
                 time.sleep(LOOK_SECONDS)
@@ -90,6 +95,7 @@ class ContinuousPipeline:
             raise failure
 
     def _before(self, batch_id: int) -> None:
+        self._begun = self._clock()
         self._written = float("inf")  # from here to the last table nothing is quiet
         if self._stop.is_set():
             # There is no other way to end a query before a batch than to fail it; the JVM's log of it would mislead.
@@ -98,7 +104,8 @@ class ContinuousPipeline:
 
     def _step(self, step: Progress) -> None:
         if step.table == "rejects":  # the last one of a batch
-            self._written = time.monotonic()
+            self._written = self._clock()
+            self.batch_seconds = self._written - self._begun
             self._grown = True
         self._report(step)
 
