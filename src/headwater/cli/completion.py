@@ -21,6 +21,7 @@ APPS = {
     "account": "nats_backup:account_app",
     "consumer": "nats_consumers:consumer_app",
     "context": "nats_context:app",
+    "events": "nats_watch:events_app",
     "kv": "nats_kv:app",
     "object": "nats_object:app",
     "pub": "nats_messages:pub_app",
@@ -31,6 +32,7 @@ APPS = {
     "service": "nats_service:app",
     "stream": "nats_streams:stream_app",
     "sub": "nats_messages:sub_app",
+    "traffic": "nats_watch:traffic_app",
 }
 """Where the commands of a verb are: what typer knows of them is what is completed."""
 

@@ -38,6 +38,9 @@ VERBS = {
     "demo": Verb("headwater.cli.demo:main", "the main job: events through a broker and a stream into Spark tables"),
     "dev": Verb("headwater.cli.dev:main", "`dev --nodes 3`: a local cluster to try things out on"),
     "doctor": Verb("headwater.cli.doctor:main", "what this machine has, and how fast its disk syncs"),
+    "events": Verb(
+        "headwater.cli.nats_watch:events", "advisories of streams; to the system account, who comes and goes"
+    ),
     "kv": Verb("headwater.cli.nats_kv:kv", "key-value buckets: add, put, get, ls, watch, …"),
     "log": Verb("headwater.cli.log_tools:main", "`log inspect|verify|repair DIR`: the logs of a store, offline"),
     "micro": Verb("headwater.cli.nats_service:service", "the same as `service`"),
@@ -58,6 +61,7 @@ VERBS = {
     ),
     "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
     "top": Verb("headwater.cli.top:main", "a live view of one broker, from its monitoring port"),
+    "traffic": Verb("headwater.cli.nats_watch:traffic", "messages and bytes a second of every server"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }
 

@@ -3,15 +3,16 @@
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from headwater.cli.nats_session import HELP, current, jetstream_of, run_app, spell_bytes
+from headwater.cli.nats_session import HELP, current, jetstream_of, run_app, spell_bytes, table
 from headwater.client.client import Client
 from headwater.client.jetstream_types import StreamInfo
 from headwater.errors import HeadwaterError
 from headwater.operations.backups import Saved, restore_stream, save_stream, saved_streams
+from headwater.operations.servers import ask
 
 account_app = typer.Typer(
     help="The account of the connection.", epilog=HELP, no_args_is_help=True, add_completion=False
@@ -79,6 +80,39 @@ def account_info() -> None:
         f" In Memory: {spell_bytes(info.memory)} of {limit(limits.max_memory)}",
     ]
     current().show(info, lambda: lines)
+
+
+@account_app.command("report")
+def account_report() -> None:
+    """The connections of the account, by what each has sent and received."""
+
+    async def run(client: Client) -> list[dict[str, Any]]:
+        answers = await ask(client, "PING.CONNZ", current().timeout)
+        return [one for answer in answers for one in answer["data"].get("connections", [])]
+
+    found = sorted(
+        current().run(run), key=lambda one: int(one.get("in_msgs", 0)) + int(one.get("out_msgs", 0)), reverse=True
+    )
+    if current().json:
+        current().show(found, list)
+        return
+    rows = [
+        (
+            one.get("cid", ""),
+            one.get("name", ""),
+            one.get("ip", ""),
+            one.get("lang", ""),
+            one.get("uptime", ""),
+            one.get("subscriptions", 0),
+            f"{one.get('in_msgs', 0):,}",
+            f"{one.get('out_msgs', 0):,}",
+            spell_bytes(int(one.get("in_bytes", 0))),
+            spell_bytes(int(one.get("out_bytes", 0))),
+        )
+        for one in found
+    ]
+    headings = ["Id", "Name", "Address", "Client", "Uptime", "Subs", "In", "Out", "Bytes in", "Bytes out"]
+    table(f"{len(rows)} connections", headings, rows)
 
 
 @account_app.command("backup")
