@@ -22,6 +22,25 @@ def test_what_is_saved_is_there_again(tmp_path: Path) -> None:
     assert again.get(encode_nkey(NkeyKind.ACCOUNT, bytes(32))) == ""
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "", FIRST[:-1], FIRST + "/x"])
+def test_what_is_no_key_of_an_account_names_no_file(tmp_path: Path, name: str) -> None:
+    directory = AccountDirectory(tmp_path / "accounts")
+    with pytest.raises(EnvironmentProblem, match="no public key"):
+        directory.save(name, "token")
+    assert [path.name for path in tmp_path.rglob("*")] == ["accounts"]
+
+
+def test_what_other_servers_have_too_is_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = AccountDirectory(tmp_path)
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    directory.save(FIRST, "one", synced=False)
+    assert synced == []
+    directory.save(SECOND, "two")
+    assert len(synced) == 2
+    assert AccountDirectory(tmp_path).tokens == {FIRST: "one", SECOND: "two"}
+
+
 def test_other_files_are_no_accounts(tmp_path: Path) -> None:
     for name, text in (("notes.txt", "x"), ("junk.jwt", "x"), (f"{FIRST}.jwt.deleted", "x"), (f"{SECOND}.jwt", "")):
         (tmp_path / name).write_text(text)

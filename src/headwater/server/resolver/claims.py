@@ -11,11 +11,12 @@ any account's JWT that is pushed; here only one that a trusted operator signed.
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.errors import EnvironmentProblem, HeadwaterError, RemoteProtocolError
 from headwater.exchange.auth.jwt import decode_deletion
 from headwater.server.resolver.resolver import Resolver, issued_about
 from headwater.server.system.documents import Document, Speaker, encode
@@ -23,6 +24,8 @@ from headwater.server.system.documents import Document, Speaker, encode
 if TYPE_CHECKING:
     from headwater.exchange.auth.operator import Trust
     from headwater.exchange.router import Router
+
+logger = logging.getLogger(__name__)
 
 _PACK = b"$SYS.REQ.CLAIMS.PACK"
 _MAX_LINE = 1 << 21  # of a pack: a JWT is at most half of it
@@ -183,7 +186,9 @@ class Claims:
                 continue
             try:
                 if issued_about(token).subject == key:
-                    self._resolver.take(key, token)
+                    self._resolver.take(key, token, synced=False)
+            except EnvironmentProblem as error:
+                logger.warning("account_jwt_not_kept account=%s error=%s", key, error.message)
             except HeadwaterError:
                 continue  # older than ours, or not for us
         return True

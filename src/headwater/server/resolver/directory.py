@@ -49,8 +49,11 @@ class AccountDirectory:
             mixed ^= int.from_bytes(hashlib.sha256(token.encode("ascii")).digest(), "big")
         return mixed.to_bytes(32, "big")
 
-    def save(self, key: str, token: str) -> bool:
-        """Keep a JWT; False when it is there already. Raises EnvironmentProblem when it cannot be written."""
+    def save(self, key: str, token: str, *, synced: bool = True) -> bool:
+        """Keep a JWT; False when it is there already. Raises EnvironmentProblem when it cannot be written.
+
+        `synced`: durable on return. Not so for what other servers have too: a thousand accounts of a server that joins
+        would hold everybody up for seconds, and what a power loss takes is fetched again."""
         if self._tokens.get(key) == token:
             return False
         if self._limit and key not in self._tokens and len(self._tokens) >= self._limit:
@@ -61,9 +64,11 @@ class AccountDirectory:
             with fresh.open("w", encoding="ascii") as file:
                 file.write(token)
                 file.flush()
-                os.fsync(file.fileno())
+                if synced:
+                    os.fsync(file.fileno())
             fresh.replace(path)
-            self._make_durable()
+            if synced:
+                self._make_durable()
         except OSError as error:
             raise EnvironmentProblem(f"the JWT of {key} cannot be written: {error.strerror}", value=key) from error
         self._tokens[key] = token

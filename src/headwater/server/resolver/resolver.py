@@ -59,8 +59,9 @@ class Resolver:
             except HeadwaterError as error:
                 logger.warning("account_jwt_refused account=%s reason=%s", key, error)
 
-    def take(self, key: str, token: str) -> None:
-        """An account's new JWT. Raises RemoteProtocolError, ConfigError or EnvironmentProblem; nothing has changed then."""
+    def take(self, key: str, token: str, *, synced: bool = True) -> None:
+        """An account's new JWT. Raises RemoteProtocolError, ConfigError or EnvironmentProblem; nothing has changed then.
+        `synced`: see `AccountDirectory.save`."""
         before = self._trust.tokens.get(key, "")
         if before == token:
             return
@@ -68,7 +69,7 @@ class Resolver:
             raise RemoteProtocolError("an account JWT that is newer is known")
         self._trust.check(key, token)
         if self.directory is not None:
-            self.directory.save(key, token)
+            self.directory.save(key, token, synced=synced)
         self._trust.learn(key, token)
         logger.info("account_jwt_updated account=%s", key)
         self._changed(key)
