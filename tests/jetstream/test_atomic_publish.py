@@ -5,11 +5,10 @@ import errno
 import json
 from pathlib import Path
 
-import pytest
 from support.jetstream_in_process import served
 from support.recording_files import RecordingFiles
 
-from headwater.jetstream_state import atomic_batch
+from headwater.jetstream_documents.account import ServerLimits
 
 STORE = Path("store")
 
@@ -19,11 +18,11 @@ def part(sequence: int, commit: str = "", more: str = "") -> bytes:
     return f"NATS/1.0\r\n{lines}{f'Nats-Batch-Commit: {commit}' + chr(13) + chr(10) if commit else ''}\r\n".encode()
 
 
-def test_a_batch_that_nobody_goes_on_with_is_dropped_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_batch, "TIMEOUT", 50_000_000)
+def test_a_batch_that_nobody_goes_on_with_is_dropped_and_told() -> None:
+    limits = ServerLimits(batch_timeout=50_000_000)
 
     async def run() -> None:
-        async with served(STORE, files=RecordingFiles()) as desk:
+        async with served(STORE, files=RecordingFiles(), server_limits=limits) as desk:
             await desk.make("S", allow_atomic=True)
             told = desk.listen("$JS.EVENT.ADVISORY.STREAM.BATCH_ABANDONED.S")
             assert (await desk.ask("S.a", b"x", part(1))).payload == b""

@@ -3,8 +3,9 @@
 import pytest
 
 from headwater.errors import JetStreamError
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.jetstream_state import atomic_batch
-from headwater.jetstream_state.atomic_batch import TIMEOUT, Abandoned, Message, OpenBatches, without_header
+from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches, without_header
 
 
 def part(batch: str, sequence: int, commit: str = "", size: int = 1) -> Message:
@@ -17,14 +18,14 @@ def test_a_message_of_a_batch_gives_it_more_time_and_the_end_is_told_once() -> N
     batches = OpenBatches(2)
     batches.take(part("a", 1), 0)
     batches.take(part("b", 1), 5)
-    batches.take(part("a", 2), TIMEOUT - 1)
-    assert batches.next_end() == TIMEOUT + 5
-    assert batches.expired(TIMEOUT + 5) == [b"b"]
-    assert batches.expired(TIMEOUT + 5) == []
+    batches.take(part("a", 2), ServerLimits().batch_timeout - 1)
+    assert batches.next_end() == ServerLimits().batch_timeout + 5
+    assert batches.expired(ServerLimits().batch_timeout + 5) == [b"b"]
+    assert batches.expired(ServerLimits().batch_timeout + 5) == []
     with pytest.raises(JetStreamError) as refused:
-        batches.take(part("b", 2, "1"), TIMEOUT + 6)
+        batches.take(part("b", 2, "1"), ServerLimits().batch_timeout + 6)
     assert refused.value.err_code == 10176
-    committed = batches.take(part("a", 3, "1"), TIMEOUT + 6)
+    committed = batches.take(part("a", 3, "1"), ServerLimits().batch_timeout + 6)
     assert committed is not None
     assert len(committed.messages) == 3
     assert (len(batches), batches.next_end()) == (0, 0)

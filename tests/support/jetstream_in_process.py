@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.streams.files import Files
 
 TIMEOUT = 20.0  # seconds
@@ -87,7 +88,11 @@ class Desk:
 
 @asynccontextmanager
 async def served(
-    directory: Path, clock: list[int] | None = None, files: Files | None = None, ticks: list[int] | None = None
+    directory: Path,
+    clock: list[int] | None = None,
+    files: Files | None = None,
+    ticks: list[int] | None = None,
+    server_limits: ServerLimits = ServerLimits(),  # noqa: B008  (a constant)
 ) -> AsyncIterator[Desk]:
     """A running service; `clock[0]` is its time of day in ns, if given, and `ticks[0]` the clock that is never set; `files`:
     where it stores."""
@@ -96,7 +101,9 @@ async def served(
     router = Router(asyncio.get_running_loop().call_soon, 1)
     clock_ns = (lambda: clock[0]) if clock is not None else time.time_ns
     ticks_ns = (lambda: ticks[0]) if ticks is not None else None
-    service = JetStream(router, directory, clock_ns=clock_ns, ticks_ns=ticks_ns, files=files)
+    service = JetStream(
+        router, directory, clock_ns=clock_ns, ticks_ns=ticks_ns, files=files, server_limits=server_limits
+    )
     await service.start()
     try:
         async with asyncio.timeout(TIMEOUT):

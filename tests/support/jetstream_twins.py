@@ -232,11 +232,12 @@ class Servers(NamedTuple):
 
     @classmethod
     @contextmanager
-    def started(cls, directory: Path, config: str = "") -> Iterator[Self]:
-        """`config`: of both, without JetStream's part."""
+    def started(cls, directory: Path, config: str = "", jetstream: str = "") -> Iterator[Self]:
+        """`config`: of both, without JetStream's part; `jetstream`: more of that."""
         with ExitStack() as stack:
             texts = {
-                name: f'{config}\njetstream {{ store_dir: "{directory / name / "js"}" }}\n' for name in ("real", "ours")
+                name: f'{config}\njetstream {{ store_dir: "{directory / name / "js"}"\n{jetstream} }}\n'
+                for name in ("real", "ours")
             }
             paths = {name: directory / f"{name}.conf" for name in texts}
             for name, text in texts.items():

@@ -25,6 +25,7 @@ from headwater.exchange.access_options import (
     OperatorOptions,
 )
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions, check_port
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.model.record import Record
 from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
 from headwater.net.limits import Limits
@@ -82,6 +83,7 @@ class BrokerOptions(Record):
     scoped_acks: bool = False  # ack subjects name the domain and the account
     jetstream_limits: JetStreamLimits = JetStreamLimits()
     default_max_consumers: int = 1000  # of a stream, where neither it nor its account says; below 0: no limit
+    stream_limits: ServerLimits = ServerLimits()
 
     def __post_init__(self) -> None:
         for name in ("max_payload", "max_control_line", "max_connections", "max_pending", "ping_max"):

@@ -47,7 +47,7 @@ class AtomicPublish:
         self._duplicates = duplicates
         self._clock_ns, self._ticks_ns = clocks
         self._domain = domain
-        self._open = OpenBatches(API_LEVEL)
+        self.open = OpenBatches(API_LEVEL)
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, last_id: bytes) -> bytes:
@@ -59,7 +59,7 @@ class AtomicPublish:
             if not config.allow_atomic:
                 raise api_error("atomic_publish_disabled")
             message = Message(subject, self._rules.plain_block(header_block), payload)
-            committed = self._open.take(message, self._ticks_ns(), config.max_msg_size)
+            committed = self.open.take(message, self._ticks_ns(), config.max_msg_size)
             self._set_timer()
             if committed is not None:
                 return self._commit(committed, reply, last_id)
@@ -81,6 +81,7 @@ class AtomicPublish:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.open.leave()
 
     def _commit(self, batch: Committed, reply: bytes, last_id: bytes) -> bytes:
         committer, now = self._committer, self._clock_ns()
@@ -124,13 +125,13 @@ class AtomicPublish:
 
     def _set_timer(self) -> None:
         """Set the timer for the next batch to expire; messages that arrive meanwhile do not reset it."""
-        ends = self._open.next_end()
+        ends = self.open.next_end()
         if self._timer is None and ends:
             delay = max(0, ends - self._ticks_ns()) / SECOND
             self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
-        for batch_id in self._open.expired(self._ticks_ns()):
+        for batch_id in self.open.expired(self._ticks_ns()):
             self._tell(batch_id, "timeout")
         self._set_timer()

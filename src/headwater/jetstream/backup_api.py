@@ -202,7 +202,7 @@ class BackupApi:
 
     def _checked(self, name: str, found: ArchivedConsumer, config: StreamConfig) -> ConsumerConfig:
         try:
-            return checked_consumer(found.config, config, self._registry.settings.limits.max_ack_pending)
+            return checked_consumer(found.config, config, self._registry.settings.max_ack_pending)
         except JetStreamError as error:
             raise api_error("restore_failed", reason=f'consumer "{name}": {error.description}') from error
 

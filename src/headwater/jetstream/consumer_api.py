@@ -196,9 +196,10 @@ class ConsumerApi:
             request.config.pause_until = existing.config.pause_until  # CONSUMER.PAUSE alone changes it
             if existing.config.sourcing:
                 keep_start(request.config, existing.config)
+        most_batch = self._streams.settings.server.max_request_batch
         if request.pedantic:
-            check_pedantic(request.config, stream.config)
-        config = checked(request.config, stream.config, self._streams.settings.limits.max_ack_pending)
+            check_pedantic(request.config, stream.config, most_batch)
+        config = checked(request.config, stream.config, self._streams.settings.max_ack_pending, most_batch)
         if existing is not None:
             await self._change(stream, existing, config, request.action)
             if config.sourcing:

@@ -28,6 +28,7 @@ from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import PublishRules
 from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.items import Answer, Item
 from headwater.jetstream_state.sequence import offset_of, sequence_of
@@ -144,9 +145,13 @@ class Publishing:
             self.unsubscribe()
             self.subscribe()
 
-    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool = False) -> None:
+    def limit_room(
+        self, has_room: Callable[[int], bool] | None, *, of_server: bool = False, batches: BatchRoom | None = None
+    ) -> None:
         """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
-        None: it may."""
+        None: it may. `batches`: what bounds atomic batches."""
+        if batches is not None and self._capture.batches is not None:
+            self._capture.batches.open.use(batches)
         if of_server:
             self.rules.server_has_room = has_room
         else:

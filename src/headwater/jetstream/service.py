@@ -46,7 +46,7 @@ from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_advisories.askers import asker
-from headwater.jetstream_documents.account import AccountLimits, ApiStats
+from headwater.jetstream_documents.account import AccountLimits, ApiStats, ServerLimits
 from headwater.jetstream_documents.answers import (
     Answer,
     ConsumerAnswer,
@@ -106,6 +106,7 @@ class JetStream:
         domain: Domain = Domain(),  # noqa: B008  (a constant)
         default_max_consumers: int = DEFAULT_MAX_CONSUMERS,
         caps: ServerCaps | None = None,
+        server_limits: ServerLimits = ServerLimits(),  # noqa: B008  (a constant)
     ) -> None:
         if sync not in get_args(SyncPolicy):
             policies = get_args(SyncPolicy)
@@ -121,7 +122,9 @@ class JetStream:
         consumers = ConsumerRegistry(router, clock_ns, self._clerk, self._spawn, durable=sync == "always")
         options, disk = LogOptions(sync=sync), files if files is not None else KeepingFiles()
         clocks = clock_ns, ticks_ns or clock_ns
-        settings = StreamSettings(disk, store_dir, *clocks, options, limits or AccountLimits(), domain, caps)
+        settings = StreamSettings(
+            disk, store_dir, *clocks, options, limits or AccountLimits(), domain, caps, server_limits
+        )
         self._registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
         self._clock_watch: ClockWatch | None = None

@@ -29,7 +29,7 @@ from headwater.jetstream.publishing import Publishing
 from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
-from headwater.jetstream_state.atomic_batch import halves
+from headwater.jetstream_state.atomic_batch import BatchRoom, halves
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item
@@ -209,10 +209,12 @@ class Stream:
             self.contents.schedules.learn(self.log, 0)
         self._publishing.schedules.set()
 
-    def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool = False) -> None:
+    def limit_room(
+        self, has_room: Callable[[int], bool] | None, *, of_server: bool = False, batches: BatchRoom | None = None
+    ) -> None:
         """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
-        None: it may."""
-        self._publishing.limit_room(has_room, of_server=of_server)
+        None: it may. `batches`: what bounds atomic batches."""
+        self._publishing.limit_room(has_room, of_server=of_server, batches=batches)
 
     def report_to(
         self,

@@ -77,7 +77,8 @@ class StreamApi:
         request = decode_request(payload, StreamConfigRequest)
         if request.name != names[0]:
             raise api_error("stream_name_mismatch")
-        config = checked(request, pedantic=request.pedantic)
+        window = self._registry.settings.server.duplicate_window
+        config = checked(request, pedantic=request.pedantic, most_window=window)
         check_origins(config, self._find, pedantic=request.pedantic)
         check_alone(config)
         existing = self._registry.streams.get(config.name)
@@ -95,7 +96,9 @@ class StreamApi:
         return self.created(stream, "stream_create_response", did_create=True)
 
     async def update(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
-        asked = _checked_update(decode_request(payload, StreamConfigRequest))
+        request = decode_request(payload, StreamConfigRequest)
+        window = self._registry.settings.server.duplicate_window
+        asked = checked(request, sealing=True, pedantic=request.pedantic, most_window=window)
         if asked.name != names[0]:
             raise api_error("stream_name_mismatch")
         stream = self._registry.stream(names[0])
@@ -303,10 +306,6 @@ class StreamApi:
             found = [s for s in found if any(patterns_overlap(wanted, own.encode()) for own in s.config.subjects)]
         offset = min(max(request.offset, 0), len(found))
         return found, offset, found[offset : offset + size]
-
-
-def _checked_update(request: StreamConfigRequest) -> StreamConfig:
-    return checked(request, sealing=True, pedantic=request.pedantic)
 
 
 def _check_consumers(config: StreamConfig, stream: Stream) -> None:

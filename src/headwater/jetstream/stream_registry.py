@@ -25,10 +25,11 @@ from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_backup.building import ArchiveFile
-from headwater.jetstream_documents.account import AccountLimits
+from headwater.jetstream_documents.account import AccountLimits, ServerLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import (
     ConsumerRecord,
@@ -65,6 +66,14 @@ class StreamSettings(NamedTuple):
     limits: AccountLimits
     domain: Domain
     caps: ServerCaps | None = None
+    server: ServerLimits = ServerLimits()
+
+    @property
+    def max_ack_pending(self) -> int:
+        """The largest max_ack_pending of a consumer that the account and the server allow; 0: any."""
+        return min(
+            (limit for limit in (self.limits.max_ack_pending, self.server.max_ack_pending) if limit > 0), default=0
+        )
 
 
 class Reports:
@@ -108,6 +117,7 @@ class StreamRegistry:
         self._clerk = clerk
         self._consumers = consumers
         self._store: Store | None = None
+        self._batch_room = BatchRoom(settings.server)
         self._making: set[str] = set()  # names of streams that are being made
         self._findings: list[Finding] = []
 
@@ -179,7 +189,7 @@ class StreamRegistry:
     def _open(self, directory: StreamDirectory, record: StreamRecord, known_end: int = 0) -> Stream:
         """Open a stream. `known_end`: the end of the log according to its consumers; used where every message is durable
         before its delivery."""
-        files, _, clock_ns, ticks_ns, options, _, domain, _ = self.settings
+        files, _, clock_ns, ticks_ns, options, _, domain, *_ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
         copies = record.config.mirror is not None
@@ -331,7 +341,8 @@ class StreamRegistry:
         return stream
 
     def _limit_room(self, stream: Stream) -> None:
-        """Refuse messages of the stream for which the account has no room."""
+        """Refuse messages of the stream for which the account has no room, and batches beyond the server's limits."""
+        stream.limit_room(None, batches=self._batch_room)
         storage = stream.config.storage
         limit = self.settings.limits.max_memory if storage == "memory" else self.settings.limits.max_storage
         if limit >= 0:

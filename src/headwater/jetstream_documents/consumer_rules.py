@@ -57,12 +57,16 @@ _POLICY_TEXT = {
 }
 
 
-def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0) -> ConsumerConfig:
-    """`config` with defaults filled in. `config.name` is settled by the caller. `most_pending`: what the account allows
-    for max_ack_pending, 0 for anything. Raises JetStreamError."""
+def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0, most_batch: int = 0) -> ConsumerConfig:
+    """`config` with defaults filled in. `config.name` is settled by the caller. `most_pending`, `most_batch`: what the
+    account and the server allow for max_ack_pending and max_batch, 0 for anything. Raises JetStreamError."""
     if config.priority_policy not in ("", "none", *PRIORITY_POLICIES):
         raise api_error("invalid_json", reason=f'unknown priority policy: "{config.priority_policy}"')
     complete = _with_defaults(config, stream, most_pending)
+    if most_batch > 0 and not complete.deliver_subject:
+        if complete.max_batch > most_batch:
+            raise api_error("max_request_batch_excess", limit=most_batch)
+        complete.max_batch = complete.max_batch or most_batch
     _check_names(complete)
     _check_replicas(complete, stream)
     _check_acks(complete)
@@ -86,7 +90,7 @@ def with_patience(config: ConsumerConfig, *, durable: bool) -> ConsumerConfig:
     return msgspec.structs.replace(config, inactive_threshold=DEFAULT_INACTIVE_THRESHOLD)
 
 
-def check_pedantic(config: ConsumerConfig, stream: StreamConfig) -> None:
+def check_pedantic(config: ConsumerConfig, stream: StreamConfig, most_batch: int = 0) -> None:
     """Refuse what would be put right, and what would be filled in from the stream. Raises JetStreamError 10157."""
     limits = consumer_limits_of(stream)
     complaints = {
@@ -107,6 +111,8 @@ def check_pedantic(config: ConsumerConfig, stream: StreamConfig) -> None:
             config.inactive_threshold == 0 < limits.inactive_threshold
         ),
     }
+    if config.max_batch == 0 < most_batch and not config.deliver_subject:
+        raise api_error("pedantic", reason="max_request_batch must be set if it's JetStream limits are set")
     for complaint, holds in complaints.items():
         if holds:
             raise api_error("pedantic", reason=complaint)

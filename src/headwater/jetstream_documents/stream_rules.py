@@ -17,7 +17,7 @@ from headwater.jetstream_documents.source_rules import check_copies, check_filte
 from headwater.jetstream_documents.streams import ConsumerLimits, Placement, Republish, StreamConfig
 from headwater.model.subject import is_valid_subject, patterns_overlap
 from headwater.model.subject_transform import SubjectTransform
-from headwater.model.timestamps import SECOND
+from headwater.model.timestamps import SECOND, format_duration
 from headwater.version import API_LEVEL, COMPATIBLE_VERSION
 
 MAX_NAME = 255  # characters
@@ -40,15 +40,17 @@ ACCOUNT_EVENTS = b"$SYS.ACCOUNT."
 _PERSIST_MODES = ("", "default", "async")
 
 
-def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = False) -> StreamConfig:
-    """`config` with defaults filled in; `sealing`: of an update. `pedantic`: refuse what would be put right. Raises
-    JetStreamError with nats-server's number."""
+def checked(
+    config: StreamConfig, *, sealing: bool = False, pedantic: bool = False, most_window: int = 0
+) -> StreamConfig:
+    """`config` with defaults filled in; `sealing`: of an update. `pedantic`: refuse what would be put right. `most_window`:
+    the longest duplicate_window that the server allows (ns), 0 for any. Raises JetStreamError with nats-server's number."""
     if not sealing:
         _check_new(config)
     _check_texts(config)
     _check_replicas(config.num_replicas)
     if pedantic:
-        _check_pedantic(config)
+        _check_pedantic(config, most_window)
     complete = msgspec.structs.replace(
         StreamConfig(**{name: getattr(config, name) for name in StreamConfig.__struct_fields__}),
         subjects=config.subjects or ([] if config.mirror or config.sources else [config.name]),
@@ -64,7 +66,7 @@ def checked(config: StreamConfig, *, sealing: bool = False, pedantic: bool = Fal
         republish=_republish(config.republish),
         consumer_limits=consumer_limits_of(config),
     )
-    complete.duplicate_window = _check_times(complete)
+    complete.duplicate_window = _check_times(complete, most_window)
     _check_permissions(complete)
     check_publishing(complete)
     _settle_markers(complete, pedantic=pedantic)
@@ -99,10 +101,13 @@ def _check_new(config: StreamConfig) -> None:
         raise _refused("stream has no mirror but does have mirror direct")
 
 
-def _check_pedantic(config: StreamConfig) -> None:
+def _check_pedantic(config: StreamConfig, most_window: int) -> None:
     for name in ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers"):
         if getattr(config, name) < -1:
             raise api_error("pedantic", reason=f"{name} must be set to -1")
+    copies = config.mirror is not None or config.sources
+    if not config.duplicate_window and not copies and 0 < most_window < DEFAULT_DUPLICATE_WINDOW:
+        raise api_error("pedantic", reason="duplicate window limits are higher than current limits")
     if not config.duplicate_window and 0 < config.max_age < DEFAULT_DUPLICATE_WINDOW:
         raise api_error("pedantic", reason="duplicate window cannot be bigger than max age")
     if config.republish is not None and not config.republish.src:
@@ -220,7 +225,7 @@ def _check_replicas(replicas: int) -> None:
         raise api_error("replicas_negative")
 
 
-def _check_times(config: StreamConfig) -> int:
+def _check_times(config: StreamConfig, most_window: int) -> int:
     """The duplicate window that holds."""
     if config.max_age < 0:
         raise _refused("max age can not be negative")
@@ -230,11 +235,13 @@ def _check_times(config: StreamConfig) -> int:
     if window == 0 and (config.mirror is not None or config.sources):
         return 0  # what is copied was told apart where it was published
     if window == 0:
-        return min(DEFAULT_DUPLICATE_WINDOW, config.max_age or DEFAULT_DUPLICATE_WINDOW)
+        return min(each for each in (DEFAULT_DUPLICATE_WINDOW, config.max_age, most_window) if each > 0)
     if window < 0:
         raise _refused("duplicates window can not be negative")
     if 0 < config.max_age < window:
         raise _refused("duplicates window can not be larger then max age")
+    if 0 < most_window < window:
+        raise _refused(f"duplicates window can not be larger then server limit of {format_duration(most_window)}")
     if window < SMALLEST_DUPLICATE_WINDOW:
         raise _refused("duplicates window needs to be >= 100ms")
     return window

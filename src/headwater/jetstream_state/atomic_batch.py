@@ -15,21 +15,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headwater.errors import JetStreamError
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import Sum
 from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
-from headwater.model.timestamps import SECOND
 from headwater.streams.log import Log, StoredRecord
 
 BATCH_ID = b"Nats-Batch-Id"
 BATCH_SEQUENCE = b"Nats-Batch-Sequence"
 BATCH_COMMIT = b"Nats-Batch-Commit"
 
-MOST_MESSAGES = 1000  # of a batch
-MOST_OPEN = 50  # batches of a stream
 MOST_BYTES = 128 << 20  # of all open batches of a stream; nats-server has no such bound
-TIMEOUT = 10 * SECOND  # without a message of the batch
 _LONGEST_ID = 64
 _LEVEL = b"Nats-Required-Api-Level"
 
@@ -85,16 +82,41 @@ class _Open:
         self.ends_ns = 0
 
 
+class BatchRoom:
+    """What bounds the atomic batches of an account's `streams`."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self.limits = limits
+        self.streams: list[OpenBatches] = []
+
+    def is_full(self, open_here: int) -> bool:
+        """Whether a stream with so many open batches may not begin another one."""
+        everywhere = sum(len(each) for each in self.streams)
+        return open_here >= self.limits.batches_of_stream or everywhere >= self.limits.batches_of_account
+
+
 class OpenBatches:
     """Of one stream. `level`: of the API that the server has."""
 
     def __init__(self, level: int) -> None:
+        self._room = BatchRoom(ServerLimits())
         self._level = level
         self._open: dict[bytes, _Open] = {}
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def use(self, room: "BatchRoom") -> None:
+        """From now on these limits hold."""
+        self._room = room
+        room.streams.append(self)
+
+    def leave(self) -> None:
+        """The stream has ended: its batches take no room any more."""
+        self._open.clear()
+        if self in self._room.streams:
+            self._room.streams.remove(self)
 
     def take(self, message: Message, now: int, max_size: int = 0) -> Committed | None:
         """None when the message is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns, of a clock that is
@@ -114,13 +136,14 @@ class OpenBatches:
         if commit not in (b"", b"1", b"eob"):
             self.forget(batch_id)
             raise api_error("batch_commit_invalid")
-        if sequence > MOST_MESSAGES + (commit == b"eob"):
-            too_large = api_error("batch_too_large", limit=MOST_MESSAGES)
+        most = self._room.limits.batch_messages
+        if sequence > most + (commit == b"eob"):
+            too_large = api_error("batch_too_large", limit=most)
             raise self._end(batch_id, "large", too_large) if batch_id in self._open else too_large
         batch = self._batch(batch_id, sequence, commit)
         if commit != b"eob":
             self._keep(batch_id, batch, message)
-        batch.ends_ns = now + TIMEOUT
+        batch.ends_ns = now + self._room.limits.batch_timeout
         if not commit:
             return None
         self.forget(batch_id)
@@ -152,7 +175,7 @@ class OpenBatches:
         if sequence == 1 and batch is None:
             if commit == b"eob":
                 raise Abandoned(batch_id, "incomplete", api_error("batch_incomplete"))
-            if len(self._open) >= MOST_OPEN:
+            if self._room.is_full(len(self._open)):
                 raise api_error("batch_too_many")
             batch = self._open[batch_id] = _Open()
             return batch

@@ -515,6 +515,7 @@ class Broker:
             server_name=account.server_name,
             domain=Domain(self.options.jetstream_domain, account.name, self.options.scoped_acks, system),
             default_max_consumers=self.options.default_max_consumers,
+            server_limits=self.options.stream_limits,
             caps=caps,
         )
         await service.start()

@@ -19,6 +19,7 @@ from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.exchange.options import BrokerOptions, SyncPolicy
 from headwater.iggy.face import IggyOptions
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.net.limits import Limits
 
 
@@ -61,6 +62,7 @@ class BrokerArguments(TypedDict, total=False):
     scoped_acks: bool
     jetstream_limits: JetStreamLimits
     default_max_consumers: int
+    stream_limits: ServerLimits
 
 
 class AllBrokerArguments(BrokerArguments, total=False):

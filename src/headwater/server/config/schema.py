@@ -16,6 +16,8 @@ from typing import Any
 
 from headwater.errors import ConfigError, open_failure
 from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions, ResolverOptions
+from headwater.jetstream_documents.account import ServerLimits
+from headwater.model.timestamps import SECOND
 from headwater.server.config import fields
 from headwater.server.config.accounts import (
     ACCOUNT,
@@ -107,20 +109,38 @@ def _sync(reading: Reading, setting: Setting) -> str:
     return "interval"
 
 
+BATCH_LIMITS = Block(
+    "jetstream limits batch",
+    (
+        done("max_msgs", fields.number, "messages of one", to="batch_messages"),
+        done("max_inflight_per_stream", fields.number, "open at a time in a stream", to="batches_of_stream"),
+        done("max_inflight_total", fields.number, "open at a time in an account", to="batches_of_account"),
+        done("timeout", fields.seconds, "without a message; then it is given up", to="batch_timeout"),
+    ),
+)
+
 JETSTREAM_LIMITS = Block(
     "jetstream limits",
     (
         done("default_max_consumers", fields.number, "of a stream; 1000, -1 for no limit"),
-        ignored("max_ack_pending max_request_batch duplicate_window", "set by streams and consumers"),
+        done("max_ack_pending", fields.number, "of any consumer"),
+        done("max_request_batch", fields.number, "largest batch of a pull request"),
+        done("duplicate_window", fields.seconds, "longest of any stream, and the default of those that name none"),
         ignored("max_ha_assets", "streams live on one broker"),
-        ignored("batch", "there is no batch publishing"),
+        done("batch", lambda reading, setting: reading.block(setting, BATCH_LIMITS), "atomic batches"),
     ),
 )
 
 
-def _default_max_consumers(reading: Reading, setting: Setting) -> int:
-    found: int = reading.block(setting, JETSTREAM_LIMITS).get("default_max_consumers", 0)
-    return found or DEFAULT_MAX_CONSUMERS
+def _stream_limits(reading: Reading, setting: Setting) -> dict[str, Any]:
+    """Keywords of BrokerOptions. 0 leaves a default as it is, as in nats-server."""
+    found = reading.block(setting, JETSTREAM_LIMITS)
+    most = found.pop("default_max_consumers", 0) or DEFAULT_MAX_CONSUMERS
+    named = {**found, **found.pop("batch", {})}
+    named.pop("batch", None)
+    spans = {"duplicate_window", "batch_timeout"}
+    limits = {name: int(value * SECOND) if name in spans else value for name, value in named.items() if value > 0}
+    return {"default_max_consumers": most, "stream_limits": ServerLimits(**limits)}
 
 
 JETSTREAM = Block(
@@ -133,7 +153,7 @@ JETSTREAM = Block(
         done("domain", fields.text, "JetStream domain; of the cluster's streams, where `enabled` is false"),
         done("enabled enable", fields.switch, "false switches it off", to="enabled"),
         ignored("strict", "requests are always read strictly"),
-        done("limits", _default_max_consumers, "defaults for streams", to="default_max_consumers"),
+        done("limits", _stream_limits, "limits and defaults of streams and consumers", to="stream_limits"),
         ignored("unique_tag", "streams live on one broker"),
         ignored("max_outstanding_catchup", "streams live on one broker"),
         ignored("max_buffered_size max_buffered_msgs", "publishers are held back instead"),
@@ -152,7 +172,7 @@ def _jetstream(reading: Reading, setting: Setting) -> dict[str, Any]:
         return {"jetstream": enabled(setting)}
     found = reading.settings(setting.value, JETSTREAM)
     limits = {name: found.pop(name) for name in ("max_memory", "max_file") if name in found}
-    keywords = {"jetstream": found.pop("enabled", True), **found}
+    keywords = {"jetstream": found.pop("enabled", True), **found.pop("stream_limits", {}), **found}
     if "domain" in keywords:
         keywords["jetstream_domain"] = keywords.pop("domain")
     if limits:
@@ -272,7 +292,7 @@ BLOCKS = (
     TOP, RESOLVER, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE,
     LIMITS, EXPORT, IMPORT, SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER,
     CLUSTER_AUTHORIZATION, LEAFNODES, LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS,
-    CONNECTION_LIMITS,
+    BATCH_LIMITS, CONNECTION_LIMITS,
 )  # fmt: skip
 """All of them, for the documentation."""
 
