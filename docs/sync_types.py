@@ -43,6 +43,7 @@ NATS_CLASSES = {
     "Counters": ("counters",),
     "Watch": ("key_value",),
     "KeyValue": ("key_value",),
+    "ObjectWatch": ("object_store",),
     "ObjectStore": ("object_store",),
     "JetStream": ("jetstream_api", "jetstream"),
 }

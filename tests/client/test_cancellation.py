@@ -85,6 +85,17 @@ async def keeps_values(client: Client, jetstream: JetStream) -> None:
         break
 
 
+async def watches(client: Client, jetstream: JetStream) -> None:
+    async with (await jetstream.key_value("B")).watch("k") as entries:
+        async for _ in entries:
+            break
+    store = await jetstream.object_store("O")
+    await store.put("w", b"data")
+    async with store.watch() as infos:
+        async for _ in infos:
+            break
+
+
 async def keeps_objects(client: Client, jetstream: JetStream) -> None:
     store = await jetstream.object_store("O")
     await store.put("o", b"data")
@@ -106,6 +117,7 @@ PROGRAMS: list[Program] = [
     reads_in_order,
     is_pushed,
     keeps_values,
+    watches,
     keeps_objects,
     serves,
 ]

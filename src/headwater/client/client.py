@@ -28,6 +28,7 @@ from headwater.client_connection.options import ClientOptions, ConnectArguments
 from headwater.client_connection.requests import Requests, new_inbox
 from headwater.client_connection.server_url import parse_server_urls
 from headwater.client_connection.subscription import MessageCallback, Subscription, WhenFull
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -134,7 +135,7 @@ class Client(Sender):
         self,
         subject: str,
         data: BytesLike = b"",
-        timeout: float = 2.0,
+        timeout: Timeout = 2.0,
         *,
         headers: HeaderSource | Headers | None = None,
         repeat: bool = False,
@@ -145,47 +146,48 @@ class Client(Sender):
         A request whose connection is lost waits on: its answer may still come. With `repeat` it is sent again on the new
         connection, so that it need not wait out its time when request or answer were lost: for what may be served twice.
         """
-        return self._requests.ask(subject, data, headers, timeout, repeat)
+        return self._requests.ask(subject, data, headers, seconds_of(timeout), repeat)
 
     def request_many(
         self,
         subject: str,
         data: BytesLike = b"",
-        timeout: float = 2.0,
+        timeout: Timeout = 2.0,
         *,
         headers: HeaderSource | Headers | None = None,
         count: int = 0,
-        stall: float = 0.0,
+        stall: Timeout = 0.0,
         sentinel: Sentinel | None = None,
     ) -> AsyncIterator[Message]:
         """Publish `data` to `subject`, with `headers`, and iterate over the answers: `count` of them, or until none came for
         `stall` seconds, or up to one for which `sentinel` is true (`headwater.client.request_many.is_empty`), and for
         `timeout` seconds at most. Raises NoResponders at once, RequestTimeout when not one answer came in time."""
-        return ask_many(self, subject, data, headers, timeout, count, stall, sentinel)
+        return ask_many(self, subject, data, headers, seconds_of(timeout), count, seconds_of(stall), sentinel)
 
     def new_inbox(self) -> str:
         """A reply subject that no other client uses."""
         return new_inbox(self._options.inbox_prefix)
 
-    def jetstream(self, *, timeout: float = 5.0, domain: str = "", prefix: str = "$JS.API") -> "JetStream":
+    def jetstream(self, *, timeout: Timeout = 5.0, domain: str = "", prefix: str = "$JS.API") -> "JetStream":
         """The server's JetStream, or that of a `domain` or API `prefix`; `timeout` in seconds, for each request and ack."""
         from headwater.client.jetstream import JetStream
 
-        return JetStream(self, timeout, f"$JS.{domain}.API" if domain else prefix)
+        return JetStream(self, seconds_of(timeout), f"$JS.{domain}.API" if domain else prefix)
 
-    async def flush(self, timeout: float = 10.0) -> None:
+    async def flush(self, timeout: Timeout = 10.0) -> None:
         """Wait until the server has processed everything before. Raises RequestTimeout after `timeout` seconds."""
-        await self._connection.flush(timeout)
+        await self._connection.flush(seconds_of(timeout))
 
-    async def drain(self, timeout: float = 10.0) -> None:
+    async def drain(self, timeout: Timeout = 10.0) -> None:
         """End all subscriptions once messages on their way have come, write everything, and close, in any case.
 
         Callbacks have had all their messages then, and may publish and request meanwhile. What waits in other
         subscriptions can still be read afterwards, but no longer be answered. Raises RequestTimeout after `timeout` seconds.
         """
+        seconds = seconds_of(timeout)
         try:
-            await self._connection.drain(timeout)
-            await self._connection.flush(timeout)
+            await self._connection.drain(seconds)
+            await self._connection.flush(seconds)
         finally:
             await self.close()
 

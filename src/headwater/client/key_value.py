@@ -6,8 +6,9 @@ with `*` and `>` are allowed where keys are sought and watched.
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Literal, Self
 
 import msgspec
@@ -305,27 +306,47 @@ class KeyValue:
 
 
 class Watch:
-    """Iterate over it. `caught_up` turns true with the last entry that the bucket held when the watch began."""
+    """Iterate over it; `async with` ends that at once after a `break`. `caught_up`: all that was there at first has come."""
 
     def __init__(self, bucket: KeyValue, consumer: OrderedConsumer) -> None:
         self._bucket = bucket
         self._consumer = consumer
         self.caught_up = False
+        self._running: AsyncGenerator[Entry, None] | None = None  # within `async with` only: it refers back to us
+        self._entered = False
 
-    async def __aiter__(self) -> AsyncIterator[Entry]:
+    async def __aenter__(self) -> Self:
+        self._entered = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.aclose()
+
+    def __aiter__(self) -> AsyncIterator[Entry]:
+        running = self._entries()
+        if self._entered:
+            self._running = running
+        return running
+
+    async def _entries(self) -> AsyncGenerator[Entry, None]:
         bucket = self._bucket
-        async for message in self._consumer:
-            where = message.metadata
-            self.caught_up = self.caught_up or where.pending == 0
-            yield Entry(
-                bucket.bucket,
-                bucket.key_of(message.subject),
-                message.data,
-                where.stream_seq,
-                operation_of(message.headers),
-                format_time(where.timestamp_ns),
-                where.pending,
-            )
+        async with self._consumer as messages:
+            async for message in messages:
+                where = message.metadata
+                self.caught_up = self.caught_up or where.pending == 0
+                yield Entry(
+                    bucket.bucket,
+                    bucket.key_of(message.subject),
+                    message.data,
+                    where.stream_seq,
+                    operation_of(message.headers),
+                    format_time(where.timestamp_ns),
+                    where.pending,
+                )
 
 
 def operation_of(headers: Headers) -> Operation:

@@ -10,8 +10,9 @@ purged: a reader sees one version or the other, never a mixture. What is read is
 import base64
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self
 
 import msgspec
@@ -232,13 +233,12 @@ class ObjectStore:
         found = [_read(message.data) async for message in OrderedConsumer(self._jetstream, self.stream, config, True)]
         return [info for info in found if deleted or not info.deleted]
 
-    async def watch(self, *, updates_only: bool = False) -> AsyncIterator[ObjectInfo]:
-        """The objects that the store holds, unless `updates_only`, and then every change."""
+    def watch(self, *, updates_only: bool = False) -> "ObjectWatch":
+        """The objects that the store holds, unless `updates_only`, and then every change: iterate over it."""
         config = ConsumerConfig(
             filter_subject=f"$O.{self.bucket}.M.>", deliver_policy="new" if updates_only else "last_per_subject"
         )
-        async for message in OrderedConsumer(self._jetstream, self.stream, config, False):
-            yield _read(message.data)
+        return ObjectWatch(OrderedConsumer(self._jetstream, self.stream, config, False))
 
     async def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
         """Change the description and metadata of an object. Raises ObjectNotFound."""
@@ -286,6 +286,37 @@ class ObjectStore:
 
     async def _purge(self, nuid: str) -> None:
         await self._jetstream.purge_stream(self.stream, subject=f"$O.{self.bucket}.C.{nuid}")
+
+
+class ObjectWatch:
+    """Iterate over it; `async with` ends that at once after a `break`."""
+
+    def __init__(self, consumer: OrderedConsumer) -> None:
+        self._consumer = consumer
+        self._running: AsyncGenerator[ObjectInfo, None] | None = None  # within `async with` only: it refers back to us
+        self._entered = False
+
+    async def __aenter__(self) -> Self:
+        self._entered = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.aclose()
+
+    def __aiter__(self) -> AsyncIterator[ObjectInfo]:
+        running = self._infos()
+        if self._entered:
+            self._running = running
+        return running
+
+    async def _infos(self) -> AsyncGenerator[ObjectInfo, None]:
+        async with self._consumer as messages:
+            async for message in messages:
+                yield _read(message.data)
 
 
 def _read(document: bytes) -> ObjectInfo:

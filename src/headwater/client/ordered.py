@@ -5,8 +5,10 @@ consumer's own count, a consumer that is gone, or a server that stays silent end
 iterates does not notice. A stream that is gone does end it, with JetStreamError.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -21,7 +23,7 @@ INACTIVE_SECONDS = 300
 
 
 class OrderedConsumer:
-    """Iterate over it. `pending` is how many messages the stream held behind the last one when that was delivered."""
+    """Iterate over it; `async with` ends that at once after a `break`. `pending`: what was left behind the last one."""
 
     def __init__(self, jetstream: JetStreamApi, stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
         self._jetstream = jetstream
@@ -31,8 +33,29 @@ class OrderedConsumer:
         self._last = 0  # stream sequence of the last message delivered
         self.pending: int | None = None  # None before the first consumer stands
         self.resets = -1  # consumers beyond the first
+        self._running: AsyncGenerator[StreamMessage, None] | None = (
+            None  # within `async with` only: it refers back to us
+        )
+        self._entered = False
 
-    async def __aiter__(self) -> AsyncIterator[StreamMessage]:
+    async def __aenter__(self) -> Self:
+        self._entered = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.aclose()
+
+    def __aiter__(self) -> AsyncIterator[StreamMessage]:
+        running = self._messages()
+        if self._entered:
+            self._running = running
+        return running
+
+    async def _messages(self) -> AsyncGenerator[StreamMessage, None]:
         while True:
             try:
                 info = await self._begin()
@@ -42,10 +65,11 @@ class OrderedConsumer:
                 await self._forget(info)
                 return
             try:
-                async for message in self._read(info):
-                    yield message
-                    if self._stop_at_end and self.pending == 0:
-                        return
+                async with aclosing(self._read(info)) as messages:
+                    async for message in messages:
+                        yield message
+                        if self._stop_at_end and self.pending == 0:
+                            return
             except ConsumerGone:
                 pass
             finally:
@@ -69,7 +93,7 @@ class OrderedConsumer:
         self.resets += 1
         return info
 
-    async def _read(self, info: ConsumerInfo) -> AsyncIterator[StreamMessage]:
+    async def _read(self, info: ConsumerInfo) -> AsyncGenerator[StreamMessage, None]:
         """The messages of one consumer, as long as none is missing."""
         count = 0
         consumer = PullConsumer(self._jetstream.client, self._stream, info.name, self._jetstream.prefix)

@@ -26,6 +26,7 @@ from headwater.client.pull_group import PullGroup
 from headwater.client.requester import Requester
 from headwater.client.stream_message import STATUS_LOST, StreamMessage, status_of
 from headwater.client_connection.events import TAKEN, Event, Reconnected, Refused
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import JetStreamError, LocalProtocolError, NoResponders, RequestTimeout
 from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQUEST_TIMEOUT, Status
 
@@ -53,8 +54,8 @@ class PullConsumer:
         self,
         batch: int = 500,
         *,
-        expires: float = 30.0,
-        heartbeat: float = 5.0,
+        expires: Timeout = 30.0,
+        heartbeat: Timeout = 5.0,
         max_bytes: int = 0,
         min_pending: int = 0,
         min_ack_pending: int = 0,
@@ -70,13 +71,14 @@ class PullConsumer:
         also = self._group.wishes(min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
         if max_bytes:
             also["max_bytes"] = max_bytes
-        return Consumption(self._client, self._subject, batch, expires, heartbeat, also, self._group)
+        waits = seconds_of(expires), seconds_of(heartbeat)
+        return Consumption(self._client, self._subject, batch, *waits, also, self._group)
 
     async def fetch(
         self,
         batch: int = 100,
         *,
-        timeout: float = 5.0,
+        timeout: Timeout = 5.0,
         no_wait: bool = False,
         min_pending: int = 0,
         min_ack_pending: int = 0,
@@ -97,7 +99,7 @@ class PullConsumer:
         also = self._group.wishes(min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
         if no_wait:
             also["no_wait"] = True
-        return await self._fetch(batch, timeout, also)
+        return await self._fetch(batch, seconds_of(timeout), also)
 
     async def _fetch(self, batch: int, timeout: float, also: dict[str, object]) -> list[StreamMessage]:
         group = self._group

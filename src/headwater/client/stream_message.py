@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.client.nats_py_names import STREAM_MESSAGE, STREAM_MESSAGE_ADVICE, install
 from headwater.client.requester import Requester
 from headwater.client.units import YEAR, in_seconds, nanoseconds
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import HeaderError, LocalProtocolError
 from headwater.model.headers import Headers
 from headwater.model.message import Message
@@ -105,14 +106,14 @@ class StreamMessage:
         @property
         def header(self) -> Headers: ...
 
-        async def ack_sync(self, timeout: float = 1.0) -> None: ...
+        async def ack_sync(self, timeout: Timeout = 1.0) -> None: ...
 
-    async def ack(self, *, confirm: float | None = None) -> None:
+    async def ack(self, *, confirm: Timeout | None = None) -> None:
         """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
         if confirm is None:
             await self._client.publish(self.message.reply, b"+ACK")
         else:
-            await self._client.request(self.message.reply, b"+ACK", timeout=confirm)
+            await self._client.request(self.message.reply, b"+ACK", timeout=seconds_of(confirm))
 
     async def nak(self, delay: float | timedelta = 0.0) -> None:
         """Not done: deliver it again, after `delay` seconds."""

@@ -24,6 +24,7 @@ from headwater.client.request_many import Sentinel
 from headwater.client_connection.connection_ops import BytesLike
 from headwater.client_connection.options import ConnectArguments
 from headwater.client_connection.subscription import Subscription, WhenFull
+from headwater.client_connection.timeouts import Timeout
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
 from headwater.net.loop_thread import LoopThread, SyncProxy, iterate
@@ -53,7 +54,7 @@ class SyncSubscription:
         """Messages that were lost because the queue was full."""
         return self._subscription.dropped
 
-    def next(self, timeout: float | None = None) -> Message:
+    def next(self, timeout: Timeout | None = None) -> Message:
         """The next message. Raises RequestTimeout after `timeout` seconds, ConnectionClosed when none will come."""
         return self._loop.run(self._subscription.next(timeout))
 
@@ -73,7 +74,7 @@ class SyncSubscription:
         """End it now, or after `maximum` messages since it began."""
         self._loop.call(self._subscription.unsubscribe, maximum)
 
-    def drain(self, timeout: float = 10.0) -> None:
+    def drain(self, timeout: Timeout = 10.0) -> None:
         """End it, after the messages that were on their way have come; they can still be read."""
         self._loop.run(self._subscription.drain(timeout))
 
@@ -150,7 +151,7 @@ class SyncClient:
         data: BytesLike = b"",
         *,
         headers: HeaderSource | Headers | None = None,
-        timeout: float = 2.0,
+        timeout: Timeout = 2.0,
         repeat: bool = False,
     ) -> Message:
         """As `Client.request` of `data` to `subject`, with `headers` and `repeat`: raises NoResponders at once,
@@ -161,11 +162,11 @@ class SyncClient:
         self,
         subject: str,
         data: BytesLike = b"",
-        timeout: float = 2.0,
+        timeout: Timeout = 2.0,
         *,
         headers: HeaderSource | Headers | None = None,
         count: int = 0,
-        stall: float = 0.0,
+        stall: Timeout = 0.0,
         sentinel: Sentinel | None = None,
     ) -> Iterator[Message]:
         """As `Client.request_many` of `data` to `subject`, with `headers`: until `count`, `stall` or `sentinel` ends it, or
@@ -179,16 +180,16 @@ class SyncClient:
         """Answer a message that was read here with `data` and `headers`."""
         self._loop.call(message.respond, data, headers=headers)
 
-    def jetstream(self, *, timeout: float = 5.0, domain: str = "") -> "SyncJetStream":
+    def jetstream(self, *, timeout: Timeout = 5.0, domain: str = "") -> "SyncJetStream":
         """JetStream, of a `domain` if given; every method blocks, `timeout` seconds at most. See the top of this module."""
         jetstream = self._client.jetstream(timeout=timeout, domain=domain)
         return cast("SyncJetStream", SyncProxy(self._loop, jetstream))
 
-    def flush(self, timeout: float = 10.0) -> None:
+    def flush(self, timeout: Timeout = 10.0) -> None:
         """Wait until the server has processed everything before. Raises RequestTimeout after `timeout` seconds."""
         self._loop.run(self._client.flush(timeout))
 
-    def drain(self, timeout: float = 10.0) -> None:
+    def drain(self, timeout: Timeout = 10.0) -> None:
         """As `Client.drain`: `timeout` in seconds."""
         try:
             self._loop.run(self._client.drain(timeout))

@@ -25,6 +25,7 @@ from headwater.client.schedules import Schedule
 from headwater.client.stream_message import Metadata
 from headwater.client.units import Lifetime
 from headwater.client_connection.connection_ops import BytesLike
+from headwater.client_connection.timeouts import Timeout
 from headwater.errors import JetStreamError
 from headwater.model.headers import Headers, HeaderSource
 from headwater.model.message import Message
@@ -55,7 +56,7 @@ class SyncStreamMessage(Protocol):
     def reply(self) -> str:
         """The acknowledgement subject."""
 
-    def ack(self, *, confirm: float | None = None) -> None:
+    def ack(self, *, confirm: Timeout | None = None) -> None:
         """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
 
     def nak(self, delay: float | timedelta = 0.0) -> None:
@@ -94,8 +95,8 @@ class SyncPullConsumer(Protocol):
         self,
         batch: int = 500,
         *,
-        expires: float = 30.0,
-        heartbeat: float = 5.0,
+        expires: Timeout = 30.0,
+        heartbeat: Timeout = 5.0,
         max_bytes: int = 0,
         min_pending: int = 0,
         min_ack_pending: int = 0,
@@ -111,7 +112,7 @@ class SyncPullConsumer(Protocol):
         self,
         batch: int = 100,
         *,
-        timeout: float = 5.0,
+        timeout: Timeout = 5.0,
         no_wait: bool = False,
         min_pending: int = 0,
         min_ack_pending: int = 0,
@@ -144,11 +145,17 @@ class SyncPushConsumer(Protocol):
 
 
 class SyncOrderedConsumer(Protocol):
-    """Iterate over it. `pending` is how many messages the stream held behind the last one when that was delivered."""
+    """Iterate over it; `with` ends that at once after a `break`. `pending`: what was left behind the last one."""
 
     pending: int | None
 
     resets: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
     def __iter__(self) -> Iterator[SyncStreamMessage]: ...
 
@@ -277,9 +284,15 @@ class SyncCounters(Protocol):
 
 
 class SyncWatch(Protocol):
-    """Iterate over it. `caught_up` turns true with the last entry that the bucket held when the watch began."""
+    """Iterate over it; `with` ends that at once after a `break`. `caught_up`: all that was there at first has come."""
 
     caught_up: bool
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
     def __iter__(self) -> Iterator[Entry]: ...
 
@@ -333,6 +346,18 @@ class SyncKeyValue(Protocol):
         """Remove the markers of deleted keys, and what is behind them; returns how many messages went."""
 
 
+class SyncObjectWatch(Protocol):
+    """Iterate over it; `with` ends that at once after a `break`."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def __iter__(self) -> Iterator[ObjectInfo]: ...
+
+
 class SyncObjectStore(Protocol):
     """One store. Made by `JetStream.object_store` and `JetStream.create_object_store`."""
 
@@ -374,8 +399,8 @@ class SyncObjectStore(Protocol):
     def objects(self, *, deleted: bool = False) -> list[ObjectInfo]:
         """All objects, with `deleted` the deleted ones too."""
 
-    def watch(self, *, updates_only: bool = False) -> Iterator[ObjectInfo]:
-        """The objects that the store holds, unless `updates_only`, and then every change."""
+    def watch(self, *, updates_only: bool = False) -> SyncObjectWatch:
+        """The objects that the store holds, unless `updates_only`, and then every change: iterate over it."""
 
     def update(self, name: str, *, description: str, metadata: dict[str, str] | None = None) -> ObjectInfo:
         """Change the description and metadata of an object. Raises ObjectNotFound."""

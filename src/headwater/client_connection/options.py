@@ -12,6 +12,7 @@ from headwater.client_connection.connection import AWAY_LIMIT, PINGS_OUT
 from headwater.client_connection.credentials import Credentials
 from headwater.client_connection.events import EventCallback
 from headwater.client_connection.server_pool import ReconnectPolicy
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import ConfigError
 from headwater.model.subject import validate_subject
 from headwater.version import VERSION
@@ -44,14 +45,14 @@ class ConnectArguments(TypedDict, total=False):
     echo: bool
     verbose: bool
     pedantic: bool
-    connect_timeout: float
-    ping_interval: float
+    connect_timeout: Timeout
+    ping_interval: Timeout
     pings_out: int
     inbox_prefix: str
     reconnect: bool
     reconnect_attempts: int | None
-    reconnect_wait: float
-    reconnect_jitter: float
+    reconnect_wait: Timeout
+    reconnect_jitter: Timeout
     reconnect_buffer: int
     randomise: bool
     max_pending: int
@@ -98,6 +99,8 @@ class ClientOptions:
     event_callback: EventCallback | None = None
 
     def __post_init__(self) -> None:
+        for name in ("connect_timeout", "ping_interval", "reconnect_wait", "reconnect_jitter"):
+            object.__setattr__(self, name, seconds_of(getattr(self, name)))  # a timedelta is taken, too
         for name in ("connect_timeout", "ping_interval", "pings_out", "max_pending", "max_pending_bytes"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is more than 0", value=getattr(self, name))

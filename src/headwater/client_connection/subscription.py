@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from headwater.client_connection.awaitables import NOTHING, Bell
 from headwater.client_connection.message_queue import MessageQueue
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import ConnectionClosed, EnvironmentProblem, HeadwaterError, LocalProtocolError, RequestTimeout
 from headwater.model.message import Message
 from headwater.wire.columns import MAX_SIZE
@@ -92,10 +93,10 @@ class Subscription(MessageQueue):
 
     # ── for programs ──
 
-    async def next(self, timeout: float | None = None) -> Message:
+    async def next(self, timeout: Timeout | None = None) -> Message:
         """The next message. Raises RequestTimeout after `timeout` seconds, ConnectionClosed when none will come."""
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None if timeout is None else seconds_of(timeout)):
                 while not self.pending:
                     if not await self.more():
                         raise ConnectionClosed(f"the subscription to {self.subject!r} has ended", value=self.subject)
@@ -163,13 +164,13 @@ class Subscription(MessageQueue):
             self.take(self.pending)
         return NOTHING
 
-    async def drain(self, timeout: float = 10.0) -> None:
+    async def drain(self, timeout: Timeout = 10.0) -> None:
         """End it, after the messages that were on their way have come; they can still be read.
 
         With a callback, wait until it has had them. `timeout` in seconds, for the server and for the callback.
         """
         if not self.ended:
-            await self._connection.drain(timeout, [self])
+            await self._connection.drain(seconds_of(timeout), [self])
 
     def __repr__(self) -> str:
         member = f" in {self.queue!r}" if self.queue else ""
@@ -186,7 +187,7 @@ class Subscription(MessageQueue):
 
     if TYPE_CHECKING:  # nats-py's names for the same things, installed below
 
-        async def next_msg(self, timeout: float | None = None) -> Message: ...
+        async def next_msg(self, timeout: Timeout | None = None) -> Message: ...
 
         @property
         def messages(self) -> Self: ...
