@@ -167,3 +167,21 @@ def test_what_is_not_there_is_answered_as_upstream_does(tmp_path: Path) -> None:
         assert await desk.refused(c.GetOffset(of_none, S, T, 0), old) == "consumer_group_name_not_found"
 
     at_desk(tmp_path, work)
+
+
+def test_a_client_of_0_12_commits_only_what_is_its_own_and_still_there(tmp_path: Path) -> None:
+    async def work(desk: Desk) -> None:
+        await desk.make()
+        await desk.send(b"0")
+        client, group = desk.client(Era.X), Consumer.group("g")
+        before = (await desk.do(c.GetPartitionRoute(S, T, 0), client)).incarnation
+        store = c.StoreOffset(group, S, T, 0, 0, incarnation=before)
+        assert await desk.refused(store, client) == "consumer_group_partition_not_owned"
+        await desk.do(c.JoinGroup(S, T, G), client)
+        await desk.do(store, client)
+        assert (await desk.do(c.GetOffset(group, S, T, 0, incarnation=before), client)).stored_offset == 0
+        await desk.do(c.PurgeTopic(S, T))
+        for command in (store, c.GetOffset(group, S, T, 0, before), c.DeleteOffset(group, S, T, 0, incarnation=before)):
+            assert await desk.refused(command, client) == "history_unavailable"
+
+    at_desk(tmp_path, work)

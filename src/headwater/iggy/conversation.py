@@ -11,6 +11,7 @@ nothing that a client sends raises out of here.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from struct import Struct
 from typing import Any, Final
@@ -18,7 +19,7 @@ from typing import Any, Final
 from headwater.errors import HeadwaterError, IggyError, StorageError
 from headwater.iggy.deferred import Wait, Waits, fetch, poll_deferred, wait_for_messages
 from headwater.iggy.dispatch import execute
-from headwater.iggy.message_commands import NOTHING, Found, check_incarnation, poll, poll_in_turns, send, send_again
+from headwater.iggy.message_commands import NOTHING, Found, poll, poll_in_turns, send, send_again
 from headwater.iggy.partition import TURN_BYTES
 from headwater.iggy.routes import Routes
 from headwater.iggy.service import Client, Service
@@ -28,10 +29,13 @@ from headwater.iggy_wire.commands import (
     CancelDeferred,
     Code,
     Command,
+    DeleteOffset,
     FetchMessages,
+    GetOffset,
     PollDeferred,
     PollMessages,
     SendMessages,
+    StoreOffset,
     WaitForMessages,
 )
 from headwater.iggy_wire.eras import Era
@@ -196,6 +200,8 @@ class Conversation:
                 return
             login = request.operation == command_codec.REGISTER
             command = command_codec.decode_login(body) if login else command_codec.decode(code, body, self.client.era)
+            if request.incarnation and isinstance(command, GetOffset | StoreOffset | DeleteOffset):
+                command = replace(command, incarnation=request.incarnation)
             view = execute(self.service, self.client, command)
         except HeadwaterError as error:
             fail(error)
@@ -258,7 +264,7 @@ class Conversation:
         route = self._routes.send(metadata)
         if route is not None:
             checksums = self._admit(batch, route.messages, verify)
-            check_incarnation(route.topic, route.topic.partition(route.partition, 0), request.incarnation)
+            route.topic.check_incarnation(route.topic.partition(route.partition, 0), request.incarnation)
             sent = send_again(self.service, route, batch, checksums, done)
         else:
             address = classic_codec.read_address(Reader(metadata))

@@ -14,7 +14,6 @@ from headwater.iggy.group_commands import consumer_key
 from headwater.iggy.message_commands import (
     NOTHING,
     Found,
-    check_incarnation,
     found_in,
     partition_to_poll,
     poll,
@@ -218,7 +217,7 @@ async def fetch(service: Service, client: Client, command: c.FetchMessages, wait
             plain = _plain(command, target.partition, target.strategy, 1, False)
             try:
                 reading = _reading(service, client, plain)
-                check_incarnation(reading.topic, reading.partition, target.incarnation)
+                reading.topic.check_incarnation(reading.partition, target.incarnation)
             except HeadwaterError as error:
                 refused[target.partition] = error
             else:

@@ -118,6 +118,7 @@ def _stored_offset(
     partition = partition_for(topic, client, command.consumer, command.partition)
     if partition is None:
         return None
+    topic.check_incarnation(partition, command.incarnation)
     committed = topic.committed(partition.index, consumer_key(topic, command.consumer))
     if client.era is Era.S:
         number = command.consumer.id.value
@@ -127,12 +128,22 @@ def _stored_offset(
     return views.OffsetView(partition.index + client.era.first_id, partition.current_offset, committed)
 
 
+def _check_owner(topic: Topic, partition: Partition, client: Client, command: c.StoreOffset | c.DeleteOffset) -> None:
+    """Raises IggyError where W's client means a partition that is gone, or that another member of the group has by now."""
+    topic.check_incarnation(partition, command.incarnation)
+    if client.era < Era.W or command.consumer.kind is not ConsumerKind.GROUP:
+        return
+    if not topic.group(group_of(topic.entry, command.consumer.id).id).owns(client.id, partition.index):
+        raise refusal("consumer_group_partition_not_owned", f"client {client.id} does not own this partition")
+
+
 async def store_offset(service: Service, client: Client, command: c.StoreOffset) -> None:
     topic = service.topic(command.stream, command.topic)[1]
     partition = partition_for(topic, client, command.consumer, command.partition)
     key = consumer_key(topic, command.consumer)
     if partition is None:
         raise refusal("consumer_group_member_not_found", f"client {client.id} reads no partition")
+    _check_owner(topic, partition, client, command)
     if command.offset >= max(1, partition.log.end_offset):
         raise refusal("invalid_offset", f"offset {command.offset} is not there yet", command.offset)
     topic.commit(partition.index, key, command.offset)
@@ -153,6 +164,7 @@ async def delete_offset(service: Service, client: Client, command: c.DeleteOffse
         raise
     if partition is None:
         raise refusal("consumer_group_member_not_found", f"client {client.id} reads no partition")
+    _check_owner(topic, partition, client, command)
     topic.uncommit(partition.index, key)
     await service.saver.saved(topic)
 

@@ -49,23 +49,12 @@ class Found(NamedTuple):
 NOTHING: Final = Polled([], 0, -1, 0)
 
 
-def incarnation_of(topic: Topic, partition: Partition) -> int:
-    """The number that no other partition ever has; where it is another face's, that of its topic."""
-    return partition.uid or topic.entry.uid
-
-
-def check_incarnation(topic: Topic, partition: Partition, wanted: int) -> None:
-    """Raises IggyError when a client means another partition than the one that has its number now; 0: it does not say."""
-    if wanted and wanted != incarnation_of(topic, partition):
-        raise refusal("history_unavailable", f"partition {partition.index} is another one by now", wanted)
-
-
 def found_in(client: Client, topic: Topic, partition: Partition, consumer: Consumer, polled: Polled) -> Found:
     """What was found there, as an answer says it."""
     owner = 0
     if client.era >= Era.W and consumer.kind is ConsumerKind.GROUP:
         owner = topic.group(group_of(topic.entry, consumer.id).id).generation
-    return Found(partition.index + client.era.first_id, polled, incarnation_of(topic, partition), owner)
+    return Found(partition.index + client.era.first_id, polled, topic.incarnation(partition), owner)
 
 
 def send(
@@ -93,7 +82,7 @@ def send(
                 "resource_not_found", error.message, error.value
             ) from error  # upstream's one answer to a send
         raise
-    check_incarnation(topic, partition, incarnation)
+    topic.check_incarnation(partition, incarnation)
     shown = partition.index + client.era.first_id
     base_offset = partition.append(*batch, address.count, checksums, service.clock_us(), partition.index, done)
     return SentView(stream.id, topic.entry.id, shown, base_offset)
@@ -128,7 +117,7 @@ def poll(
         if client.era >= Era.W:
             raise refusal("consumer_group_partition_not_owned", f"client {client.id} does not own this partition")
         return Found(EVERY if client.era is Era.V else client.era.first_id, NOTHING)
-    check_incarnation(topic, partition, incarnation)
+    topic.check_incarnation(partition, incarnation)
     key = consumer_key(topic, command.consumer)
     strategy, count, commits = command.strategy, command.count, command.auto_commit
     polled = yield from poll_partition(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from headwater.iggy.catalog import UserEntry
 from headwater.iggy.group_commands import consumer_key
-from headwater.iggy.message_commands import Found, SendRoute, check_incarnation, incarnation_of, poll_partition
+from headwater.iggy.message_commands import Found, SendRoute, poll_partition
 from headwater.iggy.service import Client, Service
 from headwater.iggy.topics import Topic
 from headwater.iggy_wire.commands import PollMessages, SendMessages
@@ -73,7 +73,7 @@ class Routes:
         strategy = _STRATEGIES.get(kind)
         if strategy is None or route.partition >= len(route.topic.partitions):
             return None
-        check_incarnation(route.topic, route.topic.partitions[route.partition], incarnation)
+        route.topic.check_incarnation(route.topic.partitions[route.partition], incarnation)
         where = PollingStrategy(strategy, value)
         return self._poll(route, where, count, bool(auto_commit), ranges)
 
@@ -84,7 +84,7 @@ class Routes:
         polled = yield from poll_partition(
             self._service, topic, partition, route.consumer, where, count, commits, ranges
         )
-        return Found(route.partition, polled, incarnation_of(topic, partition))
+        return Found(route.partition, polled, topic.incarnation(partition))
 
     def keep_poll(self, body: bytes, command: PollMessages, found: Found) -> None:
         """The long way of this poll led there."""

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from headwater.iggy import snapshot
-from headwater.iggy.message_commands import incarnation_of
 from headwater.iggy.service import Client, Service
 from headwater.iggy.stream_commands import listed
 from headwater.iggy_wire import commands as c
@@ -48,7 +47,7 @@ def describe_options(service: Service, client: Client, command: c.DescribeOption
 def route(service: Service, client: Client, command: c.GetPartitionRoute) -> views.RouteView:
     topic = service.topic(command.stream, command.topic)[1]
     partition = topic.partition(command.partition, client.era.first_id)
-    return views.RouteView(incarnation_of(topic, partition), service.operations, len(topic.partitions))
+    return views.RouteView(topic.incarnation(partition), service.operations, len(topic.partitions))
 
 
 def changes(service: Service, client: Client, command: c.GetMetadataChanges) -> None:

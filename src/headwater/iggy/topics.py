@@ -90,6 +90,16 @@ class Topic:
             raise refusal("partition_not_found", f"topic {self.entry.name} has no partition {number}", number)
         return self.partitions[index]
 
+    def incarnation(self, partition: Partition) -> int:
+        """The number that no other partition ever has; where it is another face's, that of its topic."""
+        return partition.uid or self.entry.uid
+
+    def check_incarnation(self, partition: Partition, wanted: int) -> None:
+        """Raises IggyError when a client means another partition than the one that has its number now; 0: it does not
+        say."""
+        if wanted and wanted != self.incarnation(partition):
+            raise refusal("history_unavailable", f"partition {partition.index} is another one by now", wanted)
+
     def for_send(self, partitioning: Partitioning, first_id: int) -> Partition:
         """Where a send goes. Raises IggyError."""
         count = len(self.partitions)

@@ -552,10 +552,13 @@ class FetchMessages(Command):
 
 @dataclass(frozen=True, slots=True)
 class GetOffset(Command):
+    """`incarnation`, here and below: of the partition that W's client means, as its request's header has it."""
+
     consumer: Consumer
     stream: Identifier
     topic: Identifier
     partition: int | None
+    incarnation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,6 +571,7 @@ class StoreOffset(Command):
     partition: int | None
     offset: int
     ack: int = 1
+    incarnation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,6 +581,7 @@ class DeleteOffset(Command):
     topic: Identifier
     partition: int | None
     ack: int = 1
+    incarnation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
