@@ -13,7 +13,7 @@ def test_a_request_is_found_by_its_verb_and_the_number_of_its_names() -> None:
     assert (found.route.kind, found.names) == ("consumer_create_response", ["S", "c", "a", "b"])
     for subject in (b"$JS.API.STREAM.INFO", b"$JS.API.STREAM.INFO.S.T", b"$JS.API.FROB", b"$JS.API.STREAM.INFO.\xff"):
         assert find_call(table, subject, b"inbox", b"", b"") is None
-    assert len(api_verbs()) == len(table) + 2
+    assert len(api_verbs()) == len(table) + 3
 
 
 def test_a_refused_list_is_empty_and_says_why() -> None:

@@ -23,7 +23,7 @@ from headwater.model.short_hash import short_hash
 
 API_PREFIX = b"$JS.API."
 NO_DOMAIN = "_"
-_VERBS = (b"STREAM.", b"CONSUMER.", b"DIRECT.", b"META.", b"SERVER.", b"ACCOUNT.")
+_VERBS = (b"STREAM.", b"CONSUMER.", b"DIRECT.", b"META.", b"SERVER.", b"ACCOUNT.", b"HEADWATER.")
 _STORES = (b"$KV.", b"$OBJ.")
 
 OnApi = Callable[[bytes, bytes, bytes, bytes], object]

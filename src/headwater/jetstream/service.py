@@ -4,6 +4,7 @@
     $JS.API.STREAM.SNAPSHOT, RESTORE ─▶ backup_api.py, and chunks on subjects of their own
     $JS.API.CONSUMER.MSG.NEXT.<stream>.<consumer>  ─▶ the consumer (pull.py, push.py)
     $JS.API.DIRECT.GET.<stream>…                   ─▶ direct_get.py, for streams that allow it
+    $JS.API.HEADWATER.RANGE.<stream>               ─▶ jetstream_ranges: stored batches
     $JS.ACK.<stream>.<consumer>.…                  ─▶ the consumer
     $JS.<domain>.API.>                             ─▶ the same as under `$JS.API` (domain.py)
     a stream's subjects                            ─▶ the stream (stream.py)
@@ -55,6 +56,7 @@ from headwater.jetstream_documents.answers import (
     PageAnswer,
     PauseAnswer,
     RestoreAnswer,
+    StreamInfoAnswer,
     StreamListAnswer,
     StreamNamesAnswer,
     StreamPurgeAnswer,
@@ -62,6 +64,8 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_ranges.door import KIND as RANGE_KIND
+from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
@@ -78,6 +82,7 @@ DEFAULT_MAX_CONSUMERS = (
 )
 NEXT_PREFIX = b"$JS.API.CONSUMER.MSG.NEXT."
 DIRECT_PREFIX = b"$JS.API.DIRECT.GET."
+RANGE_PREFIX = API_PREFIX + RANGE_VERB
 STREAM_IDENTITY = b"Nats-Stream-Identity"
 _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nats-server, unless they are errors
 
@@ -266,6 +271,9 @@ class JetStream:
         if subject.startswith(DIRECT_PREFIX):
             self._on_direct_get(subject, reply, payload)
             return
+        if subject.startswith(RANGE_PREFIX):
+            self._on_range(subject, reply, payload)
+            return
         call = find_call(self._routes, subject, reply, header_block, payload)
         if call is None:
             return
@@ -298,6 +306,17 @@ class JetStream:
         if task is not None:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _on_range(self, subject: bytes, reply: bytes, payload: bytes) -> None:
+        stream = self.streams.get(subject[len(RANGE_PREFIX) :].decode("utf-8", "replace"))
+        if not reply:
+            return
+        self.requests += 1
+        held = None
+        if stream is not None:
+            origin = stream.origin if isinstance(stream, ViewStream) else stream.log
+            held = Held(origin, stream.log, stream.created_ns)
+        self.refusals += not answer_range(self._router, held, reply, payload)
 
     def _direct_stream(self, name: str) -> Stream | None:
         """The stream that answers direct gets of this name: itself, or a mirror with `mirror_direct`."""
@@ -341,6 +360,8 @@ class JetStream:
             self._serve(self._calls.popleft())
 
     def _answer(self, call: Call, answer: Answer) -> None:
+        if isinstance(answer, StreamInfoAnswer) and call.header_block:
+            answer.stored_batches = offered(call.header_block)
         body = encode(answer)
         if call.reply:
             self._router.publish(call.reply, b"", self._identity(call, answer), body)
@@ -447,6 +468,7 @@ def api_verbs() -> list[tuple[str, str]]:
     served += [
         ("CONSUMER.MSG.NEXT.<stream>.<consumer>", "messages, statuses"),
         ("DIRECT.GET.<stream>[.<subject>]", "messages, statuses"),
+        (f"{RANGE_VERB.decode()}<stream>", RANGE_KIND),
     ]
     return sorted(served)
 

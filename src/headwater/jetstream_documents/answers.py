@@ -89,7 +89,8 @@ class StreamCreateAnswer(Answer, kw_only=True):
 
 
 class StreamInfoAnswer(PageAnswer, kw_only=True):
-    """Of STREAM.INFO; the page is that of `state.subjects`."""
+    """Of STREAM.INFO; the page is that of `state.subjects`. `stored_batches`: the version of HEADWATER.RANGE that this
+    server answers, for a client that wants to know; nats-server has no such field."""
 
     config: StreamConfig | UnsetType = UNSET
     created: str = ""
@@ -99,6 +100,7 @@ class StreamInfoAnswer(PageAnswer, kw_only=True):
     mirror: SourceInfo | None = None
     sources: list[SourceInfo] | None = None
     ts: str = ""
+    stored_batches: int = 0
 
 
 class StreamPurgeAnswer(SuccessAnswer, kw_only=True):

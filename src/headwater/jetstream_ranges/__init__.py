@@ -1,0 +1,1 @@
+"""Ranges of a stream as stored batches, for readers that decode the log's own bytes."""
