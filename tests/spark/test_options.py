@@ -57,6 +57,7 @@ def test_every_option_is_understood() -> None:
         "maxMessageBytes": "1m",
         "delivery": "exactly-once",
         "bufferBytes": "1m",
+        "transport": "consumer",
     }
     assert set(values) == set(NAMES) - set(SERVER_NAMES)
     options = parse_options({name: value for name, value in values.items() if value})
@@ -66,6 +67,7 @@ def test_every_option_is_understood() -> None:
     assert (options.min_partitions, options.fetch_batch, options.read_timeout) == (2, 100, 2.5)
     assert options.timestamp_ns
     assert options.pushdown
+    assert options.transport == "consumer"
     assert options.decode == "cloudevents"
 
 

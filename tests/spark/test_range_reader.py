@@ -1,4 +1,5 @@
-"""Reading ranges from the real nats-server and from our broker: every row once, whatever happens on the way."""
+"""Reading ranges, by consumers of the real nats-server and of our broker and as our broker's stored batches: every row once,
+whatever happens on the way."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.cut_proxy import CutProxy
-from support.headwater_server import HeadwaterServer
+from support.headwater_server import HeadwaterServer, start_headwater
 from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import delete_consumers, delete_message, delete_stream, fill, numbered, purge
 
@@ -28,6 +29,24 @@ pytestmark = pytest.mark.interop
 Server = NatsServer | HeadwaterServer
 
 COUNT = 500
+ALWAYS = {"readTimeout": "20"}  # options of every reader here
+
+
+@pytest.fixture(scope="module", params=["nats-server", "stored batches", "consumer"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Each way in which a range comes, with the same code."""
+    if request.param == "nats-server":
+        yield request.getfixturevalue("nats_server")
+    elif request.param == "stored batches":
+        yield request.getfixturevalue("headwater_server")
+    else:
+        directory = tmp_path_factory.mktemp("consumer")
+        with (
+            start_headwater(directory, "-js", "-sd", str(directory / "js")) as running,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setitem(ALWAYS, "transport", "consumer")
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +62,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options_for(url: str, stream: str, **more: str) -> SourceOptions:
-    return parse_options({"servers": url, "stream": stream, "readTimeout": "20", **more})
+    return parse_options({"servers": url, "stream": stream, **ALWAYS, **more})
 
 
 def whole(url: str, stream: str, start: int | None = None, end: int | None = None) -> Range[str]:
@@ -109,7 +128,7 @@ def test_cut_connections_cost_no_row_and_double_none(filled: Server) -> None:
 
 def test_a_consumer_that_is_deleted_under_the_reader_is_replaced(filled: Server) -> None:
     wanted = whole(filled.url, "FILLED")
-    reading = read_range(wanted, options_for(filled.url, "FILLED", fetchBatch="60"))
+    reading = read_range(wanted, options_for(filled.url, "FILLED", fetchBatch="60", transport="consumer"))
     taken = list(rows(next(reading)))
     # Consumers of readers that were cut off linger until the server forgets them.
     assert delete_consumers(filled.url, "FILLED") >= 1
@@ -126,30 +145,31 @@ def test_a_reader_that_stops_early_leaves_nothing_that_disturbs_the_next(filled:
     assert read(wanted, options) == expected(1, COUNT + 1)
 
 
-def test_single_messages_that_were_deleted_are_gaps_and_no_loss(nats_server: NatsServer) -> None:
-    fill(nats_server.url, "GAPS", ["gaps.*"], numbered("gaps", 20))
+def test_single_messages_that_were_deleted_are_gaps_and_no_loss(server: Server) -> None:
+    fill(server.url, "GAPS", ["gaps.*"], numbered("gaps", 20))
     for sequence in (5, 6, 20):
-        delete_message(nats_server.url, "GAPS", sequence)
-    taken = read(whole(nats_server.url, "GAPS", 1, 21), options_for(nats_server.url, "GAPS"))
+        delete_message(server.url, "GAPS", sequence)
+    taken = read(whole(server.url, "GAPS", 1, 21), options_for(server.url, "GAPS"))
     assert [sequence for sequence, _ in taken] == [*range(1, 5), *range(7, 20)]
 
 
-def test_a_range_whose_start_was_purged_is_a_loss_unless_that_is_accepted(nats_server: NatsServer) -> None:
-    fill(nats_server.url, "PURGED", ["purged.*"], numbered("purged", 20))
-    wanted = whole(nats_server.url, "PURGED")
-    purge(nats_server.url, "PURGED", below=11)
+def test_a_range_whose_start_was_purged_is_a_loss_unless_that_is_accepted(server: Server) -> None:
+    fill(server.url, "PURGED", ["purged.*"], numbered("purged", 20))
+    wanted = whole(server.url, "PURGED")
+    purge(server.url, "PURGED", below=11)
     with pytest.raises(DataLossError, match="sequences 1 to 10"):
-        read(wanted, options_for(nats_server.url, "PURGED"))
-    accepted = read(wanted, options_for(nats_server.url, "PURGED", failOnDataLoss="false"))
+        read(wanted, options_for(server.url, "PURGED"))
+    accepted = read(wanted, options_for(server.url, "PURGED", failOnDataLoss="false"))
     assert [sequence for sequence, _ in accepted] == list(range(11, 21))
 
 
-def test_rows_that_are_purged_under_the_reader_are_a_loss(nats_server: NatsServer) -> None:
-    fill(nats_server.url, "RACED", ["raced.*"], numbered("raced", 500))
-    wanted = whole(nats_server.url, "RACED")
-    reading = read_range(wanted, options_for(nats_server.url, "RACED", fetchBatch="50"))
+def test_rows_that_are_purged_under_the_reader_are_a_loss(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "ANSWER_BYTES", 4096)
+    fill(server.url, "RACED", ["raced.*"], numbered("raced", 500))
+    wanted = whole(server.url, "RACED")
+    reading = read_range(wanted, options_for(server.url, "RACED", fetchBatch="50"))
     next(reading)
-    purge(nats_server.url, "RACED", below=400)
+    purge(server.url, "RACED", below=400)
     with pytest.raises(DataLossError, match="while they were being read"):
         list(reading)
 
@@ -162,6 +182,22 @@ def test_a_stream_that_was_made_anew_is_a_loss(server: Server) -> None:
     with pytest.raises(DataLossError, match="made anew"):
         read(wanted, options_for(server.url, "ANEW"))
     assert read(wanted, options_for(server.url, "ANEW", failOnDataLoss="false")) == []
+
+
+def test_a_stream_that_is_made_anew_under_the_reader_is_a_loss(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_reader, "ANSWER_BYTES", 4096)
+    for fail in ("true", "false"):
+        fill(server.url, "CHANGED", ["changed.*"], numbered("changed", 500))
+        wanted = whole(server.url, "CHANGED")
+        reading = read_range(wanted, options_for(server.url, "CHANGED", fetchBatch="50", failOnDataLoss=fail))
+        taken = list(rows(next(reading)))
+        delete_stream(server.url, "CHANGED")
+        fill(server.url, "CHANGED", ["changed.*"], numbered("changed", 600))
+        with pytest.raises(DataLossError, match="made anew") if fail == "true" else nullcontext():
+            taken += [row for columns in reading for row in rows(columns)]
+        assert taken == expected(1, len(taken) + 1)  # none of the other stream's, whose sequences go on
+        assert len(taken) < 500
+        delete_stream(server.url, "CHANGED")
 
 
 class Leader:

@@ -102,6 +102,7 @@ class BlockingClient:
         self._last_sid = MAILBOX_SID
         self.info = ServerInfo()
         self.requests = 0  # requests sent, to JetStream or other services
+        self.api_headers = b""  # header block of every call of the API
 
     @classmethod
     def connect(cls, options: "ClientOptions") -> Self:
@@ -168,12 +169,14 @@ class BlockingClient:
             context = client_context(*(Path(name) if name else None for name in names))
         self._connection.secure(context, options.tls_hostname or address.verify_as or address.host, deadline)
 
-    def publish(self, subject: str, payload: bytes = b"", reply: str = "") -> None:
-        """Send one message without headers. Raises TransportError, and SubjectError for a subject that is none."""
-        self._writer.publish(subject, reply, b"", payload)
+    def publish(self, subject: str, payload: bytes = b"", reply: str = "", header_block: bytes = b"") -> None:
+        """Send one message. Raises TransportError, and SubjectError for a subject that is none."""
+        self._writer.publish(subject, reply, header_block, payload)
         self.flush()
 
-    def request(self, subject: str, payload: bytes = b"", *, timeout: float | None = None) -> tuple[bytes, bytes]:
+    def request(
+        self, subject: str, payload: bytes = b"", *, timeout: float | None = None, header_block: bytes = b""
+    ) -> tuple[bytes, bytes]:
         """Ask and wait for the first answer: its header block and its payload.
 
         Raises NoResponders when there is no subscriber, RequestTimeout after `timeout` seconds, TransportError when the
@@ -187,7 +190,7 @@ class BlockingClient:
         mailbox = self._mailbox
         mailbox.wanted = reply.encode()
         mailbox.answer = None
-        self.publish(subject, payload, reply)
+        self.publish(subject, payload, reply, header_block)
         while mailbox.answer is None:
             self._read(deadline, f"an answer to {subject}")
         answer: tuple[bytes, bytes] = mailbox.answer
@@ -205,7 +208,7 @@ class BlockingClient:
         """
         payload = b"" if body is None else msgspec.json.encode(body)
         try:
-            answer = self.request(f"$JS.API.{call}", payload, timeout=timeout)[1]
+            answer = self.request(f"$JS.API.{call}", payload, timeout=timeout, header_block=self.api_headers)[1]
         except NoResponders as error:
             raise EnvironmentProblem(
                 f"{self._connection.address} has no JetStream for this account",
@@ -247,6 +250,16 @@ class BlockingClient:
         limit = b',"max_bytes":%d' % max_bytes if max_bytes else b""
         body = b'{"batch":%d,"expires":%d%b}' % (batch, int(expires * 1e9), limit)
         self.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
+
+    def ask_range(self, stream: str, start: int, end: int, max_bytes: int, inbox: str) -> None:
+        """Ask our own broker for sequences `[start, end)` as stored batches, some `max_bytes` of them, to `inbox`."""
+        self.requests += 1
+        body = b'{"seq":%d,"end":%d,"max_bytes":%d}' % (start, end, max_bytes)
+        self.publish(f"$JS.API.HEADWATER.RANGE.{stream}", body, inbox)
+
+    def expect(self, size: int) -> None:
+        """Keep room for messages of `size` bytes; 0 for ordinary ones."""
+        self._connection.received.expect(size)
 
     def forget_consumer(self, stream: str, consumer: str) -> None:
         """Delete a consumer without waiting for the answer; the server forgets an idle one by itself anyway."""

@@ -54,13 +54,14 @@ class LogState(Generic[PlaceT]):
 
 @dataclass(frozen=True, slots=True)
 class StreamState(LogState[str]):
-    """A JetStream stream at one moment."""
+    """A JetStream stream at one moment. `stored_batches`: the version of that request which its server answers, or 0."""
 
     kind: ClassVar[str] = "stream"
     unit: ClassVar[str] = "sequence"
 
     retention: str = "limits"
     replicas: int = 1
+    stored_batches: int = 0
 
     @classmethod
     def from_info(cls, info: Mapping[str, Any]) -> Self:
@@ -74,7 +75,8 @@ class StreamState(LogState[str]):
             retention = str(config.get("retention", "limits"))
             held = int(state.get("messages", 0)), int(state.get("bytes", 0))
             replicas = int(config.get("num_replicas", 1))
-            return cls(str(config["name"]), str(info["created"]), first, end, *held, retention, replicas)
+            offered = int(info.get("stored_batches", 0))
+            return cls(str(config["name"]), str(info["created"]), first, end, *held, retention, replicas, offered)
         except (KeyError, TypeError, ValueError) as error:
             raise RemoteProtocolError(f"STREAM.INFO was answered without {error}", value=dict(info)) from error
 

@@ -6,6 +6,7 @@ Every option is checked before anything connects. Whom to connect to is `headwat
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, cast
 
 from headwater.errors import ConfigError, SubjectError
 from headwater.model.subject import validate_subject
@@ -15,14 +16,26 @@ from headwater.spark.server_options import NAMES as SERVER_NAMES
 from headwater.spark.server_options import ServerOptions, parse_server_options
 
 BUFFER_BYTES = 64 << 20  # of core messages that wait to be read
+Transport = Literal["auto", "consumer"]
 FETCH_BATCH = 5_000  # messages per pull request; two are outstanding, so a round trip costs nothing from 2,000 on
 
-NAMES = ("stream", "subjects", *READ_NAMES, "includeTimestampNs", "pushdown", "delivery", "bufferBytes", *SERVER_NAMES)
+NAMES = (
+    "stream",
+    "subjects",
+    *READ_NAMES,
+    "includeTimestampNs",
+    "pushdown",
+    "delivery",
+    "bufferBytes",
+    "transport",
+    *SERVER_NAMES,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions(ReadOptions):
-    """`buffer_bytes`: of core messages that wait to be read. Without streams these are the options of core subjects."""
+    """`buffer_bytes`: of core messages that wait to be read. Without streams these are the options of core subjects.
+    `transport`: `auto` reads stored batches where they are offered and there is no filter, `consumer` never does."""
 
     streams: tuple[str, ...]
     server: ServerOptions = field(default_factory=ServerOptions)
@@ -31,6 +44,7 @@ class SourceOptions(ReadOptions):
     fetch_batch: int = field(default=FETCH_BATCH, kw_only=True)
     pushdown: bool = False
     buffer_bytes: int = BUFFER_BYTES
+    transport: Transport = "auto"
 
     @property
     def stream(self) -> str:
@@ -58,6 +72,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         timestamp_ns=parsed(options, "includeTimestampNs", truth, False),
         pushdown=parsed(options, "pushdown", truth, False),
         buffer_bytes=parsed(options, "bufferBytes", size, BUFFER_BYTES),
+        transport=cast(Transport, parsed(options, "transport", one_of("auto", "consumer"), "auto")),
         **parse_read_options(
             options, ("map", "raw", "both", "none"), FETCH_BATCH, lambda text: _positions(text, streams)
         ),

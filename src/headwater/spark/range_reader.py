@@ -1,10 +1,11 @@
 """Reads the messages of a range, in order, each exactly once: the executor's part.
 
-A range is replayed by an ephemeral pull consumer that starts at its first sequence, acknowledges nothing and is
-deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that the server never waits
-for us. No request asks for more than the range can still hold, so nothing is sent in vain at its end. Servers give their
-messages to the requests in turn, so what is counted is not each request but what is due of all together; a request
-that ends early (its bytes are used up, its time is over) states how many messages it lacks.
+Where the stream's server is our own broker, and there is no filter, the range comes as stored batches
+(`headwater.spark.stored_replay`). Elsewhere it is replayed by an ephemeral pull consumer that starts at its first sequence,
+acknowledges nothing and is deleted at the end; nothing of it outlives the read. Two pull requests are outstanding, so that
+the server never waits for us. No request asks for more than the range can still hold, so nothing is sent in vain at its
+end. Servers give their messages to the requests in turn, so what is counted is not each request but what is due of all
+together; a request that ends early (its bytes are used up, its time is over) states how many messages it lacks.
 
     create consumer at `position + 1` ─▶ pull, pull ─▶ feed decoder ─▶ take columns ─▶ … ─▶ range complete
                 ▲                                         │
@@ -29,6 +30,7 @@ from datetime import datetime
 from typing import Any
 
 from headwater.client.blocking import BlockingClient
+from headwater.columns.stored_columns import StoredDecoder
 from headwater.errors import (
     ConfigError,
     DataLossError,
@@ -45,6 +47,7 @@ from headwater.spark.offsets import Offset, StreamState
 from headwater.spark.options import SourceOptions
 from headwater.spark.persistence import PASSING, Persistence
 from headwater.spark.ranges import Range, check_readable, loss, report
+from headwater.spark.stored_replay import ANSWER_BYTES, OFFERED, SMALLEST_ANSWER, NotOffered, StoredReplay
 from headwater.wire.columns import ColumnDecoder, Columns
 from headwater.wire.server_ops import ServerOpParser
 
@@ -83,15 +86,18 @@ def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
     ConfigError or JetStreamError when it refuses.
     """
     with_raw = options.wants_raw or options.decode == "cloudevents"
-    decoder = ColumnDecoder(0, wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
+    decoder = StoredDecoder(wanted.start, wanted.end, with_map=options.wants_map, with_raw=with_raw)
     persistence = Persistence(options.read_timeout, f"range_interrupted stream={wanted.place}")
+    size = ANSWER_BYTES
     while not decoder.complete:
         before = decoder.position
         try:
-            yield from _attempt(decoder, wanted, options, fresh=persistence.failures > 0)
+            yield from _attempt(decoder, wanted, options, size, fresh=persistence.failures > 0)
         except PASSING as error:
             if decoder.position > before:
                 persistence.progressed()
+            else:
+                size = max(size // 8, SMALLEST_ANSWER)  # a line that breaks again and again may carry a smaller one
             try:
                 persistence.wait_after(error, f" position={decoder.position}")
             except _StreamBehind as final:
@@ -101,14 +107,17 @@ def read_range(wanted: Range[str], options: SourceOptions) -> Iterator[Columns]:
         yield decoder.take()
 
 
-def _attempt(decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions, *, fresh: bool) -> Iterator[Columns]:
+def _attempt(
+    decoder: StoredDecoder, wanted: Range[str], options: SourceOptions, size: int, *, fresh: bool
+) -> Iterator[Columns]:
     """Read on from the decoder's position, until the range is complete or something breaks."""
     client = connections.take(options.server, options.read_timeout, fresh=fresh)
     try:
         state = stream_state(client, wanted.place)
         _refuse_loss(state, wanted, decoder.position + 1, options)
         if state.created == wanted.created:
-            yield from _Replay(client, decoder, wanted, options).run()
+            offered = state.stored_batches == OFFERED and options.transport == "auto" and not options.subjects
+            yield from _replayed(client, decoder, wanted, options, size if offered else 0)
             if decoder.complete:
                 _check_head(client, decoder, wanted, options)
         else:
@@ -118,6 +127,24 @@ def _attempt(decoder: ColumnDecoder, wanted: Range[str], options: SourceOptions,
         client.close()
         raise
     connections.give_back(options.server, client)
+
+
+def _replayed(
+    client: BlockingClient, decoder: StoredDecoder, wanted: Range[str], options: SourceOptions, size: int
+) -> Iterator[Columns]:
+    """The rows from the decoder's position on. `size`: bytes of an answer of stored batches; 0 for a consumer."""
+    if size:
+        replay = StoredReplay(client, decoder, wanted, size, options.read_timeout, (BATCH_ROWS, BATCH_BYTES))
+        try:
+            yield from replay.run()
+        except NotOffered as error:
+            logger.warning("read_through_consumer stream=%s: %s", wanted.place, error)
+        else:
+            if not decoder.complete:
+                check_end(client, decoder.position, wanted, options)
+                decoder.finish()
+            return
+    yield from _Replay(client, decoder, wanted, options).run()
 
 
 class _Replay:
