@@ -170,38 +170,41 @@ def test_acknowledgements_are_sampled(twins: Twins) -> None:
     assert twins.taken("$JS.EVENT.") == []
 
 
-REQUESTS: list[tuple[str, object]] = [
-    ("STREAM.NAMES", None),
-    ("STREAM.LIST", {}),
-    ("STREAM.INFO.S", {"deleted_details": True}),
-    ("STREAM.INFO.NOPE", None),
-    ("STREAM.CREATE.S", b"zzz"),
-    ("STREAM.UPDATE.S", {"name": "S", "subjects": ["s.>"], "max_msgs": 500}),
-    ("STREAM.MSG.GET.S", {"seq": 1}),
-    ("STREAM.MSG.GET.S", {"seq": 99}),
-    ("STREAM.MSG.DELETE.S", {"seq": 1}),
-    ("STREAM.PURGE.S", {"keep": 2}),
-    ("CONSUMER.DURABLE.CREATE.S.c", {"stream_name": "S", "config": {"durable_name": "c", "ack_policy": "explicit"}}),
-    ("CONSUMER.NAMES.S", None),
-    ("CONSUMER.LIST.S", None),
-    ("CONSUMER.INFO.S.c", None),
-    ("CONSUMER.INFO.S.nope", None),
-    ("CONSUMER.RESET.S.c", None),
-    ("CONSUMER.DELETE.S.c", None),
-    ("STREAM.LEADER.STEPDOWN.S", None),
-    ("STREAM.DELETE.S", None),
+REQUESTS: list[tuple[str, object, str]] = [
+    ("STREAM.NAMES", None, ""),
+    ("STREAM.LIST", {}, ""),
+    ("STREAM.INFO.S", {"deleted_details": True}, ""),
+    ("STREAM.INFO.NOPE", None, ""),
+    ("STREAM.CREATE.S", b"zzz", ""),
+    ("STREAM.UPDATE.S", {"name": "S", "subjects": ["s.>"], "max_msgs": 500}, "STREAM.UPDATED.S"),
+    ("STREAM.MSG.GET.S", {"seq": 99}, ""),
+    ("STREAM.MSG.DELETE.S", {"seq": 1}, ""),
+    ("STREAM.PURGE.S", {"keep": 2}, ""),
+    ("CONSUMER.DURABLE.CREATE.S.c", {"stream_name": "S", "config": {"durable_name": "c"}}, "CONSUMER.CREATED.S.c"),
+    ("CONSUMER.NAMES.S", None, ""),
+    ("CONSUMER.LIST.S", None, ""),
+    ("CONSUMER.INFO.S.c", None, ""),
+    ("CONSUMER.INFO.S.nope", None, ""),
+    ("CONSUMER.DELETE.S.c", None, "CONSUMER.DELETED.S.c"),
+    ("STREAM.LEADER.STEPDOWN.S", None, ""),
 ]
 
 
 def test_requests_are_audited(twins: Twins) -> None:
     twins.publish(*(Publish("s.1", {}, b"%d" % number) for number in range(5)))
     twins.listen(ADVISORY + "API")
-    for verb, body in REQUESTS:
+    for verb, body, about in REQUESTS:
         twins.api(verb, body)
-        twins.taken(ADVISORY + "STREAM")
-        twins.taken(ADVISORY + "CONSUMER")
-        found = twins.taken(ADVISORY + "API")
-        assert len(found) == ((verb not in ("CONSUMER.RESET.S.c",) and body != {"seq": 1}) or "DELETE" in verb)
+        assert twins.next(ADVISORY + "API")["subject"] == f"$JS.API.{verb}"
+        if about:
+            said(twins, about)
+    twins.api("STREAM.MSG.GET.S", {"seq": 5})  # these two are not audited: the next advisory is of what follows
+    consumer(twins, "r")
+    twins.next(ADVISORY + "API")
+    twins.api("CONSUMER.RESET.S.r")
+    twins.api("STREAM.NAMES")
+    assert twins.next(ADVISORY + "API")["subject"] == "$JS.API.STREAM.NAMES"
+    assert twins.taken(ADVISORY) == []
 
 
 def test_backups_are_told_from_beginning_to_end(twins: Twins) -> None:
@@ -220,7 +223,8 @@ def test_backups_are_told_from_beginning_to_end(twins: Twins) -> None:
         said(twins, "STREAM.RESTORE_COMPLETE.S")
         assert twins.taken(ADVISORY) == []
         twins.api("STREAM.DELETE.S")
-        twins.taken(ADVISORY)
+        if archive is archives[0]:
+            said(twins, "STREAM.DELETED.S")
 
 
 def snapshot_of(twin: Twin) -> bytes:

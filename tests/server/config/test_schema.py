@@ -10,6 +10,7 @@ from support.checkout import ROOT
 from headwater.exchange.access_options import JetStreamLimits
 from headwater.exchange.listener_options import MonitoringOptions
 from headwater.exchange.options import BrokerOptions
+from headwater.jetstream_documents.account import ServerLimits
 from headwater.server.config.draft import Draft, LoggingOptions
 from headwater.server.config.fields import Support
 from headwater.server.config.schema import BLOCKS, TOP
@@ -60,6 +61,12 @@ Refusal = Callable[..., str]
         ("jetstream {domain: hub}", "jetstream_domain", "hub"),
         ("jetstream {limits: {default_max_consumers: 5}}", "default_max_consumers", 5),
         ("jetstream {limits: {default_max_consumers: 0}}", "default_max_consumers", 1000),
+        ("jetstream {limits: {batch: {max_msgs: 0}}}", "stream_limits", ServerLimits()),
+        (
+            'jetstream {limits: {max_ack_pending: 5, duplicate_window: "3s", batch: {max_msgs: 7, timeout: "2s"}}}',
+            "stream_limits",
+            ServerLimits(5, 0, 3_000_000_000, batch_messages=7, batch_timeout=2_000_000_000),
+        ),
         ("jetstream {domain: hub}", "jetstream_domain", "hub"),
         ("feature_flags {js_ack_fc_v2: true}", "scoped_acks", True),
         ("feature_flags {js_ack_fc_v2: false, js_raft_delete_range: false}", "scoped_acks", False),
