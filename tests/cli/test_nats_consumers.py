@@ -26,3 +26,19 @@ def test_a_consumer_is_edited_copied_paused_and_read_from(capsys: pytest.Capture
     assert "goes on" in run(capsys, server_url, "consumer", "resume", name, "C", "-f")
     assert "n 1" in run(capsys, server_url, "consumer", "next", name, "C")
     run(capsys, server_url, "stream", "rm", name, "-f")
+
+
+def test_a_consumer_has_priority_groups(capsys: pytest.CaptureFixture[str], server_url: str) -> None:
+    name = f"P{secrets.token_hex(4)}"
+    run(capsys, server_url, "stream", "add", name, "--subjects", f"{name}.>")
+    flags = ("--priority=pinned_client", "--priority-groups=a", "--pinned-ttl=30s", "--json")
+    made = json.loads(run(capsys, server_url, "consumer", "add", name, "c", *flags))["config"]
+    assert (made["priority_policy"], made["priority_groups"], made["priority_timeout"]) == (
+        "pinned_client",
+        ["a"],
+        30 * 10**9,
+    )
+    assert "go together" in run(capsys, server_url, "consumer", "add", name, "d", "--priority=overflow", status=1)
+    wrong = ("--priority=overflow", "--priority-groups=a", "--pinned-ttl=1s")
+    assert "is for --priority=pinned_client" in run(capsys, server_url, "consumer", "add", name, "d", *wrong, status=1)
+    run(capsys, server_url, "stream", "rm", name, "-f")

@@ -32,6 +32,24 @@ def consumer(arguments: list[str]) -> int:
     return run_app(consumer_app, "consumer", arguments)
 
 
+Priority = Annotated[str, typer.Option("--priority", help="of its groups: overflow, pinned_client or prioritized")]
+PriorityGroups = Annotated[str, typer.Option("--priority-groups", help="their names, with commas")]
+PinFor = Annotated[str, typer.Option("--pinned-ttl", help="how long a pinned client that is silent stays so")]
+
+
+def _prioritize(config: ConsumerConfig, policy: str, groups: str, pin_for: str) -> None:
+    """Raises ConfigError."""
+    names = [each.strip() for each in groups.split(",") if each.strip()]
+    if bool(policy) != bool(names):
+        raise ConfigError("--priority and --priority-groups go together")
+    if pin_for and policy != "pinned_client":
+        raise ConfigError("--pinned-ttl is for --priority=pinned_client")
+    if policy:
+        config.priority_policy, config.priority_groups = policy, names
+        if pin_for:
+            config.priority_timeout = seconds(pin_for)
+
+
 @consumer_app.command("add")
 @consumer_app.command("create", hidden=True)
 def add_consumer(
@@ -44,6 +62,9 @@ def add_consumer(
     max_deliver: Annotated[int, typer.Option("--max-deliver")] = -1,
     max_pending: Annotated[int, typer.Option("--max-pending")] = 1000,
     ephemeral: Annotated[bool, typer.Option("--ephemeral")] = False,
+    priority: Priority = "",
+    groups: PriorityGroups = "",
+    pin_for: PinFor = "",
     pull: Annotated[bool, typer.Option("--pull", help="taken anyway")] = True,
     defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway")] = True,
 ) -> None:
@@ -57,6 +78,7 @@ def add_consumer(
         max_deliver=max_deliver,
         max_ack_pending=max_pending if ack != "none" else 0,
     )
+    _prioritize(config, priority, groups, pin_for)
     if len(filters) == 1:
         config.filter_subject = filters[0]
     elif filters:

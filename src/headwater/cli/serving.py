@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.cli.garbage import GarbagePolicy
 from headwater.cli.serve_setup import reopen_log, set_up_logging
+from headwater.cli.service_manager import READY, STOPPING, notify
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
@@ -74,6 +75,7 @@ class Serving:
                 running.enter_context(GarbagePolicy())
             await self._stop.wait()
             logger.info("Initiating Shutdown...")
+            self._say_stopping()
         logger.info("Server Exiting..")
 
     async def _open(self) -> None:
@@ -98,8 +100,12 @@ class Serving:
         if self.config.broker.jetstream:
             log_store(str(self.config.broker.store_dir), self.config.broker.sync)
 
+    def _say_stopping(self) -> None:
+        notify(STOPPING)
+
     async def _ready(self) -> None:
         logger.info("Server is ready")
+        notify(READY)
 
     def _say_where(self) -> None:
         broker = self.broker

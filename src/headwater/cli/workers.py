@@ -30,6 +30,7 @@ from headwater import __version__
 from headwater.cli.event_loop import loop_factory
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, reopen_log
+from headwater.cli.service_manager import READY, STOPPING, notify
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
@@ -112,6 +113,9 @@ class Worker(Serving):
         asyncio.get_running_loop().remove_reader(self._lifeline)
         self._stop.set()
 
+    def _say_stopping(self) -> None:
+        pass  # the parent says it
+
     async def _ready(self) -> None:
         """Wait for the others; a signal to stop ends that, too."""
         cluster = self.broker.cluster
@@ -187,6 +191,7 @@ class Workers:
                 self._say_where(first)
                 with _Files(self._config, first.ports):
                     logger.info("Server is ready")
+                    notify(READY)
                     self._wait()
         finally:
             self._end_all()
@@ -278,6 +283,8 @@ class Workers:
     def _pass_on(self, number: int, frame: object) -> None:
         """A signal for all. Ctrl-C reaches the workers by itself as well, and twice does no harm."""
         if number in (signal.SIGINT, signal.SIGTERM):
+            if not self._stopping:
+                notify(STOPPING)
             self._stopping = True
             number = signal.SIGTERM
         elif number == signal.SIGUSR1:
