@@ -1,6 +1,7 @@
 """The page at `/`: what it loads, what it may do, and what its script shows of a running broker.
 
-The script runs in node, on a small document; where node is missing that test is skipped. A real browser is not driven.
+The script runs in node, on a small document; where node is missing that test is skipped. A real
+browser: test_live_page_in_chromium.py.
 """
 
 import asyncio
