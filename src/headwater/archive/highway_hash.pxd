@@ -9,6 +9,6 @@ cdef unsigned long long LOW
 cpdef absorb(object state, bytes data, Py_ssize_t packets)
 
 
-cdef unsigned long long _word(bytes data, Py_ssize_t at)
+cdef unsigned long long _word(unsigned char* data, Py_ssize_t at)
 cdef unsigned long long _low_merge(unsigned long long v1, unsigned long long v0)
 cdef unsigned long long _high_merge(unsigned long long v1, unsigned long long v0)

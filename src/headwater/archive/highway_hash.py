@@ -73,8 +73,8 @@ def absorb(state: Sequence[int], data: bytes, packets: cython.Py_ssize_t) -> Seq
     return [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3]
 
 
-def _word(data: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
-    """8 bytes, the low one first."""
+def _word(data: cython.p_uchar, at: cython.Py_ssize_t) -> cython.ulonglong:
+    """8 bytes, the low one first. In C `data` is the bytes themselves: no Python number is made for each."""
     if not cython.compiled:
         return int.from_bytes(data[at : at + 8], "little")
     word: cython.ulonglong = 0
@@ -85,11 +85,14 @@ def _word(data: bytes, at: cython.Py_ssize_t) -> cython.ulonglong:
 
 
 def _low_merge(v1: cython.ulonglong, v0: cython.ulonglong) -> cython.ulonglong:
+    """Bytes of both in another order; by shifts, because a mask of more than 31 bits would be one of Python's numbers."""
     return (
-        (((v0 & 0xFF000000) | (v1 & 0xFF00000000)) >> 24)
-        | (((v0 & 0xFF0000000000) | (v1 & 0xFF000000000000)) >> 16)
+        ((v0 >> 24) & 0xFF)
+        | (((v1 >> 32) & 0xFF) << 8)
         | (v0 & 0xFF0000)
-        | ((v0 & 0xFF00) << 32)
+        | (((v0 >> 40) & 0xFF) << 24)
+        | (((v1 >> 48) & 0xFF) << 32)
+        | (((v0 >> 8) & 0xFF) << 40)
         | ((v1 >> 56) << 48)
         | ((v0 & 0xFF) << 56)
     )
@@ -97,11 +100,12 @@ def _low_merge(v1: cython.ulonglong, v0: cython.ulonglong) -> cython.ulonglong:
 
 def _high_merge(v1: cython.ulonglong, v0: cython.ulonglong) -> cython.ulonglong:
     return (
-        (((v1 & 0xFF000000) | (v0 & 0xFF00000000)) >> 24)
+        ((v1 >> 24) & 0xFF)
+        | (((v0 >> 32) & 0xFF) << 8)
         | (v1 & 0xFF0000)
-        | ((v1 & 0xFF0000000000) >> 16)
-        | ((v1 & 0xFF00) << 24)
-        | ((v0 & 0xFF000000000000) >> 8)
+        | (((v1 >> 40) & 0xFF) << 24)
+        | (((v1 >> 8) & 0xFF) << 32)
+        | (((v0 >> 48) & 0xFF) << 40)
         | ((v1 & 0xFF) << 48)
         | ((v0 >> 56) << 56)
     )
