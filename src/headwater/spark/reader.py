@@ -21,6 +21,7 @@ from headwater.spark.micro_batches import RangePartition, check_endless, default
 from headwater.spark.offsets import Offset, from_json, to_json
 from headwater.spark.options import SourceOptions
 from headwater.spark.planner import StreamPlanner
+from headwater.spark.progress import report, source_name
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, span, split_all
@@ -71,6 +72,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._schema = schema
         self._tails = [StreamTail(options.of(stream)) for stream in options.streams]
         self._turn = 0
+        self._planned: dict[str, tuple[int, int]] = {}
 
     def initialOffset(self) -> dict[str, Any]:
         return to_json(tail.initial() for tail in self._tails)
@@ -89,7 +91,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         begins = [tail.accepted(begin) for tail, begin in zip(self._tails, given, strict=True)]
         backlogs = [tail.backlog(begin) for tail, begin in zip(self._tails, begins, strict=True)]
         taken = within(limit, backlogs, [tail.seen for tail in self._tails], self._options)
-        return to_json(replace(begin, next=begin.next + rows) for begin, rows in zip(begins, taken, strict=True))
+        ends = [replace(begin, next=begin.next + rows) for begin, rows in zip(begins, taken, strict=True)]
+        self._planned = {begin.place: (begin.next, end.next) for begin, end in zip(begins, ends, strict=True)}
+        return to_json(ends)
 
     def _look(self, given: list[Offset[str]]) -> None:
         """Find out what has come, or wait a little for it: on one stream at a time, so that idling stays cheap."""
@@ -101,8 +105,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._tails[turn].wait_beyond(given[turn])
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        ends = [tail.end() for tail in self._tails]
-        return to_json(end for end in ends if end is not None) if all(ends) else None
+        if any(tail.end() is None for tail in self._tails):
+            return None
+        seen = [tail.seen for tail in self._tails if tail.seen is not None]
+        server = self._options.server
+        return report(source_name(self._options.streams, server.servers, server.context), seen, self._planned)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         streams = self._options.streams
