@@ -19,6 +19,11 @@ OURS_WHEN_ASKED_FOR = (
     "headwater.cli.workers", "headwater.client", "headwater.iggy", "headwater.net.tls", "headwater.net.websocket",
     "headwater.server.faces", "headwater.spark", "headwater.streams", "headwater.wire.route",
 )  # fmt: skip
+JETSTREAM_WHEN_NEEDED = (
+    "headwater.archive", "headwater.jetstream_backup", "headwater.jetstream_sources.copies",
+    "headwater.model.header_mapping", "headwater.model.typed_header", "zoneinfo",
+)  # fmt: skip
+WITH_MSGSPEC = {"datetime", "decimal", "msgspec", "typing_extensions", "uuid"}  # what it imports itself
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$")
 
 
@@ -46,9 +51,16 @@ def test_a_plain_start_imports_no_heavy_module() -> None:
     assert [name for name in found if name.startswith(OURS_WHEN_ASKED_FOR)] == []
 
 
-def test_openssl_is_loaded_for_a_certificate_only(tmp_path: Path) -> None:
+def test_openssl_is_loaded_for_a_certificate_only() -> None:
     assert "_ssl" not in imported_until_ready()
-    assert "headwater.streams.log" in imported_until_ready("-js", "-sd", str(tmp_path))
+
+
+def test_jetstream_on_an_empty_store_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    found = imported_until_ready("-js", "-sd", str(tmp_path))
+    assert "headwater.streams.log" in found
+    assert (found & HEAVY) - {"ssl", *WITH_MSGSPEC, "dataclasses", "random"} == set()
+    assert [name for name in found if name.startswith(JETSTREAM_WHEN_NEEDED)] == []
+    assert len(found) < 400, "each module is 0.3 ms of the time until the first client can connect"
 
 
 def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_module() -> None:
@@ -65,7 +77,7 @@ def test_a_node_of_a_cluster_imports_what_speaks_to_its_peers_and_no_heavy_modul
 
 def test_asyncio_without_openssl_leaves_ssl_to_others() -> None:
     program = (
-        "import sys; from headwater.cli.serve import _import_asyncio; _import_asyncio()\n"
+        "import sys; from headwater.cli.asyncio_import import import_asyncio; import_asyncio()\n"
         "import asyncio\n"
         "assert 'ssl' not in sys.modules and asyncio.sslproto.ssl is None\n"
         "import ssl\n"
@@ -75,3 +87,11 @@ def test_asyncio_without_openssl_leaves_ssl_to_others() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert answer.returncode == 0, answer.stderr
+
+
+def test_a_publish_from_the_command_line_imports_no_library_for_command_lines() -> None:
+    program = "import sys\nimport headwater.cli.nats_messages\nprint(*sorted(sys.modules))\n"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    found = set(answer.stdout.split())
+    assert {name.partition(".")[0] for name in found} & {"typer", "click", "pydantic", "rich", "argparse"} == set()
+    assert len(found) < 320

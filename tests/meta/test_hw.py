@@ -2,9 +2,11 @@
 
 import ast
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+import time
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -108,6 +110,28 @@ def test_an_edit_of_an_ordinary_module_needs_no_build(hw: ModuleType, monkeypatc
     assert len(builds) == 1
     assert (hw.MIRROR / "product" / "plain.py").read_text() == "# edited\n"
     assert (hw.MIRROR / "product" / "new.py").exists()
+
+
+def test_modules_are_translated_ahead_and_again_after_an_edit(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_build(hw, monkeypatch)
+    hw.compile_product()
+    hw.STAMP.write_text(json.dumps({"python": f"{sys.version_info[0]}.{sys.version_info[1]} any"}))
+    calls: list[list[str]] = []
+
+    def translate(title: str, command: list[str], log: Path, env: dict[str, str], limit: float) -> int:
+        calls.append(command)
+        return subprocess.call([sys.executable, *command[1:]], env=env, timeout=60)
+
+    monkeypatch.setattr(hw, "watch", translate)
+    hw.write_bytecode()
+    hw.write_bytecode()
+    assert len(calls) == 1
+    plain = hw.ROOT / "src" / "product" / "plain.py"
+    plain.write_text("# edited\n")
+    later = time.time() + 10
+    os.utime(plain, (later, later))
+    hw.write_bytecode()
+    assert len(calls) == 2
 
 
 def test_a_module_that_is_gone_leaves_nothing_behind(hw: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,9 @@ after an update.
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from headwater.cli.commands import Command, Commands
 from headwater.cli.connection_flags import WITH_VALUE, WITHOUT_VALUE
-
-if TYPE_CHECKING:
-    import typer
 
 APPS = {
     "account": "nats_backup:account_app",
@@ -34,7 +31,7 @@ APPS = {
     "sub": "nats_messages:sub_app",
     "traffic": "nats_watch:traffic_app",
 }
-"""Where the commands of a verb are: what typer knows of them is what is completed."""
+"""Where the commands of a verb are: what the functions' signatures say is what is completed."""
 
 BASH = """_headwater() {
   local cur=${COMP_WORDS[COMP_CWORD]} at=1 word verb= command=
@@ -85,19 +82,12 @@ def words() -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def _commands(app: "typer.Typer") -> dict[str, list[str]]:
-    import typer
-
-    command = typer.main.get_command(app)
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        return {"": _options(command)}
-    return {name: _options(one) for name, one in sorted(inner.items()) if not one.hidden}
+def _commands(app: Commands) -> dict[str, list[str]]:
+    return {name: _options(app.commands[name]) for name in ("", *app.listed()) if name in app.commands}
 
 
-def _options(command: object) -> list[str]:
-    options = [option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)]  # type: ignore[attr-defined]
-    return sorted({option for option in options if option.startswith("-")} | {"--help"})
+def _options(command: Command | Commands) -> list[str]:
+    return sorted({*(command.options() if isinstance(command, Command) else ()), "--help"})
 
 
 def bash() -> str:

@@ -33,7 +33,7 @@ OPTIONAL = {
     "h11": "monitoring over HTTP; extra http",
     "prometheus-client": "/metrics; extra http",
     "aioquic": "Iggy over QUIC; extra iggy",
-    "typer": "the commands of a client; extra cli",
+    "rich": "tables and progress of the commands of a client; extra cli",
     "pyarrow": "needed by spark only; extra spark",
 }
 """What is used where it is installed, and for what."""

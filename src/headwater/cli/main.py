@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from headwater import __version__
+from headwater.cli.asyncio_import import import_asyncio
 from headwater.cli.connection_flags import verb_first
 from headwater.errors import HeadwaterError
 
@@ -89,7 +90,7 @@ def main(argv: list[str] | None = None) -> int:
         print(_as_json(error) if is_json(arguments) else f"headwater {name}: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as missing:
-        if missing.name not in ("typer", "click", "rich"):
+        if missing.name != "rich":
             raise
         print(f"headwater {name}: needs {missing.name} (pip install 'headwater[cli]')", file=sys.stderr)
         return 1
@@ -146,6 +147,8 @@ def _meant(name: str) -> str:
 
 def _function(verb: Verb) -> Callable[[list[str]], int]:
     module, _, name = verb.target.partition(":")
+    if module.startswith("headwater.cli.nats_"):
+        import_asyncio()
     gc.disable()  # what is imported stays: looking for garbage in it costs 3 ms of the 150 that `serve` has
     try:
         function: Callable[[list[str]], int] = getattr(import_module(module), name)

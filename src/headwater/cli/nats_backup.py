@@ -5,23 +5,20 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from headwater.cli.nats_session import HELP, current, jetstream_of, run_app, spell_bytes, table
+from headwater.cli.commands import Commands, Exit, Option
+from headwater.cli.nats_session import current, jetstream_of, run_app, spell_bytes, table
 from headwater.client.client import Client
 from headwater.client.jetstream_types import StreamInfo
 from headwater.errors import HeadwaterError
 from headwater.operations.backups import Saved, restore_stream, save_stream, saved_streams
 from headwater.operations.servers import ask
 
-account_app = typer.Typer(
-    help="The account of the connection.", epilog=HELP, no_args_is_help=True, add_completion=False
-)
+account_app = Commands("The account of the connection.")
 
 PROGRESS_SECONDS = 0.2
 
-NoProgress = Annotated[bool, typer.Option("--no-progress", help="say nothing on the way")]
-Consumers = Annotated[bool, typer.Option("--consumers/--no-consumers", help="with the states of consumers")]
+NoProgress = Annotated[bool, Option("--no-progress", help="say nothing on the way")]
+Consumers = Annotated[bool, Option("--consumers/--no-consumers", help="with the states of consumers")]
 
 
 def account(arguments: list[str]) -> int:
@@ -56,7 +53,7 @@ def backup_stream(name: str, directory: Path, consumers: Consumers = True, no_pr
 
 def restore_backup(
     directory: Path,
-    name: Annotated[str, typer.Option("--name", help="another name than that of the backup")] = "",
+    name: Annotated[str, Option("--name", help="another name than that of the backup")] = "",
     no_progress: NoProgress = False,
 ) -> None:
     """Restore a stream, with its consumers, from the backup in DIRECTORY."""
@@ -189,7 +186,7 @@ def _restored(info: StreamInfo) -> str:
 
 
 def _report(done: "dict[str, Saved | str] | dict[str, StreamInfo | str]", good: dict[str, str]) -> None:
-    """Say how each stream fared. Raises typer.Exit(1) when one failed."""
+    """Say how each stream fared. Raises Exit(1) when one failed."""
     failed = {name: why for name, why in done.items() if isinstance(why, str)}
     if current().json:
         current().show({"done": sorted(good), "failed": failed}, list)
@@ -199,4 +196,4 @@ def _report(done: "dict[str, Saved | str] | dict[str, StreamInfo | str]", good: 
     for name, why in failed.items():
         print(f"{name}: {why}", file=sys.stderr)
     if failed:
-        raise typer.Exit(1)
+        raise Exit(1)

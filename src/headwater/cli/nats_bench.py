@@ -10,17 +10,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
-import typer
-
-from headwater.cli.nats_session import HELP, current, run_app, size, spell_bytes
+from headwater.cli.commands import Argument, Commands, Option
+from headwater.cli.nats_session import current, run_app, size, spell_bytes
 from headwater.client.client import Client, connect_with
 
-app = typer.Typer(help="Measure a server with this client.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Subject = Annotated[str, typer.Argument()]
-Messages = Annotated[int, typer.Option("--msgs", min=1, help="messages of each client")]
-Size = Annotated[str, typer.Option("--size", help="of the payload")]
-Clients = Annotated[int, typer.Option("--clients", min=1)]
-Quiet = Annotated[bool, typer.Option("--no-progress")]
+app = Commands("Measure a server with this client.")
+Subject = Annotated[str, Argument()]
+Messages = Annotated[int, Option("--msgs", min=1, help="messages of each client")]
+Size = Annotated[str, Option("--size", help="of the payload")]
+Clients = Annotated[int, Option("--clients", min=1)]
+Quiet = Annotated[bool, Option("--no-progress")]
 
 
 def bench(arguments: list[str]) -> int:
@@ -136,7 +135,7 @@ def bench_request(
     subject: Subject,
     msgs: Messages = 10_000,
     size_text: Size = "128",
-    outstanding: Annotated[int, typer.Option("--outstanding", min=1, help="requests at a time")] = 1,
+    outstanding: Annotated[int, Option("--outstanding", min=1, help="requests at a time")] = 1,
     no_progress: Quiet = False,
 ) -> None:
     """Ask, and answer on a connection of its own; prints the latency too."""
@@ -170,7 +169,7 @@ def bench_jetstream(
     subject: Subject,
     msgs: Messages = 10_000,
     size_text: Size = "128",
-    window: Annotated[int, typer.Option("--window", "--batch", min=1, help="unacknowledged at a time")] = 500,
+    window: Annotated[int, Option("--window", "--batch", min=1, help="unacknowledged at a time")] = 500,
     no_progress: Quiet = False,
 ) -> None:
     """Publish to the stream that captures SUBJECT."""

@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, cast
 
 import msgspec
-import typer
 
+from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
-    HELP,
     confirm,
     current,
     differences,
@@ -23,8 +22,8 @@ from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.stream_message import StreamMessage
 from headwater.errors import ConfigError
 
-consumer_app = typer.Typer(help="Consumers of a stream.", epilog=HELP, no_args_is_help=True, add_completion=False)
-StreamName = Annotated[str, typer.Argument(metavar="STREAM")]
+consumer_app = Commands("Consumers of a stream.")
+StreamName = Annotated[str, Argument(metavar="STREAM")]
 
 
 def consumer(arguments: list[str]) -> int:
@@ -32,9 +31,9 @@ def consumer(arguments: list[str]) -> int:
     return run_app(consumer_app, "consumer", arguments)
 
 
-Priority = Annotated[str, typer.Option("--priority", help="of its groups: overflow, pinned_client or prioritized")]
-PriorityGroups = Annotated[str, typer.Option("--priority-groups", help="their names, with commas")]
-PinFor = Annotated[str, typer.Option("--pinned-ttl", help="how long a pinned client that is silent stays so")]
+Priority = Annotated[str, Option("--priority", help="of its groups: overflow, pinned_client or prioritized")]
+PriorityGroups = Annotated[str, Option("--priority-groups", help="their names, with commas")]
+PinFor = Annotated[str, Option("--pinned-ttl", help="how long a pinned client that is silent stays so")]
 
 
 def _prioritize(config: ConsumerConfig, policy: str, groups: str, pin_for: str) -> None:
@@ -55,18 +54,18 @@ def _prioritize(config: ConsumerConfig, policy: str, groups: str, pin_for: str) 
 def add_consumer(
     stream_name: StreamName,
     name: str,
-    filter: Annotated[str, typer.Option("--filter", help="a subject, or several with commas")] = "",
-    deliver: Annotated[str, typer.Option("--deliver", help="all, last, new, subject, or a sequence")] = "all",
-    ack: Annotated[str, typer.Option("--ack", help="explicit, all or none")] = "explicit",
-    wait: Annotated[str, typer.Option("--wait", help="for an acknowledgement")] = "30s",
-    max_deliver: Annotated[int, typer.Option("--max-deliver")] = -1,
-    max_pending: Annotated[int, typer.Option("--max-pending")] = 1000,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral")] = False,
+    filter: Annotated[str, Option("--filter", help="a subject, or several with commas")] = "",
+    deliver: Annotated[str, Option("--deliver", help="all, last, new, subject, or a sequence")] = "all",
+    ack: Annotated[str, Option("--ack", help="explicit, all or none")] = "explicit",
+    wait: Annotated[str, Option("--wait", help="for an acknowledgement")] = "30s",
+    max_deliver: Annotated[int, Option("--max-deliver")] = -1,
+    max_pending: Annotated[int, Option("--max-pending")] = 1000,
+    ephemeral: Annotated[bool, Option("--ephemeral")] = False,
     priority: Priority = "",
     groups: PriorityGroups = "",
     pin_for: PinFor = "",
-    pull: Annotated[bool, typer.Option("--pull", help="taken anyway")] = True,
-    defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway")] = True,
+    pull: Annotated[bool, Option("--pull", help="taken anyway")] = True,
+    defaults: Annotated[bool, Option("--defaults", help="taken anyway")] = True,
 ) -> None:
     """Create the pull consumer NAME of STREAM."""
     filters = [each.strip() for each in filter.split(",") if each.strip()]
@@ -102,12 +101,12 @@ def add_consumer(
 def edit_consumer(
     stream_name: StreamName,
     name: str,
-    filter: Annotated[str | None, typer.Option("--filter", help="a subject, or several with commas")] = None,
-    wait: Annotated[str | None, typer.Option("--wait", help="for an acknowledgement")] = None,
-    max_deliver: Annotated[int | None, typer.Option("--max-deliver")] = None,
-    max_pending: Annotated[int | None, typer.Option("--max-pending")] = None,
-    description: Annotated[str | None, typer.Option("--description")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would change")] = False,
+    filter: Annotated[str | None, Option("--filter", help="a subject, or several with commas")] = None,
+    wait: Annotated[str | None, Option("--wait", help="for an acknowledgement")] = None,
+    max_deliver: Annotated[int | None, Option("--max-deliver")] = None,
+    max_pending: Annotated[int | None, Option("--max-pending")] = None,
+    description: Annotated[str | None, Option("--description")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="only say what would change")] = False,
     force: Force = False,
 ) -> None:
     """Change the configuration of a consumer; what is not named stays."""
@@ -157,7 +156,7 @@ def copy_consumer(stream_name: StreamName, source: str, name: str) -> None:
 def pause(
     stream_name: StreamName,
     name: str,
-    until: Annotated[str, typer.Argument(help="a duration such as 1h, or an RFC 3339 time")],
+    until: Annotated[str, Argument(help="a duration such as 1h, or an RFC 3339 time")],
     force: Force = False,
 ) -> None:
     """Deliver nothing to a consumer for a while."""
@@ -183,7 +182,7 @@ def resume(stream_name: StreamName, name: str, force: Force = False) -> None:
 @consumer_app.command("list", hidden=True)
 def list_consumers(
     stream_name: StreamName,
-    names: Annotated[bool, typer.Option("--names", "-n")] = False,
+    names: Annotated[bool, Option("--names", "-n")] = False,
 ) -> None:
     """The consumers of STREAM."""
     found = current().run(lambda client: jetstream_of(client).consumers(stream_name))
@@ -255,9 +254,9 @@ def remove_consumer(stream_name: StreamName, name: str, force: Force = False) ->
 def subscribe(
     stream_name: StreamName,
     name: str,
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
-    ack: Annotated[bool, typer.Option("--ack/--no-ack")] = True,
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    ack: Annotated[bool, Option("--ack/--no-ack")] = True,
+    raw: Annotated[bool, Option("--raw", "-r", help="payloads only")] = False,
 ) -> None:
     """Print the messages of a consumer as they come, and acknowledge them."""
 
@@ -279,9 +278,9 @@ def subscribe(
 def next_messages(
     stream_name: StreamName,
     name: str,
-    count: Annotated[int, typer.Option("--count", min=1)] = 1,
-    ack: Annotated[bool, typer.Option("--ack/--no-ack")] = True,
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+    count: Annotated[int, Option("--count", min=1)] = 1,
+    ack: Annotated[bool, Option("--ack/--no-ack")] = True,
+    raw: Annotated[bool, Option("--raw", "-r", help="payloads only")] = False,
 ) -> None:
     """Take the next messages of a consumer, and acknowledge them."""
     session = current()

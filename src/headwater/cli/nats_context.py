@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
 
+from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_options import Force
-from headwater.cli.nats_session import HELP, confirm, current, run_app, table
+from headwater.cli.nats_session import confirm, current, run_app, table
 from headwater.client.contexts import (
     NatsContext,
     choose_context,
@@ -28,7 +28,7 @@ from headwater.client.contexts import (
 )
 from headwater.errors import ConfigError
 
-app = typer.Typer(help="Named connections.", epilog=HELP, no_args_is_help=True, add_completion=False)
+app = Commands("Named connections.")
 
 SECRETS = ("password", "token")
 FIELDS = {
@@ -58,8 +58,8 @@ def context(arguments: list[str]) -> int:
 @app.command("save", hidden=True)
 def add(
     name: str,
-    description: Annotated[str, typer.Option("--description")] = "",
-    select: Annotated[bool, typer.Option("--select", help="choose it at once")] = False,
+    description: Annotated[str, Option("--description")] = "",
+    select: Annotated[bool, Option("--select", help="choose it at once")] = False,
 ) -> None:
     """Keep the connection options of this command line as the context NAME; one of that name is changed."""
     known = _document(name) if name in context_names(os.environ) else {}
@@ -108,7 +108,7 @@ def edit(name: str) -> None:
 
 @app.command("ls")
 @app.command("list", hidden=True)
-def list_contexts(names: Annotated[bool, typer.Option("--names", "-n", "--completion")] = False) -> None:
+def list_contexts(names: Annotated[bool, Option("--names", "-n", "--completion")] = False) -> None:
     """All contexts; the chosen one has a star."""
     known = context_names(os.environ)
     if current().json or names:
@@ -141,8 +141,8 @@ def unselect() -> None:
 @app.command("info")
 @app.command("show", hidden=True)
 def info(
-    name: Annotated[str, typer.Argument(help="without it, the chosen one")] = "",
-    connect: Annotated[bool, typer.Option("--connect", help="try it")] = False,
+    name: Annotated[str, Argument(help="without it, the chosen one")] = "",
+    connect: Annotated[bool, Option("--connect", help="try it")] = False,
 ) -> None:
     """What a context says; secrets are not shown."""
     _show(name or _chosen(), connect=connect)
@@ -151,8 +151,8 @@ def info(
 @app.command("validate")
 @app.command("check", hidden=True)
 def validate(
-    name: Annotated[str, typer.Argument(help="without it, all of them")] = "",
-    connect: Annotated[bool, typer.Option("--connect", help="try them")] = False,
+    name: Annotated[str, Argument(help="without it, all of them")] = "",
+    connect: Annotated[bool, Option("--connect", help="try them")] = False,
 ) -> None:
     """Whether contexts can be read, and with `--connect` whether a server takes us."""
     failed = []

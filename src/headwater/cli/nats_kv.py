@@ -2,11 +2,9 @@
 
 from typing import Annotated, Literal, cast
 
-import typer
-
+from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
-    HELP,
     confirm,
     current,
     jetstream_of,
@@ -22,7 +20,7 @@ from headwater.client.client import Client
 from headwater.client.key_value import BucketConfig, Entry
 from headwater.errors import ConfigError
 
-app = typer.Typer(help="Key-value buckets.", epilog=HELP, no_args_is_help=True, add_completion=False)
+app = Commands("Key-value buckets.")
 
 
 def kv(arguments: list[str]) -> int:
@@ -34,13 +32,13 @@ def kv(arguments: list[str]) -> int:
 @app.command("new", hidden=True)
 def add_bucket(
     bucket: str,
-    history: Annotated[int, typer.Option("--history", help="revisions kept of each key")] = 1,
-    ttl: Annotated[str, typer.Option("--ttl", help="how long a value lives")] = "0s",
-    max_value_size: Annotated[str, typer.Option("--max-value-size")] = "-1",
-    max_bucket_size: Annotated[str, typer.Option("--max-bucket-size")] = "-1",
-    storage: Annotated[str, typer.Option("--storage", help="file or memory")] = "file",
-    replicas: Annotated[int, typer.Option("--replicas")] = 1,
-    description: Annotated[str, typer.Option("--description")] = "",
+    history: Annotated[int, Option("--history", help="revisions kept of each key")] = 1,
+    ttl: Annotated[str, Option("--ttl", help="how long a value lives")] = "0s",
+    max_value_size: Annotated[str, Option("--max-value-size")] = "-1",
+    max_bucket_size: Annotated[str, Option("--max-bucket-size")] = "-1",
+    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
+    replicas: Annotated[int, Option("--replicas")] = 1,
+    description: Annotated[str, Option("--description")] = "",
 ) -> None:
     """Create BUCKET."""
     config = BucketConfig(
@@ -94,8 +92,8 @@ def update(bucket: str, key: str, value: str, revision: int) -> None:
 def get(
     bucket: str,
     key: str,
-    revision: Annotated[int, typer.Option("--revision")] = 0,
-    raw: Annotated[bool, typer.Option("--raw", help="the value only")] = False,
+    revision: Annotated[int, Option("--revision")] = 0,
+    raw: Annotated[bool, Option("--raw", help="the value only")] = False,
 ) -> None:
     """Read a value."""
 
@@ -110,7 +108,7 @@ def get(
 @app.command("del")
 @app.command("rm", hidden=True)
 def delete(
-    bucket: str, key: Annotated[str, typer.Argument(help="without it, the whole bucket")] = "", force: Force = False
+    bucket: str, key: Annotated[str, Argument(help="without it, the whole bucket")] = "", force: Force = False
 ) -> None:
     """Delete a key, or the whole bucket."""
     confirm(f"Delete {f'key {bucket} > {key}' if key else f'bucket {bucket}'}?", force=force)
@@ -136,7 +134,7 @@ def purge(bucket: str, key: str, force: Force = False) -> None:
 
 
 @app.command("ls")
-def list_keys(bucket: Annotated[str, typer.Argument(help="without it, all buckets")] = "") -> None:
+def list_keys(bucket: Annotated[str, Argument(help="without it, all buckets")] = "") -> None:
     """The keys of a bucket, or all buckets."""
 
     async def run(client: Client) -> None:
@@ -206,8 +204,8 @@ def info(bucket: str) -> None:
 @app.command("watch")
 def watch(
     bucket: str,
-    key: Annotated[str, typer.Argument(help="a key or a pattern")] = ">",
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    key: Annotated[str, Argument(help="a key or a pattern")] = ">",
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
 ) -> None:
     """Print changes as they come, the newest values first."""
 

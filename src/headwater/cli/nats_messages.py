@@ -5,29 +5,25 @@ Data goes to stdout, remarks to stderr. A body may hold `{{Count}}`, `{{ID}}`, `
 
 import asyncio
 import json
-import secrets
+import os
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
-from headwater.cli.nats_session import HELP, current, headers_from, jetstream_of, plain, run_app, seconds
+from headwater.cli.commands import Argument, Commands, Option
+from headwater.cli.nats_session import current, headers_from, jetstream_of, plain, run_app, seconds
 from headwater.client.client import Client
 from headwater.client.jetstream_types import ConsumerConfig, DeliverPolicy
 from headwater.errors import NoResponders
 from headwater.model.message import Message
 
-Headers = Annotated[list[str], typer.Option("-H", "--header", help="Name:value, as often as you like")]
-
-
-def _command(name: str) -> typer.Typer:
-    return typer.Typer(help=f"headwater {name}", epilog=HELP, add_completion=False, pretty_exceptions_enable=False)
+Headers = Annotated[list[str], Option("-H", "--header", help="Name:value, as often as you like")]
 
 
 pub_app, sub_app, request_app, reply_app, rtt_app = (
-    _command(name) for name in ("pub", "sub", "request", "reply", "rtt")
+    Commands(name) for name in ("pub", "sub", "request", "reply", "rtt")
 )
 
 
@@ -58,7 +54,7 @@ def rtt(arguments: list[str]) -> int:
 
 def _fill(body: str, number: int, request: bytes = b"") -> bytes:
     """The body with its places filled in."""
-    text = body.replace("{{Count}}", str(number)).replace("{{ID}}", secrets.token_hex(11))
+    text = body.replace("{{Count}}", str(number)).replace("{{ID}}", os.urandom(11).hex())
     text = text.replace("{{Time}}", datetime.now(UTC).isoformat()).replace("{{Request}}", plain(request))
     return text.encode()
 
@@ -66,13 +62,13 @@ def _fill(body: str, number: int, request: bytes = b"") -> bytes:
 @pub_app.command()
 def publish(
     subject: str,
-    body: Annotated[str, typer.Argument(help="- or nothing: read from stdin")] = "-",
-    headers: Headers = [],  # noqa: B006 - typer's way
-    reply_to: Annotated[str, typer.Option("--reply")] = "",
-    count: Annotated[int, typer.Option("--count", min=1)] = 1,
-    sleep: Annotated[str, typer.Option("--sleep", help="between messages, such as 100ms")] = "0s",
-    jetstream: Annotated[bool, typer.Option("--jetstream", "-J", help="wait for the stream's acknowledgement")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False,
+    body: Annotated[str, Argument(help="- or nothing: read from stdin")] = "-",
+    headers: Headers = [],  # noqa: B006 - read only
+    reply_to: Annotated[str, Option("--reply")] = "",
+    count: Annotated[int, Option("--count", min=1)] = 1,
+    sleep: Annotated[str, Option("--sleep", help="between messages, such as 100ms")] = "0s",
+    jetstream: Annotated[bool, Option("--jetstream", "-J", help="wait for the stream's acknowledgement")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q")] = False,
 ) -> None:
     """Publish BODY to SUBJECT."""
     session = current()
@@ -81,14 +77,16 @@ def publish(
     pause = seconds(sleep)
 
     async def run(client: Client) -> None:
-        from rich.console import Console
-        from rich.progress import track
+        stream = client.jetstream(timeout=session.timeout, domain=session.domain) if jetstream else None
+        numbers: Iterable[int] = range(1, count + 1)
+        if count >= 1000 and not quiet:
+            from rich.console import Console
+            from rich.progress import track
 
-        stream = client.jetstream(timeout=session.timeout, domain=session.domain)
-        hidden = quiet or count < 1000
-        for number in track(range(1, count + 1), "publishing", console=Console(stderr=True), disable=hidden):
+            numbers = track(numbers, "publishing", console=Console(stderr=True))
+        for number in numbers:
             data = _fill(text, number)
-            if jetstream:
+            if stream is not None:
                 ack = await stream.publish(subject, data, headers=pairs)
                 if not quiet:
                     print(f"Stored in Stream: {ack.stream} Sequence: {ack.seq}{' Duplicate' if ack.duplicate else ''}")
@@ -106,13 +104,13 @@ def publish(
 @sub_app.command()
 def subscribe(
     subject: str,
-    queue: Annotated[str, typer.Option("--queue")] = "",
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
-    headers_only: Annotated[bool, typer.Option("--headers-only")] = False,
-    stream: Annotated[str, typer.Option("--stream", help="what this stream holds on SUBJECT, then what comes")] = "",
-    last: Annotated[bool, typer.Option("--last", help="of a stream: from the last message on")] = False,
-    new: Annotated[bool, typer.Option("--new", help="of a stream: only what comes from now on")] = False,
+    queue: Annotated[str, Option("--queue")] = "",
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    raw: Annotated[bool, Option("--raw", "-r", help="payloads only")] = False,
+    headers_only: Annotated[bool, Option("--headers-only")] = False,
+    stream: Annotated[str, Option("--stream", help="what this stream holds on SUBJECT, then what comes")] = "",
+    last: Annotated[bool, Option("--last", help="of a stream: from the last message on")] = False,
+    new: Annotated[bool, Option("--new", help="of a stream: only what comes from now on")] = False,
 ) -> None:
     """Print what comes on SUBJECT, which may hold wildcards. With --stream, --last or --new it is read from the stream that
     captures it."""
@@ -176,11 +174,11 @@ def _print(message: Message, number: int, *, raw: bool, headers_only: bool, as_j
 @request_app.command()
 def ask(
     subject: str,
-    body: Annotated[str, typer.Argument(help="- or nothing: read from stdin")] = "-",
-    headers: Headers = [],  # noqa: B006 - typer's way
-    count: Annotated[int, typer.Option("--count", min=1)] = 1,
-    replies: Annotated[int, typer.Option("--replies", min=0, help="wait for so many; 0: as many as come in time")] = 1,
-    raw: Annotated[bool, typer.Option("--raw", "-r", help="payloads only")] = False,
+    body: Annotated[str, Argument(help="- or nothing: read from stdin")] = "-",
+    headers: Headers = [],  # noqa: B006 - read only
+    count: Annotated[int, Option("--count", min=1)] = 1,
+    replies: Annotated[int, Option("--replies", min=0, help="wait for so many; 0: as many as come in time")] = 1,
+    raw: Annotated[bool, Option("--raw", "-r", help="payloads only")] = False,
 ) -> None:
     """Ask on SUBJECT and print the answers."""
     session = current()
@@ -224,10 +222,10 @@ async def _many(
 @reply_app.command()
 def answer_all(
     subject: str,
-    body: Annotated[str, typer.Argument(help="may hold {{Request}}, {{Count}}, {{ID}}, {{Time}}")] = "",
-    echo: Annotated[bool, typer.Option("--echo", help="answer with the request")] = False,
-    queue: Annotated[str, typer.Option("--queue")] = "NATS-RPLY-22",
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    body: Annotated[str, Argument(help="may hold {{Request}}, {{Count}}, {{ID}}, {{Time}}")] = "",
+    echo: Annotated[bool, Option("--echo", help="answer with the request")] = False,
+    queue: Annotated[str, Option("--queue")] = "NATS-RPLY-22",
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
 ) -> None:
     """Answer requests on SUBJECT."""
     session = current()
@@ -249,7 +247,7 @@ def answer_all(
 
 @rtt_app.command()
 def round_trips(
-    iterations: Annotated[int, typer.Argument(min=1, help="pings, of which the mean is printed")] = 5,
+    iterations: Annotated[int, Argument(min=1, help="pings, of which the mean is printed")] = 5,
 ) -> None:
     """How long a PING takes to the server and back."""
     session = current()

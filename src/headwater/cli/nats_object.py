@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import IO, Annotated, BinaryIO, Literal, cast
 
-import typer
-
+from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
-    HELP,
     confirm,
     current,
     headers_from,
@@ -26,8 +24,8 @@ from headwater.client.client import Client
 from headwater.client.object_store import ObjectInfo, StoreConfig
 from headwater.errors import ConfigError
 
-app = typer.Typer(help="Object stores.", epilog=HELP, no_args_is_help=True, add_completion=False)
-Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="show how far it is")]
+app = Commands("Object stores.")
+Progress = Annotated[bool, Option("--progress/--no-progress", help="show how far it is")]
 SHOWN_FROM = 1 << 20  # bytes; a progress bar for less would be gone before it is seen
 
 
@@ -39,12 +37,12 @@ def objects(arguments: list[str]) -> int:
 @app.command("add")
 def add_store(
     bucket: str,
-    ttl: Annotated[str, typer.Option("--ttl", help="how long an object lives")] = "0s",
-    max_bucket_size: Annotated[str, typer.Option("--max-bucket-size")] = "-1",
-    storage: Annotated[str, typer.Option("--storage", help="file or memory")] = "file",
-    replicas: Annotated[int, typer.Option("--replicas")] = 1,
-    description: Annotated[str, typer.Option("--description")] = "",
-    compress: Annotated[bool, typer.Option("--compress/--no-compress")] = False,
+    ttl: Annotated[str, Option("--ttl", help="how long an object lives")] = "0s",
+    max_bucket_size: Annotated[str, Option("--max-bucket-size")] = "-1",
+    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
+    replicas: Annotated[int, Option("--replicas")] = 1,
+    description: Annotated[str, Option("--description")] = "",
+    compress: Annotated[bool, Option("--compress/--no-compress")] = False,
 ) -> None:
     """Create the store BUCKET."""
     config = StoreConfig(
@@ -63,10 +61,10 @@ def add_store(
 @app.command("put")
 def put(
     bucket: str,
-    file: Annotated[str, typer.Argument(help="- or nothing: read from stdin")] = "-",
-    name: Annotated[str, typer.Option("--name", help="the object's, in place of the file's")] = "",
-    description: Annotated[str, typer.Option("--description")] = "",
-    headers: Annotated[list[str], typer.Option("-H", "--header", help="Name:value, as often as you like")] = [],  # noqa: B006
+    file: Annotated[str, Argument(help="- or nothing: read from stdin")] = "-",
+    name: Annotated[str, Option("--name", help="the object's, in place of the file's")] = "",
+    description: Annotated[str, Option("--description")] = "",
+    headers: Annotated[list[str], Option("-H", "--header", help="Name:value, as often as you like")] = [],  # noqa: B006
     progress: Progress = True,
     force: Force = False,
 ) -> None:
@@ -96,7 +94,7 @@ def put(
 def get(
     bucket: str,
     name: str,
-    output: Annotated[str, typer.Option("--output", "-O", help="a file, or - for stdout; else the object's name")] = "",
+    output: Annotated[str, Option("--output", "-O", help="a file, or - for stdout; else the object's name")] = "",
     progress: Progress = True,
     force: Force = False,
 ) -> None:
@@ -134,7 +132,7 @@ def get(
 @app.command("info")
 @app.command("show", hidden=True)
 @app.command("status", hidden=True)
-def info(bucket: str, name: Annotated[str, typer.Argument(help="without it, the store")] = "") -> None:
+def info(bucket: str, name: Annotated[str, Argument(help="without it, the store")] = "") -> None:
     """What is known of an object, or of a store."""
 
     async def run(client: Client) -> None:
@@ -163,8 +161,8 @@ def info(bucket: str, name: Annotated[str, typer.Argument(help="without it, the 
 @app.command("ls")
 @app.command("list", hidden=True)
 def list_objects(
-    bucket: Annotated[str, typer.Argument(help="without it, all stores")] = "",
-    names: Annotated[bool, typer.Option("--names", "-n")] = False,
+    bucket: Annotated[str, Argument(help="without it, all stores")] = "",
+    names: Annotated[bool, Option("--names", "-n")] = False,
 ) -> None:
     """The objects of a store, or all stores."""
 
@@ -193,7 +191,7 @@ def list_objects(
 @app.command("del")
 @app.command("rm", hidden=True)
 def delete(
-    bucket: str, name: Annotated[str, typer.Argument(help="without it, the whole store")] = "", force: Force = False
+    bucket: str, name: Annotated[str, Argument(help="without it, the whole store")] = "", force: Force = False
 ) -> None:
     """Delete an object, or a store with all its objects."""
     confirm(f"Delete {f'object {bucket} > {name}' if name else f'bucket {bucket}'}?", force=force)
@@ -220,9 +218,7 @@ def seal(bucket: str, force: Force = False) -> None:
 
 
 @app.command("watch")
-def watch(
-    bucket: str, count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0
-) -> None:
+def watch(bucket: str, count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0) -> None:
     """Print what is there, and changes as they come."""
 
     async def run(client: Client) -> None:

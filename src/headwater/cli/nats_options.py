@@ -1,7 +1,7 @@
-"""Options that several of the verbs of the `nats` tool share, as typer takes them."""
+"""Options that several of the verbs of the `nats` tool share."""
 
 from typing import Annotated
 
-import typer
+from headwater.cli.commands import Option
 
-Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask")]
+Force = Annotated[bool, Option("--force", "-f", help="do not ask")]

@@ -4,10 +4,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-import typer
 from msgspec import json
 
-from headwater.cli.nats_session import HELP, current, jetstream_of, run_app, seconds, spell_bytes, table
+from headwater.cli.commands import Argument, Commands, Exit, Option
+from headwater.cli.nats_session import current, jetstream_of, run_app, seconds, spell_bytes, table
 from headwater.client.client import Client
 from headwater.errors import HeadwaterError
 from headwater.operations.servers import (
@@ -21,12 +21,12 @@ from headwater.operations.servers import (
     check_stream,
 )
 
-app = typer.Typer(help="Servers.", epilog=HELP, no_args_is_help=True, add_completion=False)
-check_app = typer.Typer(help="Checks in the words of Nagios.", no_args_is_help=True, add_completion=False)
-app.add_typer(check_app, name="check")
+app = Commands("Servers.")
+check_app = Commands("Checks in the words of Nagios.")
+app.add("check", check_app)
 
-Warn = Annotated[float | None, typer.Option("--warn", help="above this it is a WARNING")]
-Crit = Annotated[float | None, typer.Option("--critical", help="above this it is CRITICAL")]
+Warn = Annotated[float | None, Option("--warn", help="above this it is a WARNING")]
+Crit = Annotated[float | None, Option("--critical", help="above this it is CRITICAL")]
 
 
 def server(arguments: list[str]) -> int:
@@ -67,7 +67,7 @@ def list_servers() -> None:
 
 @app.command("info")
 def server_info(
-    name: Annotated[str, typer.Argument(help="name or id; none: the one that we are connected to")] = "",
+    name: Annotated[str, Argument(help="name or id; none: the one that we are connected to")] = "",
 ) -> None:
     """One server, by what it greets with and, to the system account, by all that it says."""
 
@@ -152,19 +152,19 @@ def report_servers() -> None:
 
 
 def _check(name: str, run: Callable[[Client], Awaitable[Check]]) -> None:
-    """Print a check; whatever keeps us from it is CRITICAL. Raises typer.Exit with its state."""
+    """Print a check; whatever keeps us from it is CRITICAL. Raises Exit with its state."""
     try:
         made = current().run(run)
     except (HeadwaterError, TimeoutError, OSError) as error:
         made = Check(name, CRITICAL, str(getattr(error, "message", error)), {})
     document = {"name": made.name, "state": made.line().split(" ", 1)[0], "text": made.text, "figures": made.figures}
     current().show(document, lambda: [made.line()])
-    raise typer.Exit(made.state)
+    raise Exit(made.state)
 
 
 @check_app.command("connection")
 def connection(
-    warn: Annotated[str, typer.Option("--rtt-warn")] = "", critical: Annotated[str, typer.Option("--rtt-critical")] = ""
+    warn: Annotated[str, Option("--rtt-warn")] = "", critical: Annotated[str, Option("--rtt-critical")] = ""
 ) -> None:
     """Whether the server takes us, and how far away it is."""
     limits = Limits(seconds(warn) if warn else None, seconds(critical) if critical else None)
@@ -179,13 +179,11 @@ def connection(
 
 @check_app.command("stream")
 def stream(
-    name: Annotated[str, typer.Option("--stream")],
-    least: Annotated[int, typer.Option("--messages", help="fewer are CRITICAL")] = 0,
-    age: Annotated[
-        str, typer.Option("--peer-seen-critical", help="a source that is silent for so long is CRITICAL")
-    ] = "0s",
-    lag_warn: Annotated[float | None, typer.Option("--lag-warn")] = None,
-    lag_critical: Annotated[float | None, typer.Option("--lag-critical")] = None,
+    name: Annotated[str, Option("--stream")],
+    least: Annotated[int, Option("--messages", help="fewer are CRITICAL")] = 0,
+    age: Annotated[str, Option("--peer-seen-critical", help="a source that is silent for so long is CRITICAL")] = "0s",
+    lag_warn: Annotated[float | None, Option("--lag-warn")] = None,
+    lag_critical: Annotated[float | None, Option("--lag-critical")] = None,
 ) -> None:
     """Whether a stream holds messages and follows its sources."""
     lag = Limits(lag_warn, lag_critical)
@@ -197,12 +195,12 @@ def stream(
 
 @check_app.command("consumer")
 def consumer(
-    stream: Annotated[str, typer.Option("--stream")],
-    name: Annotated[str, typer.Option("--consumer")],
-    pending_warn: Annotated[float | None, typer.Option("--pending-warn")] = None,
-    pending_critical: Annotated[float | None, typer.Option("--pending-critical")] = None,
-    unacked_warn: Annotated[float | None, typer.Option("--outstanding-ack-warn")] = None,
-    unacked_critical: Annotated[float | None, typer.Option("--outstanding-ack-critical")] = None,
+    stream: Annotated[str, Option("--stream")],
+    name: Annotated[str, Option("--consumer")],
+    pending_warn: Annotated[float | None, Option("--pending-warn")] = None,
+    pending_critical: Annotated[float | None, Option("--pending-critical")] = None,
+    unacked_warn: Annotated[float | None, Option("--outstanding-ack-warn")] = None,
+    unacked_critical: Annotated[float | None, Option("--outstanding-ack-critical")] = None,
 ) -> None:
     """Whether a consumer keeps up."""
     pending, unacked = Limits(pending_warn, pending_critical), Limits(unacked_warn, unacked_critical)

@@ -5,17 +5,17 @@ import time
 from typing import Annotated, TypeVar
 
 import msgspec
-import typer
 
-from headwater.cli.nats_session import HELP, current, plain, run_app, table
+from headwater.cli.commands import Argument, Commands, Option
+from headwater.cli.nats_session import current, plain, run_app, table
 from headwater.client.client import Client
 from headwater.client.service import Request, ServiceInfo, ServicePing, ServiceStats, add_service
 from headwater.client.units import read_wire, write_wire
 from headwater.errors import ConfigError
 
-app = typer.Typer(help="Services (micro).", epilog=HELP, no_args_is_help=True, add_completion=False)
-Name = Annotated[str, typer.Argument(metavar="SERVICE")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="of one instance")]
+app = Commands("Services (micro).")
+Name = Annotated[str, Argument(metavar="SERVICE")]
+Id = Annotated[str, Argument(metavar="ID", help="of one instance")]
 QUIET_SECONDS = 0.5  # after the last answer: the number of instances is not known
 
 T = TypeVar("T", bound=ServicePing)
@@ -104,9 +104,9 @@ def ping(name: Name = "") -> None:
 @app.command("serve")
 def serve(
     name: Name,
-    version: Annotated[str, typer.Option("--version")] = "1.0.0",
-    description: Annotated[str, typer.Option("--description")] = "headwater service serve",
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many requests; 0: never")] = 0,
+    version: Annotated[str, Option("--version")] = "1.0.0",
+    description: Annotated[str, Option("--description")] = "headwater service serve",
+    count: Annotated[int, Option("--count", min=0, help="end after so many requests; 0: never")] = 0,
 ) -> None:
     """Run a service for trying things out: NAME.echo answers with the request."""
 

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from headwater.cli.commands import Commands, Exit, UsageError
 from headwater.cli.connection_flags import WITH_VALUE, WITHOUT_VALUE
 from headwater.client.client import Client, connect_with
 from headwater.client.contexts import chosen_context, find_options, read_context
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.units import SECOND, read_wire, write_wire
-from headwater.errors import ConfigError, HeadwaterError
+from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
-    import typer
-
     from headwater.client.jetstream import JetStream
 
 T = TypeVar("T")
@@ -127,28 +126,18 @@ def take_session(arguments: Sequence[str]) -> tuple[CliSession, list[str]]:
     return CliSession(given), rest
 
 
-def run_app(app: "typer.Typer", verb: str, arguments: Sequence[str]) -> int:
-    """Run a typer application with the connection options taken out, which are `current()` then; returns the exit status."""
-    import typer
-
+def run_app(app: Commands, verb: str, arguments: Sequence[str]) -> int:
+    """Run a verb's commands with the connection options taken out, which are `current()` then; returns the exit status."""
     session, rest = take_session(arguments)
     _current[:] = [session]
-    for command in app.registered_commands:
-        command.epilog = HELP  # shown below each command's help: how to name the server
     try:
-        status = app(rest, prog_name=f"headwater {verb}", standalone_mode=False)
-    except HeadwaterError:
-        raise
-    except Exception as wrong:
-        # typer brings a click of its own, which it does not export: a usage error is known by how it presents itself.
-        present = getattr(wrong, "format_message", None)
-        if present is None:
-            raise
-        helped = type(wrong).__name__ == "NoArgsIsHelpError"
-        path = getattr(getattr(wrong, "ctx", None), "command_path", f"headwater {verb}")
-        print(present() if helped else f"{path}: {present()} (`{path} --help` says more)", file=sys.stderr)
+        status = app.run(rest, f"headwater {verb}", HELP)
+    except UsageError as wrong:
+        print(f"{wrong.path}: {wrong.message} (`{wrong.path} --help` says more)", file=sys.stderr)
         return 2
-    except (typer.Abort, KeyboardInterrupt):
+    except Exit as end:
+        return end.code
+    except KeyboardInterrupt:
         return 130
     return status if isinstance(status, int) else 0
 
@@ -157,7 +146,7 @@ _current: list[CliSession] = []
 
 
 def current() -> CliSession:
-    """The session of the command that runs now: typer leaves no other way to hand it to a command's function."""
+    """The session of the command that runs now."""
     return _current[0]
 
 
@@ -167,14 +156,13 @@ def jetstream_of(client: Client) -> "JetStream":
 
 
 def confirm(question: str, *, force: bool) -> None:
-    """Ask before something is lost; without a terminal, refuse. Raises ConfigError, click.Abort."""
+    """Ask before something is lost; without a terminal, refuse. Raises ConfigError, and Exit for a no."""
     if force:
         return
     if not sys.stdin.isatty():
         raise ConfigError(f"{question} Nobody is there to say yes", hint="--force")
-    import typer
-
-    typer.confirm(question, abort=True)
+    if input(f"{question} [y/N]: ").strip().lower() not in ("y", "yes"):
+        raise Exit(1)
 
 
 def seconds(text: str) -> float:

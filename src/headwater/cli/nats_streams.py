@@ -4,12 +4,11 @@ import time
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-import typer
 
+from headwater.cli.commands import Argument, Commands, Option
 from headwater.cli.nats_backup import backup_stream, restore_backup
 from headwater.cli.nats_options import Force
 from headwater.cli.nats_session import (
-    HELP,
     confirm,
     current,
     differences,
@@ -28,7 +27,7 @@ from headwater.client.jetstream_types import ConsumerConfig, StreamConfig, Strea
 from headwater.errors import ConfigError
 from headwater.model.timestamps import parse_time
 
-stream_app = typer.Typer(help="Streams.", epilog=HELP, no_args_is_help=True, add_completion=False)
+stream_app = Commands("Streams.")
 
 
 def stream(arguments: list[str]) -> int:
@@ -47,22 +46,22 @@ stream_app.command("restore")(restore_backup)
 @stream_app.command("create", hidden=True)
 def add_stream(
     name: str,
-    subjects: Annotated[str, typer.Option("--subjects", help="comma-separated")] = "",
-    storage: Annotated[str, typer.Option("--storage", help="file or memory")] = "file",
-    retention: Annotated[str, typer.Option("--retention", help="limits, interest or workqueue")] = "limits",
-    discard: Annotated[str, typer.Option("--discard", help="old or new")] = "old",
-    max_msgs: Annotated[int, typer.Option("--max-msgs")] = -1,
-    max_bytes: Annotated[str, typer.Option("--max-bytes")] = "-1",
-    max_age: Annotated[str, typer.Option("--max-age")] = "0s",
-    max_msgs_per_subject: Annotated[int, typer.Option("--max-msgs-per-subject")] = -1,
-    max_msg_size: Annotated[str, typer.Option("--max-msg-size")] = "-1",
-    dupe_window: Annotated[str, typer.Option("--dupe-window")] = "2m",
-    replicas: Annotated[int, typer.Option("--replicas")] = 1,
-    description: Annotated[str, typer.Option("--description")] = "",
-    allow_direct: Annotated[bool, typer.Option("--allow-direct/--no-allow-direct")] = True,
-    defaults: Annotated[bool, typer.Option("--defaults", help="taken anyway; for scripts of the nats tool")] = True,
-    mirror: Annotated[str, typer.Option("--mirror", help="copy this stream, with its sequences")] = "",
-    source: Annotated[list[str], typer.Option("--source", help="copy this stream among others")] = [],  # noqa: B006 - typer's way
+    subjects: Annotated[str, Option("--subjects", help="comma-separated")] = "",
+    storage: Annotated[str, Option("--storage", help="file or memory")] = "file",
+    retention: Annotated[str, Option("--retention", help="limits, interest or workqueue")] = "limits",
+    discard: Annotated[str, Option("--discard", help="old or new")] = "old",
+    max_msgs: Annotated[int, Option("--max-msgs")] = -1,
+    max_bytes: Annotated[str, Option("--max-bytes")] = "-1",
+    max_age: Annotated[str, Option("--max-age")] = "0s",
+    max_msgs_per_subject: Annotated[int, Option("--max-msgs-per-subject")] = -1,
+    max_msg_size: Annotated[str, Option("--max-msg-size")] = "-1",
+    dupe_window: Annotated[str, Option("--dupe-window")] = "2m",
+    replicas: Annotated[int, Option("--replicas")] = 1,
+    description: Annotated[str, Option("--description")] = "",
+    allow_direct: Annotated[bool, Option("--allow-direct/--no-allow-direct")] = True,
+    defaults: Annotated[bool, Option("--defaults", help="taken anyway; for scripts of the nats tool")] = True,
+    mirror: Annotated[str, Option("--mirror", help="copy this stream, with its sequences")] = "",
+    source: Annotated[list[str], Option("--source", help="copy this stream among others")] = [],  # noqa: B006 - read only
 ) -> None:
     """Create the stream NAME."""
     age = seconds(max_age)
@@ -93,19 +92,19 @@ def add_stream(
 @stream_app.command("update", hidden=True)
 def edit_stream(
     name: str,
-    config: Annotated[str, typer.Option("--config", help="a JSON file with the whole configuration")] = "",
-    subjects: Annotated[str | None, typer.Option("--subjects", help="comma-separated")] = None,
-    discard: Annotated[str | None, typer.Option("--discard", help="old or new")] = None,
-    max_msgs: Annotated[int | None, typer.Option("--max-msgs")] = None,
-    max_bytes: Annotated[str | None, typer.Option("--max-bytes")] = None,
-    max_age: Annotated[str | None, typer.Option("--max-age")] = None,
-    max_msgs_per_subject: Annotated[int | None, typer.Option("--max-msgs-per-subject")] = None,
-    max_msg_size: Annotated[str | None, typer.Option("--max-msg-size")] = None,
-    dupe_window: Annotated[str | None, typer.Option("--dupe-window")] = None,
-    replicas: Annotated[int | None, typer.Option("--replicas")] = None,
-    description: Annotated[str | None, typer.Option("--description")] = None,
-    allow_direct: Annotated[bool | None, typer.Option("--allow-direct/--no-allow-direct")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what would change")] = False,
+    config: Annotated[str, Option("--config", help="a JSON file with the whole configuration")] = "",
+    subjects: Annotated[str | None, Option("--subjects", help="comma-separated")] = None,
+    discard: Annotated[str | None, Option("--discard", help="old or new")] = None,
+    max_msgs: Annotated[int | None, Option("--max-msgs")] = None,
+    max_bytes: Annotated[str | None, Option("--max-bytes")] = None,
+    max_age: Annotated[str | None, Option("--max-age")] = None,
+    max_msgs_per_subject: Annotated[int | None, Option("--max-msgs-per-subject")] = None,
+    max_msg_size: Annotated[str | None, Option("--max-msg-size")] = None,
+    dupe_window: Annotated[str | None, Option("--dupe-window")] = None,
+    replicas: Annotated[int | None, Option("--replicas")] = None,
+    description: Annotated[str | None, Option("--description")] = None,
+    allow_direct: Annotated[bool | None, Option("--allow-direct/--no-allow-direct")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="only say what would change")] = False,
     force: Force = False,
 ) -> None:
     """Change the configuration of a stream; what is not named stays."""
@@ -150,8 +149,8 @@ def _change_stream(before: StreamConfig, wanted: StreamConfig, *, dry_run: bool,
 def copy_stream(
     source: str,
     name: str,
-    subjects: Annotated[str, typer.Option("--subjects", help="comma-separated; two streams cannot share one")] = "",
-    description: Annotated[str, typer.Option("--description")] = "",
+    subjects: Annotated[str, Option("--subjects", help="comma-separated; two streams cannot share one")] = "",
+    description: Annotated[str, Option("--description")] = "",
 ) -> None:
     """Create the stream NAME with the configuration of SOURCE; its messages are not copied."""
 
@@ -188,7 +187,7 @@ def stream_state(name: str) -> None:
 
 
 @stream_app.command("report")
-def report_streams(subject: Annotated[str, typer.Option("--subject", help="those that capture it")] = "") -> None:
+def report_streams(subject: Annotated[str, Option("--subject", help="those that capture it")] = "") -> None:
     """All streams in one table, the largest first."""
     found = sorted(
         current().run(lambda client: jetstream_of(client).streams(subject)), key=lambda info: -info.state.bytes
@@ -217,8 +216,8 @@ def report_streams(subject: Annotated[str, typer.Option("--subject", help="those
 @stream_app.command("ls")
 @stream_app.command("list", hidden=True)
 def list_streams(
-    subject: Annotated[str, typer.Option("--subject", help="those that capture it")] = "",
-    names: Annotated[bool, typer.Option("--names", "-n")] = False,
+    subject: Annotated[str, Option("--subject", help="those that capture it")] = "",
+    names: Annotated[bool, Option("--names", "-n")] = False,
 ) -> None:
     """All streams."""
     found = current().run(lambda client: jetstream_of(client).streams(subject))
@@ -248,12 +247,12 @@ def list_streams(
 
 @stream_app.command("find")
 def find_streams(
-    subject: Annotated[str, typer.Option("--subject", help="those that capture it")] = "",
-    empty: Annotated[bool, typer.Option("--empty", help="those without a message")] = False,
-    idle: Annotated[str, typer.Option("--idle", help="those without a new message for so long")] = "",
-    consumers: Annotated[int, typer.Option("--consumers", help="those with at least so many consumers")] = 0,
-    mirrored: Annotated[bool, typer.Option("--mirrored", help="those that are mirrors")] = False,
-    sourced: Annotated[bool, typer.Option("--sourced", help="those that have sources")] = False,
+    subject: Annotated[str, Option("--subject", help="those that capture it")] = "",
+    empty: Annotated[bool, Option("--empty", help="those without a message")] = False,
+    idle: Annotated[str, Option("--idle", help="those without a new message for so long")] = "",
+    consumers: Annotated[int, Option("--consumers", help="those with at least so many consumers")] = 0,
+    mirrored: Annotated[bool, Option("--mirrored", help="those that are mirrors")] = False,
+    sourced: Annotated[bool, Option("--sourced", help="those that have sources")] = False,
 ) -> None:
     """The names of streams that are all of what the options say."""
     since = time.time_ns() - int(seconds(idle) * 1e9) if idle else 0
@@ -285,7 +284,7 @@ def stream_info(name: str) -> None:
 
 
 @stream_app.command("subjects")
-def stream_subjects(name: str, filter: Annotated[str, typer.Argument()] = ">") -> None:
+def stream_subjects(name: str, filter: Annotated[str, Argument()] = ">") -> None:
     """How many messages each subject has."""
     info = current().run(lambda client: jetstream_of(client).stream_info(name, subjects=filter))
     counts = info.state.subjects or {}
@@ -305,9 +304,9 @@ def remove_stream(name: str, force: Force = False) -> None:
 def purge_stream(
     name: str,
     force: Force = False,
-    subject: Annotated[str, typer.Option("--subject")] = "",
-    seq: Annotated[int, typer.Option("--seq", help="those before it")] = 0,
-    keep: Annotated[int, typer.Option("--keep", help="all but the last so many")] = 0,
+    subject: Annotated[str, Option("--subject")] = "",
+    seq: Annotated[int, Option("--seq", help="those before it")] = 0,
+    keep: Annotated[int, Option("--keep", help="all but the last so many")] = 0,
 ) -> None:
     """Delete messages of a stream."""
     confirm(f"Really purge Stream {name}?", force=force)
@@ -320,8 +319,8 @@ def purge_stream(
 @stream_app.command("get")
 def get_message(
     name: str,
-    sequence: Annotated[int, typer.Argument()] = 0,
-    last_for: Annotated[str, typer.Option("--last-for", "-S", help="the last message of a subject")] = "",
+    sequence: Annotated[int, Argument()] = 0,
+    last_for: Annotated[str, Option("--last-for", "-S", help="the last message of a subject")] = "",
 ) -> None:
     """One message of a stream."""
     found = current().run(lambda client: jetstream_of(client).get_message(name, sequence, last_on=last_for))
@@ -340,9 +339,9 @@ def delete_message(name: str, sequence: int, force: Force = False) -> None:
 @stream_app.command("view")
 def view_stream(
     name: str,
-    limit: Annotated[int, typer.Argument(help="so many messages at most")] = 10,
-    start: Annotated[int, typer.Option("--id", help="from this sequence on")] = 1,
-    subject: Annotated[str, typer.Option("--subject")] = "",
+    limit: Annotated[int, Argument(help="so many messages at most")] = 10,
+    start: Annotated[int, Option("--id", help="from this sequence on")] = 1,
+    subject: Annotated[str, Option("--subject")] = "",
 ) -> None:
     """The messages of a stream, from its beginning or from `--id`."""
 

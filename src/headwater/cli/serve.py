@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwater.cli import serve_flags
+from headwater.cli.asyncio_import import import_asyncio
 from headwater.cli.go_flags import Value
 from headwater.cli.serve_setup import configure, raise_descriptor_limit, set_up_logging
 from headwater.errors import ConfigError, HeadwaterError
@@ -72,7 +73,7 @@ def _run(flags: dict[str, Value]) -> int:
         return 1
     raise_descriptor_limit()
     if not iggy:
-        _import_asyncio()
+        import_asyncio()
     import asyncio
 
     from headwater.cli.event_loop import loop_factory
@@ -100,20 +101,3 @@ def _iggy(flags: dict[str, Value]) -> "IggyOptions | None":
     from headwater.cli.iggy_serving import read
 
     return read(flags, os.environ)
-
-
-def _import_asyncio() -> None:
-    """Import asyncio without `ssl`: loading OpenSSL is a seventh of the time until the first client can connect.
-
-    Python can be built without OpenSSL, so asyncio supports that `import ssl` fails: only its own TLS transports are missing
-    then. Nothing here uses them: our TLS (net/tls.py) is a layer over plain transports, and imports `ssl` when there is a
-    certificate. None in `sys.modules` is the documented way to make an import fail. Guarded by
-    `test_openssl_is_loaded_for_a_certificate_only` and `test_asyncio_without_openssl_leaves_ssl_to_others`.
-    """
-    if "asyncio" in sys.modules or "ssl" in sys.modules:
-        return
-    sys.modules["ssl"] = None  # type: ignore[assignment]
-    try:
-        import asyncio  # noqa: F401
-    finally:
-        del sys.modules["ssl"]

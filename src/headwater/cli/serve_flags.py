@@ -136,7 +136,7 @@ def apply(values: dict[str, Value], draft: Draft) -> None:
         if name in values:
             draft.broker[option] = values[name]
     if "store_dir" in values:
-        draft.broker["store_dir"] = _path(values["store_dir"])
+        draft.broker["store_dir"] = str(values["store_dir"])
     for name, keyword in (("http_port", "port"), ("https_port", "tls_port")):
         if name in values:
             draft.monitoring[keyword] = values[name]

@@ -13,7 +13,7 @@ where the program declares this harmless (`repeat`).
 """
 
 import asyncio
-import secrets
+import os
 from typing import TYPE_CHECKING, Any
 
 import cython
@@ -39,7 +39,7 @@ SWEEP_SECONDS = 0.002  # deadlines that lie closer together are looked at togeth
 
 def new_inbox(prefix: str) -> str:
     """A subject that no other client uses."""
-    return f"{prefix}.{secrets.token_hex(RANDOM_BYTES)}"
+    return f"{prefix}.{os.urandom(RANDOM_BYTES).hex()}"
 
 
 class Asked:

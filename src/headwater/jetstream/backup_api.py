@@ -8,8 +8,6 @@ is that of the request; messages, their sequences and times, and the consumers a
 """
 
 import logging
-import secrets
-import string
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -24,12 +22,7 @@ from headwater.jetstream.consumer_registry import ConsumerRegistry, count_pendin
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry
-from headwater.jetstream_advisories.advisories import Advisories
-from headwater.jetstream_backup.building import ArchiveFile
-from headwater.jetstream_backup.consumer_states import archived, snapshot_of
-from headwater.jetstream_backup.receiving import ChunkReceiver
-from headwater.jetstream_backup.saving import pieces
-from headwater.jetstream_backup.sending import ChunkSender
+from headwater.jetstream_advisories.advisories import Advisories, made_up_id
 from headwater.jetstream_documents.answers import TYPE_PREFIX, RestoreAnswer, StreamCreateAnswer, encode, error_document
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.backups import ArchivedConsumer, RestoreRequest, SnapshotAnswer, SnapshotRequest
@@ -44,9 +37,6 @@ from headwater.model.timestamps import format_time
 from headwater.streams.files import File
 
 logger = logging.getLogger(__name__)
-
-_ALPHABET = string.ascii_letters + string.digits
-ID_LENGTH = 22
 
 Spawn = Callable[[Coroutine[object, object, None]], None]
 
@@ -76,6 +66,10 @@ class BackupApi:
         if is_empty_request(payload):
             raise api_error("bad_request")
         request = decode_request(payload, SnapshotRequest)
+        from headwater.jetstream_backup.consumer_states import archived
+        from headwater.jetstream_backup.saving import pieces
+        from headwater.jetstream_backup.sending import ChunkSender
+
         stream = self._registry.stream(names[0])
         deliver = request.deliver_subject.encode()
         if not deliver:
@@ -89,7 +83,7 @@ class BackupApi:
         state = stream.state()
         state.consumer_count = len(consumers)
         archive = pieces(stream.log, msgspec.json.encode(state), consumers, now)
-        acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{_made_up_id()}"
+        acks = f"$JS.SNAPSHOT.ACK.{stream.name}.{made_up_id()}"
         sender = ChunkSender(self._router, deliver, acks, request.chunk, request.window)
         client = self._asker()
 
@@ -128,7 +122,9 @@ class BackupApi:
             path, spool = await self._registry.spool(config.name)
         except OSError as error:
             raise api_error("restore_failed", reason=error.strerror or str(error)) from error
-        subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{_made_up_id()}"
+        from headwater.jetstream_backup.receiving import ChunkReceiver
+
+        subject = f"$JS.SNAPSHOT.RESTORE.{config.name}.{made_up_id()}"
         begun: Document = {"start": self._now(), "client": self._asker()}
         self._tell(config.name, "restore_create", {"client": begun["client"]})
         finish = partial(self._finish, config, spool, begun)
@@ -176,6 +172,9 @@ class BackupApi:
         return encode(self._streams.created(stream, "stream_create_response"))
 
     async def _build(self, config: StreamConfig, spool: File, size: int) -> Stream:
+        from headwater.jetstream_backup.building import ArchiveFile
+        from headwater.jetstream_backup.consumer_states import snapshot_of
+
         archive = ArchiveFile(spool, size)
         if config.name in self._registry.streams:
             raise api_error("stream_name_in_use_restoring")
@@ -228,7 +227,3 @@ def _restore_error(error: Exception) -> JetStreamError:
         return api_error("restore_failed", reason=error.strerror or str(error))
     logger.error("restore_failed", exc_info=error)
     return api_error("restore_failed", reason=type(error).__name__)
-
-
-def _made_up_id() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(ID_LENGTH))

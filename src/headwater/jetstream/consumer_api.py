@@ -5,8 +5,7 @@ subject for durable consumers, and by the oldest, nameless one for ephemeral con
 updates it.
 """
 
-import secrets
-import string
+import os
 from typing import assert_never
 
 import msgspec
@@ -53,14 +52,13 @@ from headwater.jetstream_documents.stream_rules import stored_metadata
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.model.short_hash import short_name
 from headwater.model.timestamps import ZERO, format_time, parse_time
 
 NAMES_PAGE = 1024
 LIST_PAGE = 256
 EPHEMERAL_NAME_LENGTH = 8
 MOST_COUNTS = 5
-
-_ALPHABET = string.ascii_letters + string.digits
 
 
 class ConsumerApi:
@@ -349,7 +347,7 @@ def _check_separators(name: str) -> None:
 
 def _ephemeral_name(stream: Stream) -> str:
     while True:
-        name = "".join(secrets.choice(_ALPHABET) for _ in range(EPHEMERAL_NAME_LENGTH))
+        name = short_name(os.urandom(EPHEMERAL_NAME_LENGTH))
         if name not in stream.consumers:
             return name
 

@@ -8,17 +8,20 @@ document of its own (`StreamDirectory.save_positions`). So a crash cannot make a
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from headwater.errors import StorageError
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.publishing import Publishing
 from headwater.jetstream_documents.streams import SourceInfo, StreamConfig
-from headwater.jetstream_sources.copies import Copies
 from headwater.jetstream_sources.stamp import Position, read_stamp
 from headwater.jetstream_state.items import Answer
 from headwater.jetstream_state.store import PositionsRecord, StreamDirectory
 from headwater.streams.log import Log
 from headwater.streams.log_format import DIALECT_NATS
+
+if TYPE_CHECKING:
+    from headwater.jetstream_sources.copies import Copies
 
 
 class Copying:
@@ -77,6 +80,8 @@ class Copying:
         """Copy the configured sources; called once the API is ready, and after each change."""
         router = self._publishing.router
         if self._copies is None and (config.mirror is not None or config.sources) and router is not None:
+            from headwater.jetstream_sources.copies import Copies  # here: most servers copy nothing
+
             self._copies = Copies(self, router, self._domain.account, self._domain.name)
             self._publishing.on_copies_lost = self._on_lost
         if self._copies is not None:

@@ -21,8 +21,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from msgspec import UNSET
 
@@ -74,6 +73,9 @@ from headwater.streams.finding import Finding
 from headwater.streams.options import LogOptions, SyncPolicy
 from headwater.version import API_LEVEL
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 logger = logging.getLogger(__name__)
 
 WRITERS = 4  # threads; a stream uses one at a time
@@ -100,7 +102,7 @@ class JetStream:
     def __init__(
         self,
         router: Router,
-        store_dir: Path,
+        store_dir: "str | Path",
         *,
         clock_ns: Callable[[], int],
         ticks_ns: Callable[[], int] | None = None,
@@ -128,7 +130,7 @@ class JetStream:
         options, disk = LogOptions(sync=sync), files if files is not None else KeepingFiles()
         clocks = clock_ns, ticks_ns or clock_ns
         settings = StreamSettings(
-            disk, store_dir, *clocks, options, limits or AccountLimits(), domain, caps, server_limits
+            disk, str(store_dir).rstrip("/") or "/", *clocks, options, limits or AccountLimits(), domain, caps, server_limits
         )
         self._registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
@@ -153,7 +155,7 @@ class JetStream:
         except BaseException:
             self._release()
             raise
-        self._room = RoomWatch(str(settings.directory))
+        self._room = RoomWatch(settings.directory)
         self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
         self._subscriptions.append(self._router.subscribe_internal(API_PREFIX + b">", self._on_api))
         if settings.domain.name:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
@@ -24,7 +23,6 @@ from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
-from headwater.jetstream_backup.building import ArchiveFile
 from headwater.jetstream_documents.account import AccountLimits, ServerLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
@@ -46,6 +44,9 @@ from headwater.streams.log import Log
 from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions
 
+if TYPE_CHECKING:
+    from headwater.jetstream_backup.building import ArchiveFile
+
 logger = logging.getLogger(__name__)
 
 CLOSERS = 16  # threads that close streams: each close waits for about six syncs, and a disk handles many at once
@@ -59,7 +60,7 @@ class StreamSettings(NamedTuple):
     `ticks_ns`: a monotonic clock."""
 
     files: Files
-    directory: Path
+    directory: str
     clock_ns: Callable[[], int]
     ticks_ns: Callable[[], int]
     log_options: LogOptions
@@ -163,7 +164,7 @@ class StreamRegistry:
             self.writers.shutdown()
 
     def _recover(self) -> list[_Recovered]:
-        store = self._store = Store(self.settings.files, str(self.settings.directory))
+        store = self._store = Store(self.settings.files, self.settings.directory)
         recovered = []
         for directory in store.streams():
             try:
@@ -184,7 +185,7 @@ class StreamRegistry:
         what = f"could not be recovered: {error}"
         done = "put aside: not served, its files left in place"
         finding = Finding(directory.name, directory.path, what, done, severity="unavailable")
-        self.put_aside[Path(directory.path).name] = finding
+        self.put_aside[os.path.basename(directory.path)] = finding
 
     def _open(self, directory: StreamDirectory, record: StreamRecord, known_end: int = 0) -> Stream:
         """Open a stream. `known_end`: the end of the log according to its consumers; used where every message is durable
@@ -278,7 +279,7 @@ class StreamRegistry:
         settings = self.settings
         Advisories(self._router, settings.clock_ns, settings.domain).stream(name, action)
 
-    async def restore(self, record: StreamRecord, archive: ArchiveFile, consumers: list[ConsumerRecord]) -> Stream:
+    async def restore(self, record: StreamRecord, archive: "ArchiveFile", consumers: list[ConsumerRecord]) -> Stream:
         """Create a stream with the messages of a backup, and with these consumers: all of it, durably on return, or nothing.
         Raises JetStreamError, StorageError, OSError, and RemoteProtocolError for an archive that is damaged."""
 
@@ -328,7 +329,7 @@ class StreamRegistry:
         except OSError as error:
             logger.error("spool_not_removed path=%s reason=%s", path, error)
 
-    def _make_in_memory(self, record: StreamRecord, archive: ArchiveFile | None = None) -> Stream:
+    def _make_in_memory(self, record: StreamRecord, archive: "ArchiveFile | None" = None) -> Stream:
         clock_ns = self.settings.clock_ns
         first = first_offset(record) if archive is None else archive.first_offset
         log = Log.open(MemoryFiles(os.urandom), "memory", IN_MEMORY, clock_ns(), first)

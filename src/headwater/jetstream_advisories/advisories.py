@@ -5,26 +5,26 @@ No document is built without a subscriber; checking costs one look-up in the rou
 only one that nats-server sends there, of an atomic batch that was given up.
 """
 
-import secrets
+import os
 from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
 from headwater.exchange.router import Router
+from headwater.model.short_hash import short_name
 from headwater.model.timestamps import format_time
 
 PREFIX = "$JS.EVENT.ADVISORY."
 METRIC_PREFIX = "$JS.EVENT.METRIC."
 TYPE_PREFIX = "io.nats.jetstream.advisory.v1."
 METRIC_TYPE_PREFIX = "io.nats.jetstream.metric.v1."
-_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH = 22  # characters
 
 
 def made_up_id() -> str:
     """A random id of 22 characters, like nats-server's."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(ID_LENGTH))
+    return short_name(os.urandom(ID_LENGTH))
 
 
 Document = dict[str, object]

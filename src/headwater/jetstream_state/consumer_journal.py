@@ -17,7 +17,6 @@ damaged, and `load` reports it.
 Blocking, no asyncio, no clock.
 """
 
-import hashlib
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -56,6 +55,8 @@ class Journal(NamedTuple):
 
 def identity_of(name: str, created_ns: int) -> bytes:
     """The identity that the frames of this stream carry."""
+    import hashlib  # here: see model/short_hash.py
+
     return hashlib.sha256(f"{created_ns} {name}".encode()).digest()[:8]
 
 

@@ -20,12 +20,10 @@ copy is damaged is written again from the other.
 All of this blocks and belongs in a worker thread, or before the loop has work.
 """
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -95,6 +93,8 @@ def first_offset(record: StreamRecord) -> int:
 
 def file_stem(name: str) -> str:
     """A file name for `name`, the same on every run, and different for every name."""
+    import hashlib  # here: see model/short_hash.py
+
     return f"{_UNSAFE.sub('_', name)[:_STEM]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
@@ -118,9 +118,8 @@ class StreamDirectory:
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path
-        self.name = (
-            Path(path).name.rpartition("-")[0] or Path(path).name
-        )  # a likeness, until `load` has read the true one
+        own = path.rpartition("/")[2]
+        self.name = own.rpartition("-")[0] or own  # a likeness, until `load` has read the true one
         self.findings: list[Finding] = []
         self.positions: PositionsRecord | None = None
         self.identity = (
@@ -197,7 +196,7 @@ class StreamDirectory:
         except OSError as error:
             raise storage_error("read its consumers", error) from error
         records = []
-        for stem in sorted({Path(name).stem for name in names if name.endswith(meta.COPIES)}):
+        for stem in sorted({name.rpartition(".")[0] for name in names if name.endswith(meta.COPIES)}):
             path = f"{self._consumers}/{stem}"
             try:
                 records.append(self._load(path, ConsumerRecord, f"consumer {stem.rpartition('-')[0]}"))
@@ -250,7 +249,7 @@ class StreamDirectory:
         is_stream = isinstance(record, StreamRecord)
         name = record.config.name if isinstance(record, StreamRecord) else record.name
         own = file_stem(name)
-        if own == (Path(self.path).name if is_stream else Path(copy.path).stem):
+        if own == ((self.path if is_stream else copy.path.rpartition(".")[0]).rpartition("/")[2]):
             return ""
         return f"is of {name!r}, which belongs in {own}"
 

@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 OffsetAt = Callable[[int], int]
 
@@ -99,6 +98,8 @@ def zone_named(name: str) -> OffsetAt:
         return utc_offset
     if name == "Local":
         return lambda at: _offset(datetime.fromtimestamp(at).astimezone())
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # here: it reads where the machine keeps its zones
+
     try:
         zone = ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

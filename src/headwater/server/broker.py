@@ -487,16 +487,14 @@ class Broker:
         return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
 
     async def _start_jetstream(self, account: Account) -> None:
-        from pathlib import Path
-
         from headwater.jetstream.account_limits import storage_limits
         from headwater.jetstream.domain import Domain
         from headwater.jetstream.server_caps import ServerCaps, caps_of
         from headwater.jetstream.service import JetStream
 
-        directory = Path(self.options.store_dir)
+        directory = str(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:
-            directory = directory / "accounts" / account.directory
+            directory = f"{directory}/accounts/{account.directory}"
         services = self.jetstreams
         assert self.accounts is not None
         system = None if account.is_system else self.accounts[self.system_account].router

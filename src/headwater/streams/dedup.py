@@ -18,7 +18,6 @@ what a clean stop left (`dump` and `load`).
 
 from collections import deque
 from collections.abc import Iterable
-from hashlib import blake2b
 
 import cython
 
@@ -106,4 +105,6 @@ class DuplicateWindow:
 def _key(message_id: bytes) -> bytes:
     if len(message_id) <= LONGEST_PLAIN and len(message_id) != _DIGEST + len(_PREFIX):
         return message_id
+    from hashlib import blake2b  # here: see model/short_hash.py
+
     return _PREFIX + blake2b(message_id, digest_size=_DIGEST).digest()

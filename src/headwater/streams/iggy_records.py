@@ -10,9 +10,7 @@ from collections.abc import Iterator
 
 from google_crc32c import value as crc32c
 
-from headwater.model.header_mapping import typed_to_nats
 from headwater.model.headers import Headers
-from headwater.model.typed_headers import HeaderForm, TypedHeaders
 from headwater.streams.iggy_batch import BATCH_HEADER_SIZE, FRAME, FRAME_SIZE, batch_fields, skip_frames
 from headwater.streams.log_format import DIALECT_IGGY, BatchHeader, StoredRecord, encode_batch_header
 
@@ -64,9 +62,7 @@ def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
         payload_at = at + FRAME_SIZE
         headers_at = payload_at + payload_size
         at = headers_at + headers_size
-        headers = (
-            typed_to_nats(TypedHeaders.decode(body[headers_at:at], HeaderForm.TYPED)) if headers_size else Headers()
-        )
+        headers = _translated(body[headers_at:at]) if headers_size else Headers()
         message_id = int.from_bytes(raw_id, "little")
         if message_id:
             headers.append(MESSAGE_ID, str(message_id))
@@ -77,3 +73,10 @@ def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
             bytes(headers) if headers else b"",
             body[payload_at:headers_at],
         )
+
+
+def _translated(typed: bytes) -> Headers:
+    from headwater.model.header_mapping import typed_to_nats  # here: a store without Iggy's headers does without it
+    from headwater.model.typed_headers import HeaderForm, TypedHeaders
+
+    return typed_to_nats(TypedHeaders.decode(typed, HeaderForm.TYPED))
