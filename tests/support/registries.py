@@ -31,7 +31,9 @@ class Registries:
         self.consumers = ConsumerRegistry(self.router, lambda: NOW, self.clerk, self._spawn, durable=True)
         disk = files if files is not None else OsFiles()
         options = LogOptions(preallocate_bytes=0)
-        settings = StreamSettings(disk, directory, lambda: NOW, lambda: NOW, options, AccountLimits(**limits), Domain())
+        settings = StreamSettings(
+            disk, str(directory), lambda: NOW, lambda: NOW, options, AccountLimits(**limits), Domain()
+        )
         self.streams = StreamRegistry(settings, self.router, self.clerk, self.consumers)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
