@@ -37,6 +37,7 @@ _CHECKED = struct.Struct("<QQQQQI")
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 _HALF: int = (1 << 64) - 1
+_TYPED = HeaderForm.TYPED
 xxh3_64 = xxhash.xxh3_64_intdigest
 
 
@@ -64,7 +65,7 @@ class ReceivedMessage:
     @property
     def headers(self) -> TypedHeaders | None:
         """The typed headers, read anew at each access. Raises HeaderError for a block that is none."""
-        return TypedHeaders.decode(self.block, HeaderForm.TYPED) if self.block else None
+        return TypedHeaders.decode(self.block, _TYPED) if self.block else None
 
     def __repr__(self) -> str:
         return f"<ReceivedMessage {self.partition}/{self.offset}, {len(self.payload)} bytes>"
@@ -135,7 +136,7 @@ def write_messages(messages: "Sequence[Message]", now_us: int) -> tuple[bytearra
         if len(payload) > MAX_PAYLOAD:
             raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(payload))
         headers = message.headers
-        block = b"" if headers is None else headers.encode(HeaderForm.TYPED)
+        block = b"" if headers is None else headers.encode(_TYPED)
         if len(block) > MAX_HEADERS:
             raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
         delta: cython.uint = 0

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """One typed header: its kind, its key, its value. Iggy's headers, as the seed document has them and as they are today.
 
     kind     a code from 1 to 15, a name in JSON, and a width in bytes (none for raw and string)
@@ -12,9 +13,9 @@ Every error is a HeaderError whose `rule` is one of the names below.
 """
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, NoReturn, Self
+from functools import lru_cache
+from typing import Any, Final, NoReturn
 
 from headwater.errors import HeaderError
 
@@ -67,7 +68,7 @@ class HeaderKind(IntEnum):
     @property
     def width(self) -> int | None:
         """Bytes of a value of this kind; None for raw and string, which may have 1 to 255."""
-        return _WIDTHS.get(self)
+        return _WIDTHS[self]
 
     @classmethod
     def of_code(cls, code: int, key: str | None = None, offset: int | None = None) -> "HeaderKind":
@@ -86,46 +87,64 @@ class HeaderKind(IntEnum):
         return kind
 
 
-_INTEGERS: Final = {
-    **{kind: (1 << index, True) for index, kind in enumerate(list(HeaderKind)[3:8])},
-    **{kind: (1 << index, False) for index, kind in enumerate(list(HeaderKind)[8:13])},
-}  # kind -> (bytes, signed)
-_FLOATS: Final = {HeaderKind.FLOAT32: struct.Struct("<f"), HeaderKind.FLOAT64: struct.Struct("<d")}
-_WIDTHS: Final = {
-    HeaderKind.BOOL: 1,
-    **{kind: width for kind, (width, _) in _INTEGERS.items()},
-    **{kind: layout.size for kind, layout in _FLOATS.items()},
-}
+# By the code of a kind; a look-up by the kind itself would call the enumeration's own `__hash__`, which is Python.
+KINDS: Final = (HeaderKind.RAW, *HeaderKind)  # no kind has the code 0
+_WIDTHS: Final = (None, None, None, 1, 1, 2, 4, 8, 16, 1, 2, 4, 8, 16, 4, 8)
+_SIGNED: Final = (False, False, False, False, True, True, True, True, True) + (False,) * 7
+_FLOAT32: Final = struct.Struct("<f")
+_FLOAT64: Final = struct.Struct("<d")
+_SMALLEST_FLOAT: Final = 14
+# Under names of their own: an enumeration looks its members up in Python's slow way.
+_RAW: Final = HeaderKind.RAW
+_STRING: Final = HeaderKind.STRING
+_BOOL: Final = HeaderKind.BOOL
+_INT64: Final = HeaderKind.INT64
+_INT64_LOW: Final = -(1 << 63)
+_INT64_HIGH: Final = (1 << 63) - 1
 _BY_JSON_NAME: Final = {kind.json_name: kind for kind in HeaderKind}
 
 
-@dataclass(frozen=True, slots=True)
 class HeaderValue:
-    """A `kind` and the `raw` bytes of a value. Made by a `from_…`, by `of` from a Python value, or from both.
+    """A `kind` and the `raw` bytes of a value. Made by a `from_…`, by `of` from a Python value, or from both. It never
+    changes.
 
     Raises HeaderError when the bytes do not fit the kind. Each `as_…` refuses every kind but its own.
     """
 
+    __slots__ = ("kind", "raw")
     kind: HeaderKind
     raw: bytes
 
-    def __post_init__(self) -> None:
-        _check_length(self.raw, VALUE_LENGTH)
-        if self.kind.width not in (None, len(self.raw)):
-            refuse(VALUE_WIDTH, f"{self.kind.json_name} has {self.kind.width} bytes, not {len(self.raw)}")
-        if self.kind is HeaderKind.STRING:
-            _text(self.raw)
-        elif self.kind is HeaderKind.BOOL and self.raw not in (b"\0", b"\1"):
-            refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {self.raw[0]}")
+    def __init__(self, kind: HeaderKind, raw: bytes) -> None:
+        _check_length(raw, VALUE_LENGTH)
+        width = _WIDTHS[kind]
+        if width is not None and width != len(raw):
+            refuse(VALUE_WIDTH, f"{kind.json_name} has {width} bytes, not {len(raw)}")
+        if kind is HeaderKind.STRING:
+            _text(raw)
+        elif kind is HeaderKind.BOOL and raw not in (b"\0", b"\1"):
+            refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {raw[0]}")
+        self.kind = kind
+        self.raw = raw
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HeaderValue):
+            return NotImplemented
+        return self.kind is other.kind and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((int(self.kind), self.raw))
+
+    def __repr__(self) -> str:
+        return f"HeaderValue(kind={self.kind!r}, raw={self.raw!r})"
+
+    def __reduce__(self) -> Any:
+        return HeaderValue.of_wire, (self.kind, self.raw)
 
     @classmethod
-    def of_wire(cls, kind: HeaderKind, raw: bytes) -> Self:
+    def of_wire(cls, kind: HeaderKind, raw: bytes) -> "HeaderValue":
         """Keep what a peer sent, whatever its width; only its length is checked. Raises HeaderError."""
-        _check_length(raw, VALUE_LENGTH)
-        made = cls.__new__(cls)
-        object.__setattr__(made, "kind", kind)
-        object.__setattr__(made, "raw", raw)
-        return made
+        return value_of_wire(kind, raw)
 
     @classmethod
     def of(cls, value: "HeaderValue | PythonValue") -> "HeaderValue":
@@ -133,86 +152,86 @@ class HeaderValue:
 
         Raises HeaderError for anything else.
         """
-        match value:
-            case HeaderValue():
-                return value
-            case bool():
-                return cls.from_bool(value)
-            case str():
-                return cls.from_str(value)
-            case bytes():
-                return cls.from_raw(value)
-            case float():
-                return cls.from_float64(value)
-            case int():
-                wide = (HeaderKind.INT64, HeaderKind.UINT64, HeaderKind.INT128, HeaderKind.UINT128)
-                return cls._integer(next((kind for kind in wide if _fits(kind, value)), HeaderKind.UINT128), value)
-            case _:
-                refuse(NOT_A_VALUE, f"{type(value).__name__} is none of str, bytes, bool, int, float")
+        if isinstance(value, HeaderValue):
+            return value
+        if isinstance(value, str):
+            return cls.from_str(value)
+        if isinstance(value, bool):
+            return cls.from_bool(value)
+        if isinstance(value, int):
+            if _INT64_LOW <= value <= _INT64_HIGH:
+                return value_of_wire(_INT64, value.to_bytes(8, "little", signed=True))
+            wide = (HeaderKind.INT64, HeaderKind.UINT64, HeaderKind.INT128, HeaderKind.UINT128)
+            return cls._integer(next((kind for kind in wide if _fits(kind, value)), HeaderKind.UINT128), value)
+        if isinstance(value, bytes):
+            return cls.from_raw(value)
+        if isinstance(value, float):
+            return cls.from_float64(value)
+        refuse(NOT_A_VALUE, f"{type(value).__name__} is none of str, bytes, bool, int, float")
 
     @classmethod
-    def from_raw(cls, value: bytes) -> Self:
+    def from_raw(cls, value: bytes) -> "HeaderValue":
         return cls(HeaderKind.RAW, bytes(value))
 
     @classmethod
-    def from_str(cls, value: str) -> Self:
-        return cls(HeaderKind.STRING, _encoded(value))
+    def from_str(cls, value: str) -> "HeaderValue":
+        return value_of_wire(_STRING, _encoded(value))
 
     @classmethod
-    def from_bool(cls, value: bool) -> Self:
-        return cls(HeaderKind.BOOL, b"\1" if value else b"\0")
+    def from_bool(cls, value: bool) -> "HeaderValue":
+        return value_of_wire(_BOOL, b"\1" if value else b"\0")
 
     @classmethod
-    def from_int8(cls, value: int) -> Self:
+    def from_int8(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.INT8, value)
 
     @classmethod
-    def from_int16(cls, value: int) -> Self:
+    def from_int16(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.INT16, value)
 
     @classmethod
-    def from_int32(cls, value: int) -> Self:
+    def from_int32(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.INT32, value)
 
     @classmethod
-    def from_int64(cls, value: int) -> Self:
+    def from_int64(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.INT64, value)
 
     @classmethod
-    def from_int128(cls, value: int) -> Self:
+    def from_int128(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.INT128, value)
 
     @classmethod
-    def from_uint8(cls, value: int) -> Self:
+    def from_uint8(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.UINT8, value)
 
     @classmethod
-    def from_uint16(cls, value: int) -> Self:
+    def from_uint16(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.UINT16, value)
 
     @classmethod
-    def from_uint32(cls, value: int) -> Self:
+    def from_uint32(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.UINT32, value)
 
     @classmethod
-    def from_uint64(cls, value: int) -> Self:
+    def from_uint64(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.UINT64, value)
 
     @classmethod
-    def from_uint128(cls, value: int) -> Self:
+    def from_uint128(cls, value: int) -> "HeaderValue":
         return cls._integer(HeaderKind.UINT128, value)
 
     @classmethod
-    def from_float32(cls, value: float) -> Self:
+    def from_float32(cls, value: float) -> "HeaderValue":
         """The nearest float of 32 bits. Raises HeaderError when the value is finite and none is."""
         try:
-            return cls(HeaderKind.FLOAT32, _FLOATS[HeaderKind.FLOAT32].pack(value))
+            return cls(HeaderKind.FLOAT32, _FLOAT32.pack(value))
         except OverflowError:
             refuse(OUT_OF_RANGE, f"{value!r} does not fit float32")
 
     @classmethod
-    def from_float64(cls, value: float) -> Self:
-        return cls(HeaderKind.FLOAT64, _FLOATS[HeaderKind.FLOAT64].pack(value))
+    def from_float64(cls, value: float) -> "HeaderValue":
+        return cls(HeaderKind.FLOAT64, _FLOAT64.pack(value))
 
     def as_raw(self) -> bytes:
         self._want(HeaderKind.RAW)
@@ -223,7 +242,7 @@ class HeaderValue:
         return _text(self.raw)
 
     def as_bool(self) -> bool:
-        self._want(HeaderKind.BOOL)
+        self._want(_BOOL)
         if self.raw not in (b"\0", b"\1"):
             refuse(OUT_OF_RANGE, f"a bool is 0 or 1, not {self.raw.hex()}")
         return self.raw == b"\1"
@@ -267,37 +286,37 @@ class HeaderValue:
     @property
     def python(self) -> PythonValue:
         """The value as a Python object, by its kind. Raises HeaderError for bytes that do not fit the kind."""
-        if self.kind in _INTEGERS:
-            return self._as_integer(self.kind)
-        if self.kind in _FLOATS:
-            return self._as_float(self.kind)
-        if self.kind is HeaderKind.BOOL:
+        if self.kind is _STRING:
+            return _text(self.raw)
+        if self.kind is _BOOL:
             return self.as_bool()
-        return self.as_str() if self.kind is HeaderKind.STRING else self.as_raw()
+        if self.kind is _RAW:
+            return self.raw
+        return self._as_float(self.kind) if self.kind >= _SMALLEST_FLOAT else self._as_integer(self.kind)
 
     @classmethod
-    def _integer(cls, kind: HeaderKind, value: int) -> Self:
+    def _integer(cls, kind: HeaderKind, value: int) -> "HeaderValue":
         if not isinstance(value, int) or isinstance(value, bool):
             refuse(NOT_A_VALUE, f"{kind.json_name} is made of an int, not {type(value).__name__}")
         if not _fits(kind, value):
             refuse(OUT_OF_RANGE, f"{value} does not fit {kind.json_name}")
-        width, signed = _INTEGERS[kind]
-        return cls(kind, value.to_bytes(width, "little", signed=signed))
+        return cls(kind, value.to_bytes(_WIDTHS[kind] or 0, "little", signed=_SIGNED[kind]))
 
     def _as_integer(self, kind: HeaderKind) -> int:
         self._want(kind)
-        return int.from_bytes(self.raw, "little", signed=_INTEGERS[kind][1])
+        return int.from_bytes(self.raw, "little", signed=_SIGNED[kind])
 
     def _as_float(self, kind: HeaderKind) -> float:
         self._want(kind)
-        value: float = _FLOATS[kind].unpack(self.raw)[0]
+        value: float = (_FLOAT32 if kind is HeaderKind.FLOAT32 else _FLOAT64).unpack(self.raw)[0]
         return value
 
     def _want(self, kind: HeaderKind) -> None:
         if self.kind is not kind:
             refuse(WRONG_KIND, f"the value is {self.kind.json_name}, not {kind.json_name}")
-        if kind.width not in (None, len(self.raw)):
-            refuse(VALUE_WIDTH, f"{kind.json_name} has {kind.width} bytes, not {len(self.raw)}")
+        width = _WIDTHS[kind]
+        if width is not None and width != len(self.raw):
+            refuse(VALUE_WIDTH, f"{kind.json_name} has {width} bytes, not {len(self.raw)}")
 
 
 class HeaderKey:
@@ -306,14 +325,16 @@ class HeaderKey:
     A string key equals, and hashes as, its str, so `"key 1" in headers` is what it looks like. Case counts.
     """
 
-    __slots__ = ("kind", "raw")
+    __slots__ = ("_hash", "kind", "raw")
     kind: HeaderKind
     raw: bytes
 
     def __init__(self, key: "str | bytes | HeaderKey", kind: HeaderKind = HeaderKind.STRING) -> None:
         """A str is a string key. Raises HeaderError for a key that is empty, too long, or does not fit `kind`."""
+        self._hash = 0
         if isinstance(key, HeaderKey):
-            self.kind, self.raw = key.kind, key.raw
+            self.kind = key.kind
+            self.raw = key.raw
             return
         raw = _encoded(key) if isinstance(key, str) else bytes(key)
         _check_length(raw, KEY_LENGTH)
@@ -321,7 +342,8 @@ class HeaderKey:
             HeaderValue(kind, raw)
         elif not isinstance(key, str):
             _text(raw)
-        self.kind, self.raw = kind, raw
+        self.kind = kind
+        self.raw = raw
 
     @classmethod
     def seed(cls, key: str) -> "HeaderKey":
@@ -334,9 +356,7 @@ class HeaderKey:
         _check_length(raw, KEY_LENGTH)
         if kind is HeaderKind.STRING:
             _text(raw)
-        made = cls.__new__(cls)
-        made.kind, made.raw = kind, raw
-        return made
+        return key_of_wire(kind, raw)
 
     def __str__(self) -> str:
         """The text of a string key; of another one its Python value, or what its bytes are if they are not that."""
@@ -361,21 +381,24 @@ class HeaderKey:
         )
 
     def __hash__(self) -> int:
-        return hash(self.raw.decode()) if self.kind is HeaderKind.STRING else hash((self.kind, self.raw))
+        if not self._hash:
+            self._hash = hash(self.raw.decode()) if self.kind is _STRING else hash((int(self.kind), self.raw))
+        return self._hash
 
     def __reduce__(self) -> Any:
         return HeaderKey.of_wire, (self.kind, self.raw)
 
 
 def _fits(kind: HeaderKind, value: int) -> bool:
-    width, signed = _INTEGERS[kind]
-    low = -(1 << (8 * width - 1)) if signed else 0
+    width = _WIDTHS[kind] or 0
+    low = -(1 << (8 * width - 1)) if _SIGNED[kind] else 0
     return low <= value < low + (1 << (8 * width))
 
 
-def _check_length(raw: bytes, rule: str) -> None:
+def _check_length(raw: bytes, rule: str) -> int:
     if not 1 <= len(raw) <= LONGEST:
         refuse(rule, f"a {rule.partition(' ')[0]} has 1 to {LONGEST} bytes, not {len(raw)}")
+    return 0
 
 
 def _text(raw: bytes) -> str:
@@ -392,3 +415,32 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         refuse(NOT_UTF8, f"{text[error.start]!r} at {error.start} has no UTF-8 form")
+
+
+def value_of_wire(kind: HeaderKind, raw: bytes) -> HeaderValue:
+    """A value of bytes that fit the kind, or that a peer sent; only the length is checked. Raises HeaderError."""
+    _check_length(raw, VALUE_LENGTH)
+    made = HeaderValue.__new__(HeaderValue)
+    made.kind = kind
+    made.raw = raw
+    return made
+
+
+def key_of_wire(kind: HeaderKind, raw: bytes) -> HeaderKey:
+    made = HeaderKey.__new__(HeaderKey)
+    made._hash = 0
+    made.kind = kind
+    made.raw = raw
+    return made
+
+
+@lru_cache(maxsize=1024)
+def string_key(text: str) -> HeaderKey:
+    """One object for a key that is set in every message. Raises HeaderError as `HeaderKey` does."""
+    return HeaderKey(text)
+
+
+@lru_cache(maxsize=1024)
+def wire_key(code: int, raw: bytes) -> HeaderKey:
+    """One object for a key that comes with every message; `code` is 1 to 15. Raises HeaderError as `HeaderKey.of_wire`."""
+    return HeaderKey.of_wire(KINDS[code], raw)

@@ -22,18 +22,27 @@ import binascii
 import struct
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from enum import Enum
-from functools import lru_cache
 from typing import Any, Final, Self, TypeVar, overload
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+    from cython.cimports.headwater.model.typed_header import HeaderKey, HeaderValue, value_of_wire
+    from cython.cimports.libc.string import memcpy
+else:
+    from headwater.model.typed_header import HeaderKey, HeaderValue, value_of_wire
 
 from headwater.errors import HeaderError
 from headwater.model.typed_header import (
+    KINDS,
     NOT_A_VALUE,
     WRONG_KIND,
-    HeaderKey,
     HeaderKind,
-    HeaderValue,
     PythonValue,
     refuse,
+    string_key,
+    wire_key,
 )
 
 TRUNCATED: Final = "truncated"
@@ -51,7 +60,6 @@ HeaderSource = Mapping[Any, HeaderValue | PythonValue] | Iterable[tuple[str | He
 T = TypeVar("T")
 _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<BI")
-_KINDS: Final = (HeaderKind.RAW, *HeaderKind)  # by code; none has 0
 
 
 class HeaderForm(Enum):
@@ -59,6 +67,9 @@ class HeaderForm(Enum):
 
     SEED = "seed"
     TYPED = "typed"
+
+
+_TYPED: Final = HeaderForm.TYPED
 
 
 class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
@@ -73,14 +84,15 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
 
     def __init__(self, source: HeaderSource = (), /) -> None:
         self._values: dict[HeaderKey, HeaderValue] = {}
-        for key, value in source.items() if isinstance(source, Mapping) else source:
-            self[key] = value
+        if source:
+            for key, value in source.items() if isinstance(source, dict | Mapping) else source:
+                self[key] = value
 
     def __getitem__(self, key: str | HeaderKey) -> HeaderValue:
         return self._values[key]  # type: ignore[index]  # a str finds the string key that equals it
 
     def __setitem__(self, key: str | HeaderKey, value: HeaderValue | PythonValue) -> None:
-        self._values[HeaderKey(key)] = HeaderValue.of(value)
+        self._values[string_key(key) if type(key) is str else HeaderKey(key)] = HeaderValue.of(value)
 
     def __delitem__(self, key: str | HeaderKey) -> None:
         del self._values[key]  # type: ignore[arg-type]
@@ -124,11 +136,8 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
 
     def encode(self, form: HeaderForm = HeaderForm.SEED) -> bytes:
         """The headers in their wire form; b"" when there are none. Raises HeaderError for a key that has no place in it."""
-        if form is HeaderForm.TYPED:
-            return b"".join(
-                _HEAD.pack(key.kind, len(key.raw)) + key.raw + _HEAD.pack(value.kind, len(value.raw)) + value.raw
-                for key, value in self._values.items()
-            )
+        if form is _TYPED:
+            return _typed(self._values)
         pieces: list[bytes] = []
         for key, value in self._values.items():
             if key.kind is not HeaderKind.STRING:
@@ -143,10 +152,13 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
         return b"".join(pieces)
 
     @classmethod
-    def decode(cls, data: bytes, form: HeaderForm = HeaderForm.SEED, strict: bool = False) -> Self:
+    def decode(
+        cls, data: bytes | bytearray | memoryview, form: HeaderForm = HeaderForm.SEED, strict: bool = False
+    ) -> Self:
         """The headers in `data`, all of it. Raises HeaderError."""
+        data = bytes(data)
         made = cls()
-        if form is HeaderForm.TYPED and not strict and (found := _plain(data)) is not None:
+        if form is _TYPED and not strict and (found := _plain(data)) is not None:
             made._values = found
             return made
         at = 0
@@ -203,31 +215,69 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
         return made
 
 
-@lru_cache(maxsize=1024)
-def _key(kind: HeaderKind, raw: bytes) -> HeaderKey:
-    """One object for a key that comes with every message."""
-    return HeaderKey.of_wire(kind, raw)
+def _typed(values: dict[HeaderKey, HeaderValue]) -> bytes:
+    key: HeaderKey
+    value: HeaderValue
+    if cython.compiled:
+        size: cython.Py_ssize_t = 0
+        for key, value in values.items():
+            size += 10 + len(key.raw) + len(value.raw)
+        block: bytes = PyBytes_FromStringAndSize(cython.NULL, size)
+        to: cython.p_char = cython.cast(cython.p_char, block)
+        for key, value in values.items():
+            to = put_part(put_part(to, key.kind, key.raw), value.kind, value.raw)
+        return block
+    parts: list[bytes] = []
+    for key, value in values.items():
+        parts += (_HEAD.pack(key.kind, len(key.raw)), key.raw, _HEAD.pack(value.kind, len(value.raw)), value.raw)
+    return b"".join(parts)
+
+
+if cython.compiled:
+
+    @cython.cfunc
+    def put_part(to: cython.p_char, kind: cython.uchar, raw: bytes) -> cython.p_char:
+        """Write a key or a value as it travels; returns what is behind it. At most 255 bytes, as each has."""
+        size: cython.Py_ssize_t = len(raw)
+        to[0] = kind
+        to[1] = cython.cast(cython.uchar, size)
+        to[2] = to[3] = to[4] = 0
+        memcpy(to + 5, cython.cast(cython.p_char, raw), size)
+        return to + 5 + size
 
 
 def _plain(data: bytes) -> dict[HeaderKey, HeaderValue] | None:
     """What a block in order holds, at a third of the cost; None for any other, which the long way refuses."""
     found: dict[HeaderKey, HeaderValue] = {}
-    at, end = 0, len(data)
+    at: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t = len(data)
+    start: cython.Py_ssize_t
+    code: cython.uint
     try:
         while at < end:
-            kind, size = _HEAD.unpack_from(data, at)
-            start, at = at + 5, at + 5 + size
-            if not kind:
+            if end - at < 10:
                 return None
-            key = _key(_KINDS[kind], data[start:at])
-            kind, size = _HEAD.unpack_from(data, at)
-            start, at = at + 5, at + 5 + size
-            if at > end or not kind:
+            code = data[at]
+            start = at + 5
+            at = start + _u32(data, at + 1)
+            if not 1 <= code <= 15 or end - at < 5:
                 return None
-            found[key] = HeaderValue.of_wire(_KINDS[kind], data[start:at])
-    except (struct.error, IndexError, HeaderError):
+            key = wire_key(code, data[start:at])
+            code = data[at]
+            start = at + 5
+            at = start + _u32(data, at + 1)
+            if not 1 <= code <= 15 or at > end:
+                return None
+            found[key] = value_of_wire(KINDS[code], data[start:at])
+    except HeaderError:
         return None
     return found
+
+
+def _u32(data: bytes, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Little-endian u32 at `at`; bounds are the caller's duty."""
+    value: cython.Py_ssize_t = data[at]
+    return value | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
 
 
 def check_total(value_bytes: int, limit: int = TOTAL_LIMIT) -> None:
