@@ -19,7 +19,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from headwater.errors import ConfigError
@@ -101,11 +101,11 @@ class Parameter:
 
 def _kind(annotation: Any) -> tuple[Any, bool]:
     """The type of one value, and whether there may be many. Raises TypeError for one that is not understood."""
-    if get_origin(annotation) is list:
-        annotation, many = get_args(annotation)[0], True
-    else:
-        many = False
-        annotation = next((part for part in get_args(annotation) if part is not NoneType), annotation)
+    if type(annotation) is UnionType:
+        annotation = next(part for part in get_args(annotation) if part is not NoneType)
+    many = get_origin(annotation) is list
+    if many:
+        annotation = get_args(annotation)[0]
     if annotation not in (str, int, float, bool, Path):
         raise TypeError(f"a command takes no {annotation}")
     return annotation, many

@@ -7,16 +7,15 @@ import time
 from datetime import datetime
 from typing import Annotated
 
-import typer
-
-from headwater.cli.nats_session import HELP, current, run_app, seconds, spell_bytes, table
+from headwater.cli.commands import Commands, Option
+from headwater.cli.nats_session import current, run_app, seconds, spell_bytes, table
 from headwater.client.client import Client
 from headwater.errors import AuthorizationError, ConfigError
 from headwater.operations.servers import ask
 from headwater.operations.watching import ADVISORIES, OF_SYSTEM, Rates, rates, read_event
 
-events_app = typer.Typer(epilog=HELP, add_completion=False)
-traffic_app = typer.Typer(epilog=HELP, add_completion=False)
+events_app = Commands("events")
+traffic_app = Commands("traffic")
 
 
 def events(arguments: list[str]) -> int:
@@ -31,16 +30,12 @@ def traffic(arguments: list[str]) -> int:
 
 @events_app.command()
 def show_events(
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
-    js_advisory: Annotated[
-        bool, typer.Option("--js-advisory/--no-js-advisory", help="of streams and consumers")
-    ] = True,
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    js_advisory: Annotated[bool, Option("--js-advisory/--no-js-advisory", help="of streams and consumers")] = True,
     srv_advisory: Annotated[
-        bool, typer.Option("--srv-advisory/--no-srv-advisory", help="of clients and servers, to the system account")
+        bool, Option("--srv-advisory/--no-srv-advisory", help="of clients and servers, to the system account")
     ] = True,
-    subject: Annotated[
-        list[str] | None, typer.Option("--subject", help="these in place of all; again for more")
-    ] = None,
+    subject: Annotated[list[str] | None, Option("--subject", help="these in place of all; again for more")] = None,
 ) -> None:
     """Print advisories of streams and consumers; as a user of the system account, also who connects and disconnects."""
     session = current()
@@ -80,8 +75,8 @@ def _show(subject: str, payload: bytes, *, as_json: bool) -> None:
 
 @traffic_app.command()
 def show_traffic(
-    interval: Annotated[str, typer.Option("--interval", "-i", help="between two measurements")] = "2s",
-    count: Annotated[int, typer.Option("--count", min=0, help="end after so many; 0: never")] = 0,
+    interval: Annotated[str, Option("--interval", "-i", help="between two measurements")] = "2s",
+    count: Annotated[int, Option("--count", min=0, help="end after so many; 0: never")] = 0,
 ) -> None:
     """Messages and bytes a second of every server, for users of the system account."""
     session, pause = current(), seconds(interval)

@@ -130,7 +130,14 @@ class JetStream:
         options, disk = LogOptions(sync=sync), files if files is not None else KeepingFiles()
         clocks = clock_ns, ticks_ns or clock_ns
         settings = StreamSettings(
-            disk, str(store_dir).rstrip("/") or "/", *clocks, options, limits or AccountLimits(), domain, caps, server_limits
+            disk,
+            str(store_dir).rstrip("/") or "/",
+            *clocks,
+            options,
+            limits or AccountLimits(),
+            domain,
+            caps,
+            server_limits,
         )
         self._registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
