@@ -3,7 +3,7 @@
 import pytest
 
 from headwater.errors import JetStreamError
-from headwater.jetstream_documents.account import ServerLimits
+from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_state import atomic_batch
 from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches, without_header
 

@@ -25,7 +25,7 @@ from headwater.exchange.access_options import (
     OperatorOptions,
 )
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions, check_port
-from headwater.jetstream_documents.account import ServerLimits
+from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.model.record import Record
 from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
 from headwater.net.limits import Limits

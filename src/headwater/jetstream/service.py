@@ -46,7 +46,7 @@ from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_advisories.askers import asker
-from headwater.jetstream_documents.account import AccountLimits, ApiStats, ServerLimits
+from headwater.jetstream_documents.account import AccountLimits, ApiStats
 from headwater.jetstream_documents.answers import (
     Answer,
     ConsumerAnswer,
@@ -63,6 +63,7 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
+from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_sources.stamp import identity_of

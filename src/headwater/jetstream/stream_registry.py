@@ -23,9 +23,10 @@ from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
-from headwater.jetstream_documents.account import AccountLimits, ServerLimits
+from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
+from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal

@@ -1,23 +1,7 @@
 """Documents about an account: what it may store, and how many API requests it made."""
 
-from typing import NamedTuple
-
 from headwater.jetstream_documents.document import Document, always
-from headwater.model.timestamps import SECOND
 from headwater.version import API_LEVEL
-
-
-class ServerLimits(NamedTuple):
-    """`jetstream { limits }` of a configuration: for all accounts, 0 is no limit. Durations in ns. The last four are of
-    atomic batches: messages of one, open ones of a stream and of an account, the time without a message that ends one."""
-
-    max_ack_pending: int = 0
-    max_request_batch: int = 0
-    duplicate_window: int = 0
-    batch_messages: int = 1000
-    batches_of_stream: int = 50
-    batches_of_account: int = 1000
-    batch_timeout: int = 10 * SECOND
 
 
 class AccountLimits(Document, kw_only=True):

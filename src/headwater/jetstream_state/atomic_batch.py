@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headwater.errors import JetStreamError
-from headwater.jetstream_documents.account import ServerLimits
 from headwater.jetstream_documents.api_errors import api_error
+from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_state.counters import Sum
 from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
