@@ -8,7 +8,7 @@ from pathlib import Path
 from support.jetstream_in_process import served
 from support.recording_files import RecordingFiles
 
-from headwater.jetstream_documents.server_limits import ServerLimits
+from headwater.model.stream_limits import ServerLimits
 
 STORE = Path("store")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from headwater.errors import JetStreamError
-from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_state import atomic_batch
 from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches, without_header
+from headwater.model.stream_limits import ServerLimits
 
 
 def part(batch: str, sequence: int, commit: str = "", size: int = 1) -> Message:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from headwater.exchange.router import Router
 from headwater.jetstream.service import JetStream
-from headwater.jetstream_documents.server_limits import ServerLimits
+from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import Files
 
 TIMEOUT = 20.0  # seconds

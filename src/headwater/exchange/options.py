@@ -25,8 +25,8 @@ from headwater.exchange.access_options import (
     OperatorOptions,
 )
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions, check_port
-from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.model.record import Record
+from headwater.model.stream_limits import ServerLimits
 from headwater.net.limits import DEFAULTS as DEFAULT_CONNECTION_LIMITS
 from headwater.net.limits import Limits
 

@@ -63,12 +63,12 @@ from headwater.jetstream_documents.answers import (
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
-from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup
+from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import Files
 from headwater.streams.finding import Finding
 from headwater.streams.options import LogOptions, SyncPolicy

@@ -26,7 +26,6 @@ from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
-from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
@@ -39,6 +38,7 @@ from headwater.jetstream_state.store import (
     first_offset,
     known_end,
 )
+from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
 from headwater.streams.log import Log

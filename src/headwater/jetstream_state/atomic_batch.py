@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_documents.server_limits import ServerLimits
 from headwater.jetstream_state.counters import Sum
 from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
+from headwater.model.stream_limits import ServerLimits
 from headwater.streams.log import Log, StoredRecord
 
 BATCH_ID = b"Nats-Batch-Id"

@@ -19,7 +19,7 @@ from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.exchange.options import BrokerOptions, SyncPolicy
 from headwater.iggy.face import IggyOptions
-from headwater.jetstream_documents.server_limits import ServerLimits
+from headwater.model.stream_limits import ServerLimits
 from headwater.net.limits import Limits
 
 

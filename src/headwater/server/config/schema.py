@@ -16,7 +16,7 @@ from typing import Any
 
 from headwater.errors import ConfigError, open_failure
 from headwater.exchange.access_options import AuthorizationOptions, JetStreamLimits, OperatorOptions, ResolverOptions
-from headwater.jetstream_documents.server_limits import ServerLimits
+from headwater.model.stream_limits import ServerLimits
 from headwater.model.timestamps import SECOND
 from headwater.server.config import fields
 from headwater.server.config.accounts import (

@@ -1,4 +1,4 @@
-"""What a configuration limits for all accounts; apart from the documents, so that a plain start needs no msgspec."""
+"""What a configuration limits for the streams of all accounts."""
 
 from typing import NamedTuple
 
