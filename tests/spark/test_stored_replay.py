@@ -1,12 +1,15 @@
 """Stored batches: when the next request is sent, what ends a read, and what makes it go on through a consumer."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from support.embedded_broker import EmbeddedBroker, options_of
+from support.jetstream_clusters import StreamCluster, ours_behind_real_ones, three_of_ours, workers
 from support.stream_filling import fill, numbered
 
 from headwater.client.blocking import BlockingClient
@@ -19,6 +22,7 @@ from headwater.spark.range_reader import read_range, stream_state
 from headwater.spark.ranges import Range
 from headwater.spark.stored_replay import NotOffered, StoredReplay, refusal
 from headwater.streams.range_answer import AnswerHead
+from headwater.wire.columns import Columns
 
 CREATED = "2026-11-22T00:00:00Z"
 CREATED_NS = 1_795_305_600 * 10**9
@@ -115,3 +119,28 @@ def test_where_the_request_is_not_permitted_a_consumer_reads_and_the_log_says_so
         with caplog.at_level(logging.WARNING, "headwater.spark"):
             assert sum(columns.rows for columns in read_range(wanted, options)) == 20
         assert len([line for line in caplog.messages if line.startswith("read_through_consumer stream=KEPT")]) == said
+
+
+@pytest.mark.parametrize("start", [three_of_ours, ours_behind_real_ones, workers], ids=lambda start: start.__name__)
+def test_stored_batches_come_from_wherever_the_stream_is(
+    start: Callable[[Path], AbstractContextManager[StreamCluster]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    count = 8_000  # two answers
+    with start(tmp_path) as cluster:
+        fill(cluster.urls[0], "FAR", ["far.*"], numbered("far", count))
+        url = cluster.urls[-1]
+        client = BlockingClient.connect(ClientOptions(servers=[url]))
+        client.api_headers = READER
+        state = stream_state(client, "FAR")
+        client.close()
+        assert state.stored_batches == 1
+        options = parse_options({"servers": url, "stream": "FAR"})
+        with caplog.at_level(logging.WARNING, "headwater.spark"):
+            columns = list(read_range(Range("FAR", state.created, 1, count + 1), options))
+    assert [payload for batch in columns for payload in payloads(batch)] == [b"%d" % n for n in range(count)]
+    assert caplog.messages == []
+
+
+def payloads(columns: Columns) -> list[bytes]:
+    data, offsets = columns.payloads
+    return [bytes(data[start:end]) for start, end in pairwise(offsets)]
