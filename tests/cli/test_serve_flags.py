@@ -31,7 +31,7 @@ def configured(words: str, draft: Draft | None = None) -> ServerConfig:
         ("--net=127.0.0.1", "host", "127.0.0.1"),
         ("-n x", "server_name", "x"),
         ("-js", "jetstream", True),
-        ("-sd=/data", "store_dir", Path("/data")),
+        ("-sd=/data", "store_dir", "/data"),
         ("--sync never", "sync", "never"),
         ("--max_payload 100", "max_payload", 100),
         ("--user a --pass b", "authorization", AuthorizationOptions(username="a", password="b")),

@@ -5,6 +5,7 @@ The real server describes its streams before it ends; ours describes them after 
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,9 @@ def test_every_stream_comes_over_as_the_real_server_has_it(
 
 def test_accounts_keep_their_streams(tmp_path: Path) -> None:
     store, described = written(tmp_path / "nats", account=True)
+    level = logging.getLogger("headwater").level
     assert main(["store", "import", str(store), "--store-dir", str(tmp_path / "ours")]) == 0
+    assert logging.getLogger("headwater").level == level  # it is quiet while the import runs, and no longer
     assert served(tmp_path / "ours", account=True) == described
     assert served(tmp_path / "ours" / "elsewhere") == {}
 

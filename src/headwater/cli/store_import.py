@@ -15,6 +15,8 @@ import logging
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,6 +102,18 @@ def _convert(stream: ForeignStream, directory: Path) -> Outcome:
         return Outcome(stream, None, str(error))
 
 
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """Without what every start of a broker logs: what became of each stream is printed."""
+    logger = logging.getLogger("headwater")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 async def _import(target: Path, account: str, streams: list[ForeignStream]) -> list[Outcome]:
     """Restore the streams of one account. Raises what a broker's start raises, for a store that is in use for instance."""
     from headwater.client.client import connect
@@ -107,7 +121,6 @@ async def _import(target: Path, account: str, streams: list[ForeignStream]) -> l
     from headwater.exchange.options import BrokerOptions
     from headwater.server.broker import Broker
 
-    logging.getLogger("headwater").setLevel(logging.ERROR)
     password = secrets.token_urlsafe(24)  # other users of this machine have no business here
     user = UserOptions(username="import", password=password)
     options = BrokerOptions(jetstream=True, store_dir=target)
@@ -116,14 +129,15 @@ async def _import(target: Path, account: str, streams: list[ForeignStream]) -> l
     else:
         options = options.replace(accounts=(AccountOptions(name=account, users=(user,), jetstream=JetStreamLimits()),))
     outcomes = []
-    async with Broker(options=options) as broker:
-        client = await connect(broker.url, user="import", password=password)
-        try:
-            for stream in streams:
-                with tempfile.TemporaryDirectory(dir=target.parent, prefix="headwater-import-") as scratch:
-                    outcomes.append(await _bring(client, stream, Path(scratch)))
-        finally:
-            await client.close()
+    with _errors_only():
+        async with Broker(options=options) as broker:
+            client = await connect(broker.url, user="import", password=password)
+            try:
+                for stream in streams:
+                    with tempfile.TemporaryDirectory(dir=target.parent, prefix="headwater-import-") as scratch:
+                        outcomes.append(await _bring(client, stream, Path(scratch)))
+            finally:
+                await client.close()
     return outcomes
 
 

@@ -9,7 +9,7 @@ from support.operator_chain import Chain
 
 from headwater.exchange.access_options import OperatorOptions, ResolverOptions
 from headwater.exchange.auth.operator import Trust
-from headwater.exchange.router import PeerForwarding, Router
+from headwater.exchange.router import Router
 from headwater.server.resolver.claims import Claims
 from headwater.server.resolver.resolver import Resolver
 from headwater.server.system.documents import Speaker
@@ -28,11 +28,9 @@ def test_an_account_of_another_server_that_cannot_be_kept_is_logged(
         trust = Trust(OperatorOptions(operators=(CHAIN.operator_jwt,)))
         resolver = Resolver(ResolverOptions(kind="full", directory=str(tmp_path), limit=1), trust, lambda _: None)
         router = Router(asyncio.get_running_loop().call_soon, 1)
-        router.forwarding = PeerForwarding()
         claims = Claims(resolver, trust, router, nobody_speaks)
         claims.start()
         [packs] = [one.subject for one in router.sublist.all() if one.subject.startswith(b"_INBOX.")]
-        router.forwarding = None
         first, second = CHAIN.a.public, CHAIN.b.public
         with caplog.at_level(logging.WARNING, "headwater"):
             for key in (first, second):
