@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.embedded_broker import EmbeddedBroker, options_of
-from support.jetstream_clusters import StreamCluster, ours_behind_real_ones, three_of_ours, workers
+from support.jetstream_clusters import StreamCluster, ours_behind_real_ones, workers
 from support.stream_filling import fill, numbered
 
 from headwater.client.blocking import BlockingClient
@@ -121,7 +121,7 @@ def test_where_the_request_is_not_permitted_a_consumer_reads_and_the_log_says_so
         assert len([line for line in caplog.messages if line.startswith("read_through_consumer stream=KEPT")]) == said
 
 
-@pytest.mark.parametrize("start", [three_of_ours, ours_behind_real_ones, workers], ids=lambda start: start.__name__)
+@pytest.mark.parametrize("start", [ours_behind_real_ones, workers], ids=lambda start: start.__name__)
 def test_stored_batches_come_from_wherever_the_stream_is(
     start: Callable[[Path], AbstractContextManager[StreamCluster]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
