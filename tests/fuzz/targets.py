@@ -77,7 +77,11 @@ def iggy_frames(data: bytes) -> None:
             command = command_codec.decode(code, body, era)
         except HeadwaterError:
             return
-        again = command_codec.encode(command, era)
+        try:
+            again = command_codec.encode(command, era)
+        except HeadwaterError:  # a login of before has no secret, which one of today must have
+            assert getattr(command, "secret", None) == b""
+            return
         if again[0] == code:  # a login of today has a body of its own
             assert command_codec.decode(*again, era) == command
 
