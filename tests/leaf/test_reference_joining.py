@@ -106,14 +106,7 @@ def test_an_nkey_proves_who_a_leaf_node_is(tmp_path: Path, hub_kind: str, leaf_k
 @pairs
 def test_a_creds_file_proves_who_a_leaf_node_is(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
     chain = Chain()
-    user = Key(NkeyKind.USER, 77)
-    seed = seed_of(user)
-    creds = tmp_path / "leaf.creds"
-    jwt = chain.user(user, chain.a)
-    creds.write_text(
-        f"-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n"
-        f"-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
-    )
+    creds = credentials_of(Key(NkeyKind.USER, 77), chain, tmp_path)
     config = f"{chain.config()}leafnodes {{ {LISTEN} }}"
     with pair(tmp_path, (hub_kind, leaf_kind), config, f'credentials: "{creds}"') as (hub, leaf):
 
@@ -131,6 +124,16 @@ def test_a_creds_file_proves_who_a_leaf_node_is(tmp_path: Path, hub_kind: str, l
                     await asyncio.sleep(0.005)
 
         run(test)
+
+
+def credentials_of(user: Key, chain: Chain, directory: Path) -> Path:
+    """A .creds file of this user of account A."""
+    file = directory / "leaf.creds"
+    file.write_text(
+        f"-----BEGIN NATS USER JWT-----\n{chain.user(user, chain.a)}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{seed_of(user)}\n------END USER NKEY SEED------\n"
+    )
+    return file
 
 
 def seed_of(key: Key) -> str:
@@ -329,6 +332,25 @@ def test_who_is_refused_tells_why_and_tries_again(tmp_path: Path, hub_kind: str)
         run(lambda stack: until(lambda: nodes.remotes[0].reason == "Authorization Violation", "the reason"))
         run(lambda stack: until(lambda: broker.journal.counts["leafnode_not_joined"] >= 2, "another try"))
         assert nodes.joined() == []
+
+
+def test_a_user_of_an_account_with_a_callout_may_not_join_unasked(tmp_path: Path) -> None:
+    service, user = Key(NkeyKind.USER, 61), Key(NkeyKind.USER, 77)
+    chain = Chain(authorization={"auth_users": [service.public]})
+    config = f"{chain.config()}leafnodes {{ {LISTEN} }}"
+    remote = f'credentials: "{credentials_of(user, chain, tmp_path)}"'
+    with pair(tmp_path, (OURS, OURS), config, remote) as (hub, leaf):
+        assert hub.embedded is not None and leaf.embedded is not None
+        nodes = leaf.embedded.broker.leafnodes
+        assert nodes is not None
+        run(lambda stack: until(lambda: nodes.remotes[0].reason == "Authorization Violation", "the reason"))
+        assert nodes.joined() == []
+    remote = f'credentials: "{credentials_of(service, chain, tmp_path)}"'
+    with pair(tmp_path / "again", (OURS, OURS), config, remote) as (hub, leaf):
+        assert leaf.embedded is not None
+        joined = leaf.embedded.broker.leafnodes
+        assert joined is not None
+        run(lambda stack: until(lambda: bool(joined.joined()), "the service's own leaf node"))
 
 
 def test_a_port_for_clients_is_no_hub(tmp_path: Path) -> None:

@@ -123,6 +123,8 @@ class Accepting:
         if isinstance(verdict, Lookup):  # a spoke dials again, and finds its account known then
             verdict.find(verdict.account, lambda: None)
             return Refusal("the account of the user's JWT is not known yet")
+        if not isinstance(verdict, Refusal) and self._gate.delegates(shown, verdict) is not None:
+            return Refusal("an auth_callout decides on this user, and it is not asked about leaf nodes")
         return verdict
 
     def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
