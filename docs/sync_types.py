@@ -76,6 +76,7 @@ NATS_ATTRIBUTES = {
     "KeyValue": {"bucket": "str", "stream": "str"},
     "ObjectStore": {"bucket": "str", "stream": "str"},
 }
+ITERATION = "iteration"  # the module of `Iteration[Item]`, whose methods are shown in each class that it is a base of
 PLAIN = {"__aiter__": "__iter__", "__aenter__": "__enter__", "__aexit__": "__exit__"}
 NATS_HEAD = '''"""What `SyncClient.jetstream` gives, as type checkers see it; at run time each is a `sync.SyncProxy`.
 
@@ -154,6 +155,15 @@ def method(node: ast.FunctionDef | ast.AsyncFunctionDef, classes: Iterable[str])
     return "\n".join(lines)
 
 
+def inherited(definition: ast.ClassDef, tree: ast.Module) -> list[ast.stmt]:
+    """The body of `Iteration`, `tree`'s only class, for the item that the class iterates over; empty where it is no base."""
+    for base in definition.bases:
+        if isinstance(base, ast.Subscript) and ast.unparse(base.value) == "Iteration":
+            found = re.sub(r"\bItem\b", ast.unparse(base.slice), ast.unparse(tree))
+            return next(node.body for node in ast.parse(found).body if isinstance(node, ast.ClassDef))
+    return []
+
+
 def imports(package: str, trees: dict[str, ast.Module], body: str) -> list[str]:
     """The import of every name that the body uses, from where the asyncio modules have it."""
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
@@ -181,6 +191,9 @@ def text(client: Client) -> str:
         for modules in client.classes.values()
         for module in modules
     }
+    base = folder / f"{ITERATION}.py"
+    if base.exists():
+        trees[ITERATION] = ast.parse(base.read_text(encoding="utf-8"))
     parts = []
     for name, modules in client.classes.items():
         definitions = [
@@ -193,7 +206,7 @@ def text(client: Client) -> str:
         members += [
             method(node, client.classes)
             for definition in definitions
-            for node in definition.body
+            for node in [*(inherited(definition, trees[ITERATION]) if ITERATION in trees else []), *definition.body]
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_shown(node)
         ]
         summary = plain((ast.get_docstring(definitions[-1]) or "").splitlines()[0])

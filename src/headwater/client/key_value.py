@@ -8,11 +8,11 @@ with `*` and `>` are allowed where keys are sought and watched.
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal, Self
 
 import msgspec
 
+from headwater.client.iteration import Iteration
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import (
     ConsumerConfig,
@@ -305,34 +305,16 @@ class KeyValue:
         return OrderedConsumer(self._jetstream, self.stream, config, stop_at_end)
 
 
-class Watch:
+class Watch(Iteration[Entry]):
     """Iterate over it; `async with` ends that at once after a `break`. `caught_up`: all that was there at first has come."""
 
     def __init__(self, bucket: KeyValue, consumer: OrderedConsumer) -> None:
+        super().__init__()
         self._bucket = bucket
         self._consumer = consumer
         self.caught_up = False
-        self._running: AsyncGenerator[Entry, None] | None = None  # within `async with` only: it refers back to us
-        self._entered = False
 
-    async def __aenter__(self) -> Self:
-        self._entered = True
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await running.aclose()
-
-    def __aiter__(self) -> AsyncIterator[Entry]:
-        running = self._entries()
-        if self._entered:
-            self._running = running
-        return running
-
-    async def _entries(self) -> AsyncGenerator[Entry, None]:
+    async def _items(self) -> AsyncGenerator[Entry, None]:
         bucket = self._bucket
         async with self._consumer as messages:
             async for message in messages:

@@ -12,11 +12,11 @@ import hashlib
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self
 
 import msgspec
 
+from headwater.client.iteration import Iteration
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamConfig, StreamInfo
 from headwater.client.key_value import checked_bucket
@@ -288,32 +288,14 @@ class ObjectStore:
         await self._jetstream.purge_stream(self.stream, subject=f"$O.{self.bucket}.C.{nuid}")
 
 
-class ObjectWatch:
+class ObjectWatch(Iteration[ObjectInfo]):
     """Iterate over it; `async with` ends that at once after a `break`."""
 
     def __init__(self, consumer: OrderedConsumer) -> None:
+        super().__init__()
         self._consumer = consumer
-        self._running: AsyncGenerator[ObjectInfo, None] | None = None  # within `async with` only: it refers back to us
-        self._entered = False
 
-    async def __aenter__(self) -> Self:
-        self._entered = True
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await running.aclose()
-
-    def __aiter__(self) -> AsyncIterator[ObjectInfo]:
-        running = self._infos()
-        if self._entered:
-            self._running = running
-        return running
-
-    async def _infos(self) -> AsyncGenerator[ObjectInfo, None]:
+    async def _items(self) -> AsyncGenerator[ObjectInfo, None]:
         async with self._consumer as messages:
             async for message in messages:
                 yield _read(message.data)

@@ -5,14 +5,13 @@ consumer's own count, a consumer that is gone, or a server that stays silent end
 iterates does not notice. A stream that is gone does end it, with JetStreamError.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
 from headwater.client.consume import ConsumerGone
+from headwater.client.iteration import Iteration
 from headwater.client.jetstream_api import JetStreamApi
 from headwater.client.jetstream_types import ConsumerConfig, ConsumerInfo
 from headwater.client.pull import PullConsumer
@@ -22,10 +21,11 @@ from headwater.errors import HeadwaterError, RequestTimeout
 INACTIVE_SECONDS = 300
 
 
-class OrderedConsumer:
+class OrderedConsumer(Iteration[StreamMessage]):
     """Iterate over it; `async with` ends that at once after a `break`. `pending`: what was left behind the last one."""
 
     def __init__(self, jetstream: JetStreamApi, stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
+        super().__init__()
         self._jetstream = jetstream
         self._stream = stream
         self._config = config
@@ -33,29 +33,8 @@ class OrderedConsumer:
         self._last = 0  # stream sequence of the last message delivered
         self.pending: int | None = None  # None before the first consumer stands
         self.resets = -1  # consumers beyond the first
-        self._running: AsyncGenerator[StreamMessage, None] | None = (
-            None  # within `async with` only: it refers back to us
-        )
-        self._entered = False
 
-    async def __aenter__(self) -> Self:
-        self._entered = True
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        running, self._running = self._running, None
-        if running is not None:
-            await running.aclose()
-
-    def __aiter__(self) -> AsyncIterator[StreamMessage]:
-        running = self._messages()
-        if self._entered:
-            self._running = running
-        return running
-
-    async def _messages(self) -> AsyncGenerator[StreamMessage, None]:
+    async def _items(self) -> AsyncGenerator[StreamMessage, None]:
         while True:
             try:
                 info = await self._begin()
