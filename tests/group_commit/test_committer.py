@@ -188,3 +188,29 @@ def test_a_deletion_is_durable_behind_a_barrier_and_of_its_own_accord_soon_after
                 await asyncio.sleep(0.01)
 
     asyncio.run(main())
+
+
+def test_a_log_that_waits_for_a_thread_seals_what_came_meanwhile_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        bench = Bench(in_threads=True)
+        assert bench.writers is not None
+        slow = SlowLog(bench.log)
+        monkeypatch.setattr(committer, "perf_counter", lambda: slow.now)
+        bench.committer = Committer(cast("Log", slow), bench.writers, bench._on_durable, bench._on_failed)
+        slow.delay = 0.02
+        bench.publish()
+        await bench.committer.flush()  # from here on writes go to a thread
+        gate = threading.Event()
+        for _ in range(2):
+            bench.writers.submit(lambda _: gate.wait(30), None, lambda _, __: None)
+        bench.publish()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        bench.publish()
+        gate.set()
+        await bench.committer.flush()
+        assert bench.durable == [[1], [2, 3]]
+        assert slow.in_loop == [True, False]
+        bench.writers.shutdown()
+
+    asyncio.run(main())

@@ -181,6 +181,9 @@ class Committer:
         return 0
 
     def _begin(self) -> None:
+        writers = self._writers
+        if writers is not None and not self._pace.is_quick() and not writers.is_free(self._begin):
+            return  # what comes until then joins the batch
         self._scheduled = False
         batch = self._log.seal()
         self._current, self._next = self._next, Group()

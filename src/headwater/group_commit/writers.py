@@ -3,10 +3,15 @@
 It does what a ThreadPoolExecutor does for a third of the CPU time: no future, no Python lock, one C queue in each
 direction. A publish that waits for its fdatasync crosses threads twice, which is most of the cost with one publish in
 flight.
+
+Whoever collects while it waits (a log's open batch) asks `is_free` first and seals only then: of a hundred logs on four
+threads each seals once in twenty-five turns, with all that came meanwhile, instead of at once with a message or two.
+What ended together comes back into the loop together, for one wake-up of it.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
@@ -28,6 +33,9 @@ class _Work(NamedTuple, Generic[A, R]):
     since: int  # ns, monotonic, when other work waited in front of it; else 0
 
 
+AHEAD = 2  # pieces of work for each thread: what it does, and the next, so that it need not wait for the loop
+
+
 class Writers:
     """`count` threads, started with the first piece of work; they belong to the event loop in which it was submitted."""
 
@@ -37,14 +45,26 @@ class Writers:
         self._count = count
         self._name = name
         self._threads: list[Thread] = []
+        self._given = 0  # pieces of work submitted and not back yet
+        self._turns: deque[tuple[Callable[[], None], int]] = deque()  # (begin, since when, ns) of `is_free`
+        self._ended: deque[tuple[_Work[object, object], object, BaseException | None]] = deque()
+        self._told = False  # the loop knows of all in `_ended`
         self.waits = 0  # pieces of work that found others waiting for a thread; shown by /varz
         self.waited_ns = 0  # by all of them, and the longest
         self.longest_wait_ns = 0
 
     @property
     def waiting(self) -> int:
-        """Pieces of work that no thread has taken yet."""
-        return self._queue.qsize()
+        """Pieces of work that no thread has taken yet, and those that wait to be sealed."""
+        return self._queue.qsize() + len(self._turns)
+
+    def is_free(self, begin: Callable[[], None]) -> bool:
+        """Whether work submitted now is soon done. If not, `begin` is called in the loop when it is, in the order of the
+        calls."""
+        if self._given < AHEAD * self._count:
+            return True
+        self._turns.append((begin, monotonic_ns()))
+        return False
 
     def submit(
         self, function: Callable[[A], R], argument: A, done: Callable[[R | None, BaseException | None], None]
@@ -53,6 +73,7 @@ class Writers:
         if not self._threads:
             self._start()
         since = monotonic_ns() if self._queue.qsize() else 0
+        self._given += 1
         self._queue.put(_Work(function, argument, done, since))  # type: ignore[arg-type]
 
     def shutdown(self) -> None:
@@ -82,12 +103,31 @@ class Writers:
                 result = work.function(work.argument)
             except BaseException as error:  # noqa: BLE001  (whatever it is, the caller gets it)
                 failure = error
-            try:
-                loop.call_soon_threadsafe(work.done, result, failure)
-            except RuntimeError:
-                logger.error("writer_outlived_its_loop thread=%s", self._name)
-                return
+            self._ended.append((work, result, failure))
+            if not self._told:
+                self._told = True
+                try:
+                    loop.call_soon_threadsafe(self._take_back)
+                except RuntimeError:
+                    logger.error("writer_outlived_its_loop thread=%s", self._name)
+                    return
             del work, result, failure  # otherwise the last batch stays in memory until the next one arrives
+
+    def _take_back(self) -> None:
+        """In the loop: what has ended, then whose turn it is."""
+        self._told = False  # before the look: what ends after it is told again
+        try:
+            while self._ended:
+                work, result, failure = self._ended.popleft()
+                self._given -= 1
+                work.done(result, failure)
+            while self._turns and self._given < AHEAD * self._count:
+                begin, since = self._turns.popleft()
+                self._note_wait(monotonic_ns() - since)
+                begin()
+        finally:
+            if self._ended or (self._turns and self._given < AHEAD * self._count):  # one of them raised
+                asyncio.get_running_loop().call_soon(self._take_back)
 
     def _note_wait(self, waited: int) -> None:
         """Two threads may overwrite each other's count: a figure for monitoring does not justify a lock."""
