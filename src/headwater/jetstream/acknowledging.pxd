@@ -7,7 +7,7 @@ from headwater.exchange.router cimport Router
 cdef class Acknowledging:
     cdef object _contents
     cdef object _log  # a Log, or what view.py shows of one
-    cdef dict _consumers
+    cdef object _consumers
     cdef bytes _ack_head
     cdef object _on_stored
     cdef public Router router

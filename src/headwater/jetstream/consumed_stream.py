@@ -3,11 +3,12 @@
 Consumers are made and held by their stream, so they do not import it.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from headwater.jetstream.domain import Domain
 from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents
 from headwater.streams.log import Log
 
@@ -16,6 +17,7 @@ class ConsumedStream(Protocol):
     """`requests_dropped`: pull requests whose requester had gone, or had no subscriber with permission for the messages."""
 
     config: StreamConfig
+    consumers: Audience[Any]
     contents: Contents
     domain: Domain
     keeper: StateKeeper | None

@@ -30,7 +30,6 @@ from headwater.jetstream.read_ahead import ReadAhead, filter_of
 from headwater.jetstream_documents.consumers import ConsumerConfig, ConsumerInfo, SequencePair
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_state.consumer import Consumer, ConsumerSnapshot
-from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.pausing import OriginalPace, Pause
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import ConsumerRecord
@@ -211,6 +210,7 @@ class DeliveringConsumer(ABC):
         self.state.config = config
         self._ahead.filter = filter_of(config)
         self._ahead.forget()
+        self._stream.consumers.forget()
         self._configure(config)
         self._turns.wake()
 
@@ -251,19 +251,11 @@ class DeliveringConsumer(ABC):
 
     # ── events ──
 
-    def on_stored(self, first: int, count: int, items: list[Item]) -> None:
-        """`count` messages became durable, from sequence `first` on; `items` may hold others than these."""
-        state = self.state
-        wanted = self._ahead.filter
-        if wanted is None and first >= state.position:
-            new = count
-        else:
-            matches = wanted.matches if wanted is not None else _everything
-            new = sum(1 for item in items if item.subject and item.sequence >= state.position and matches(item.subject))
-        if new:
-            state.num_pending += new
-            if self._has_taker():
-                self._turns.wake()
+    def on_new(self, count: int) -> None:
+        """`count` messages that it is to deliver became durable."""
+        self.state.num_pending += count
+        if self._has_taker():
+            self._turns.wake()
 
     def on_removed(self, sequence: int, subject: bytes) -> None:
         """A message has left the stream."""
@@ -473,10 +465,6 @@ class DeliveringConsumer(ABC):
         if again > 0:
             deadlines.append(now + int(again * SECOND))
         self._turns.set_alarm(deadlines)
-
-
-def _everything(_subject: bytes) -> bool:
-    return True
 
 
 def _with_size(header_block: bytes, size: int) -> bytes:

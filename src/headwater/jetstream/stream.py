@@ -30,6 +30,7 @@ from headwater.jetstream.state_keeper import StateKeeper
 from headwater.jetstream_documents.stream_rules import shown_metadata
 from headwater.jetstream_documents.streams import LostData, StreamConfig, StreamInfo, StreamState
 from headwater.jetstream_state.atomic_batch import BatchRoom, halves
+from headwater.jetstream_state.audience import Audience
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.expiry import marker_block
 from headwater.jetstream_state.items import Answer, Item
@@ -94,7 +95,7 @@ class Stream:
         self.created_ns = record.created_ns
         self.log = log
         self.contents = Contents(log, record.config, self._on_removed, self._on_purged)
-        self.consumers: dict[str, DeliveringConsumer] = {}
+        self.consumers: Audience[DeliveringConsumer] = Audience()
         self.keeper: StateKeeper | None = None
         self.requests_dropped = 0
         self._clock_ns = clock_ns
@@ -341,8 +342,7 @@ class Stream:
     def _on_stored(self, first: int, count: int, items: list[Item]) -> None:
         """`count` messages of a batch became durable, from sequence `first` on, and their publishers are answered."""
         self._publishing.rules.note_done(items)
-        for consumer in list(self.consumers.values()):
-            consumer.on_stored(first, count, items)
+        self.consumers.on_stored(first, count, items)
         if not self._publishing.is_plain:
             for item in items:  # after the consumers: a roll-up makes them recount, including what was just stored
                 if item.particulars is not None:
@@ -428,7 +428,7 @@ class Stream:
         retention = self.config.retention
         if retention == "limits":
             return
-        if retention == "interest" and any(c.needs(sequence, subject) for c in self.consumers.values()):
+        if retention == "interest" and self.consumers.is_needed(sequence, subject):
             return
         if self.contents.remove(sequence):
             self._after_removals()
@@ -444,17 +444,15 @@ class Stream:
     def drop_unneeded(self) -> None:
         """With interest retention: remove messages that no consumer needs, after one was deleted or restored."""
         if self.config.retention == "interest":
-            consumers = list(self.consumers.values())
             for record in list(self.contents.scan(0)):
                 sequence = sequence_of(record.offset)
-                if not any(consumer.needs(sequence, record.subject) for consumer in consumers):
+                if not self.consumers.is_needed(sequence, record.subject):
                     self.contents.remove(sequence)
             self._after_removals()
 
     def _drop_unwanted(self, items: list[Item]) -> None:
-        consumers = list(self.consumers.values())
         for item in items:
-            if item.subject and not any(consumer.needs(item.sequence, item.subject) for consumer in consumers):
+            if item.subject and not self.consumers.is_needed(item.sequence, item.subject):
                 self.contents.remove(item.sequence)
 
     def _on_removed(self, sequence: int, subject: bytes) -> None:

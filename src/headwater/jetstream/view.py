@@ -152,8 +152,7 @@ class ViewStream(Stream):
             stored, first = log.count(seen, self._seen_end), sequence_of(seen)
             one_by_one = any(c.filter is not None or c.state.position > first for c in self.consumers.values())
             items = self._items(seen) if one_by_one else []
-            for consumer in list(self.consumers.values()):
-                consumer.on_stored(first, stored, items)
+            self.consumers.on_stored(first, stored, items)
 
     def _items(self, start: int) -> list[Item]:
         there = (offset for offset in range(start, self._seen_end) if not self.origin.is_absent(offset))

@@ -1,0 +1,131 @@
+"""Which consumers of a stream a message concerns: an index by subject, so that a message stored costs by those, not by all.
+
+    reader without a filter        all messages, counted by the batch
+    reader with literal filters    found by the subject
+    reader with wildcards          looked through once a subject, then known
+
+A stream with a hundred consumers that each read a subject of their own would otherwise ask a hundred filters about every
+message. The index is made anew when a message comes after a change of the readers or of their filters (`forget`).
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from headwater.jetstream_state.consumer import Consumer
+from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.subject_table import SubjectFilter
+
+MOST_KNOWN: Final = 1 << 16  # readers named for all known subjects together, 8 bytes each
+
+
+class Reader(Protocol):
+    """A consumer, as far as this needs it. `filter`: None for all subjects."""
+
+    state: Consumer
+
+    @property
+    def filter(self) -> SubjectFilter | None: ...
+
+    def on_new(self, count: int) -> None:
+        """So many more messages to deliver."""
+        ...
+
+    def needs(self, sequence: int, subject: bytes) -> bool:
+        """Whether the message, which its filter lets through or not, is still to be delivered or acknowledged."""
+        ...
+
+
+R = TypeVar("R", bound=Reader)
+
+
+class Audience(dict[str, R], Generic[R]):
+    """The consumers of one stream by name. Of a dict's ways to change it, only these four are to be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forget()
+
+    def __setitem__(self, name: str, reader: R) -> None:
+        super().__setitem__(name, reader)
+        self.forget()
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self.forget()
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """As that of a dict."""
+        self.forget()
+        return super().pop(name, *default)
+
+    def clear(self) -> None:
+        """As that of a dict."""
+        super().clear()
+        self.forget()
+
+    def forget(self) -> None:
+        """The filter of a reader has changed."""
+        self._is_made = False
+        self._everything: list[R] = []
+        self._literal: dict[bytes, list[R]] = {}
+        self._wild: list[tuple[SubjectFilter, R]] = []
+        self._known: dict[bytes, list[R]] = {}
+        self._named = 0
+
+    def on_stored(self, first: int, count: int, items: Iterable[Item]) -> None:
+        """`count` messages became durable, from sequence `first` on; `items` may hold others than these."""
+        if not self._is_made:
+            self._make()
+        for reader in tuple(self._everything):
+            position = reader.state.position
+            ahead = count if first >= position else sum(1 for i in items if i.subject and i.sequence >= position)
+            if ahead:
+                reader.on_new(ahead)
+        if len(self._everything) == len(self):
+            return
+        new: dict[R, int] = {}
+        known = self._known
+        for item in items:
+            subject = item.subject
+            if subject:
+                found = known.get(subject)
+                for reader in found if found is not None else self._look(subject):
+                    if item.sequence >= reader.state.position:
+                        new[reader] = new.get(reader, 0) + 1
+        for reader, more in new.items():
+            reader.on_new(more)
+
+    def is_needed(self, sequence: int, subject: bytes) -> bool:
+        """Whether a reader has yet to deliver the message, or waits for its acknowledgement."""
+        if not self._is_made:
+            self._make()
+        return any(r.needs(sequence, subject) for r in self._everything) or any(
+            r.needs(sequence, subject) for r in self._look(subject)
+        )
+
+    def _look(self, subject: bytes) -> list[R]:
+        """The readers whose filters let the subject through."""
+        known = self._known.get(subject)
+        if known is not None:
+            return known
+        found = self._literal.get(subject, [])
+        if self._wild:
+            found = found + [reader for wanted, reader in self._wild if wanted.matches(subject)]
+        self._named += 1 + len(found)
+        if self._named > MOST_KNOWN:
+            self._known.clear()
+            self._named = 1 + len(found)
+        self._known[subject] = found
+        return found
+
+    def _make(self) -> None:
+        for reader in self.values():
+            wanted = reader.filter
+            if wanted is None:
+                self._everything.append(reader)
+            elif wanted.literals:
+                for subject in set(wanted.patterns):
+                    self._literal.setdefault(subject, []).append(reader)
+            else:
+                self._wild.append((wanted, reader))
+        self._is_made = True
