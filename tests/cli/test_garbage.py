@@ -48,6 +48,7 @@ def test_a_collection_walks_what_is_new_and_not_what_is_old() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.busy_loop  # all objects of the test process are collected, a broker's are fewer
 def test_what_was_frozen_and_has_become_garbage_is_collected_when_as_much_has_come() -> None:
     async def main() -> None:
         with GarbagePolicy() as policy:

@@ -10,6 +10,8 @@ from support.loop_watchdog import Watchdog
 from headwater.monitoring.steps import Steps, drive, in_turns
 from headwater.net.link import Link
 
+pytestmark = pytest.mark.busy_loop
+
 
 @pytest.fixture
 def watchdog() -> Iterator[Watchdog]:

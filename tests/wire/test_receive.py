@@ -1,8 +1,13 @@
 """The receive buffer never loses a byte, never resizes an array under a view, and gives bursts back."""
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headwater
 from headwater.wire.receive import FREE_MINIMUM, LARGEST_READ, START_SIZE, ReceiveBuffer
 
 
@@ -51,6 +56,20 @@ def test_an_announced_op_gets_its_room_at_once_and_keeps_it() -> None:
     buffer.received(1)
     buffer.consume(1)
     assert len(buffer.data) == START_SIZE
+
+
+@pytest.mark.skipif(not headwater.__compiled__, reason="interpreted, a new array is cleared")
+def test_what_is_only_announced_takes_no_memory() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    buffer = ReceiveBuffer()
+    before = resident()
+    buffer.expect(256 << 20)
+    buffer.writable()[:4] = b"head"
+    buffer.received(4)
+    assert len(buffer.data) == 256 << 20
+    assert resident() - before < 128 << 20
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=9000), st.integers(0, 9000)), max_size=30))
