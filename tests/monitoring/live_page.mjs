@@ -56,7 +56,7 @@ if (opener) {
   seen.consumers = found.panel.textContent;
 }
 document.activeElement = found["tab-streams"];
-for (const [tab, word] of [["connections", "sorted by"], ["accounts", "Slow consumers"], ["cluster", ""], ["events", ""]]) {
+for (const [tab, word] of [["connections", "sorted by"], ["accounts", "Slow consumers"], ["cluster", ""], ["iggy", ""], ["workers", ""], ["events", ""]]) {
   const before = found.panel.children;
   found.tabs.fire("keydown", {key: "ArrowRight"});
   await until(tab, () => found.panel.children !== before && found.panel.textContent.includes(word));

@@ -16,9 +16,9 @@ def test_a_sample_has_a_number_for_every_field(tmp_path: Path) -> None:
     async def main() -> None:
         async with monitored(jetstream=True, store_dir=tmp_path) as server:
             link = await asyncio.to_thread(work, server.broker.port)
-            kept = server.monitoring._view.history
+            kept = server.monitoring.view.history
             assert kept is not None
-            kept.note(server.broker.observe().ledger.totals(server.monitoring._view.sessions()), 5_000_000_000)
+            kept.note(server.broker.observe().ledger.totals(server.monitoring.view.sessions()), 5_000_000_000)
             page = (await server.ask("/historyz")).document
             assert page["fields"] == list(FIELDS)
             sample = dict(zip(FIELDS, page["samples"][-1], strict=True))
@@ -36,7 +36,7 @@ def test_a_sample_has_a_number_for_every_field(tmp_path: Path) -> None:
 def test_a_page_asks_for_what_is_new_to_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with monitored() as server:
-            kept = server.monitoring._view.history
+            kept = server.monitoring.view.history
             assert kept is not None
             start = 10**12  # ahead of every sample that the listener takes meanwhile
             for number in range(KEPT + 5):

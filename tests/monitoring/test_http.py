@@ -173,7 +173,7 @@ def test_a_page_of_many_clients_leaves_turns_of_the_loop_to_others() -> None:
                     turns += 1
 
             counting = asyncio.ensure_future(count())
-            document = await in_turns(connz(server.monitoring._view, {}))
+            document = await in_turns(connz(server.monitoring.view, {}))
             counting.cancel()
             assert len(document["connections"]) == len(links)
             assert turns >= 2 * 4 - 1  # described, then shown

@@ -92,8 +92,10 @@ def test_a_reader_sees_streams_consumers_clients_accounts_and_events(tmp_path: P
             assert {"worker", "bytes"} <= set(seen["connections"].split())
             assert "$G" in seen["accounts"].split()
             assert "stands alone" in seen["cluster"]
+            assert "no listeners for Iggy" in seen["iggy"]
+            assert "One process" in seen["workers"]
             assert "client=c9" in seen["events"]
-            assert seen["selected"] == ["false", "false", "false", "false", "true"]
+            assert seen["selected"] == ["false", "false", "false", "false", "false", "false", "true"]
             await asyncio.to_thread(link.close)
 
     asyncio.run(main())

@@ -1,7 +1,7 @@
 """`headwater serve --workers N`: N broker processes behind one port, for more than one core.
 
     parent ── holds the port, starts the workers, passes signals on; serves no clients
-      ├─ worker 1   clients, streams, the Iggy face, monitoring
+      ├─ worker 1   clients, streams, the Iggy face, monitoring (with the figures of all: monitoring/workers.py)
       ├─ worker 2   clients
       └─ …          each routes to each other over loopback
 
@@ -34,11 +34,14 @@ from headwater.cli.service_manager import READY, STOPPING, notify
 from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.monitoring.board import Board
+from headwater.monitoring.workers import Figures
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
 
 if TYPE_CHECKING:
     from headwater.iggy.face import IggyOptions
+    from headwater.monitoring.server import Monitoring
 
 logger = logging.getLogger("headwater")
 
@@ -98,11 +101,15 @@ class Worker(Serving):
         iggy: "IggyOptions | None",
         reports: int,
         lifeline: int,
+        board: "Board",
     ) -> None:
         super().__init__(config, again, config_file, iggy)
         self._reports = reports
         self._lifeline = lifeline
         self._others = again.shape.count - 1
+        self._number = again.number
+        self._board = board
+        self._figures: asyncio.Task[None] | None = None
 
     def _greet(self) -> None:
         if not self.config.logging.debug:
@@ -113,6 +120,20 @@ class Worker(Serving):
         asyncio.get_running_loop().remove_reader(self._lifeline)
         self._stop.set()
 
+    def _make_monitoring(self) -> "Monitoring":
+        made = super()._make_monitoring()
+        made.view.workers = self._board
+        return made
+
+    async def run(self) -> None:
+        """As Serving has it."""
+        try:
+            await super().run()
+        finally:
+            if self._figures is not None:
+                self._figures.cancel()
+                await asyncio.gather(self._figures, return_exceptions=True)
+
     def _say_stopping(self) -> None:
         pass  # the parent says it
 
@@ -121,6 +142,7 @@ class Worker(Serving):
         cluster = self.broker.cluster
         if cluster is None:
             raise AssertionError("a worker was started without its cluster")
+        self._figures = asyncio.create_task(Figures(self.broker.observe()).keep(self._board, self._number))
         monitor = f"{self.monitoring.scheme} monitor on {self.monitoring.address}" if self.monitoring else ""
         ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}
         send_report(self._reports, Report(route=cluster.port, monitor=monitor, ports=ports))
@@ -142,11 +164,11 @@ class Again:
     def __init__(self, flags: Mapping[str, Value], shape: Shape, number: int, routes: tuple[str, ...]) -> None:
         self.shape = shape
         self._flags = dict(flags)
-        self._number = number
+        self.number = number
         self._routes = routes
 
     def __call__(self) -> ServerConfig:
-        return self.shape.config(configure(self._flags), self._number, self._routes)
+        return self.shape.config(configure(self._flags), self.number, self._routes)
 
 
 class Workers:
@@ -177,6 +199,7 @@ class Workers:
         self._running: dict[int, int] = {}  # process id -> number
         self._reports: list[IO[bytes]] = []
         self._lifeline = os.pipe()
+        self._board = Board(count)
         self._stopping = False
         self._failed = False
 
@@ -261,7 +284,7 @@ class Workers:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
                 config_file = str(self._flags.get("config", ""))
-                run(runner, Worker(config, again, config_file, iggy, reports, self._lifeline[0]))
+                run(runner, Worker(config, again, config_file, iggy, reports, self._lifeline[0], self._board))
         except HeadwaterError as error:
             send_report(reports, Report(failed=str(error)))
             return 1
@@ -301,6 +324,8 @@ class Workers:
         while self._running:
             process, status = os.wait()
             number = self._running.pop(process, 0)
+            if number:
+                self._board.ended(number)
             code = os.waitstatus_to_exitcode(status)
             if number and not self._stopping:
                 self._failed = True
@@ -317,6 +342,7 @@ class Workers:
             os.close(fd)
         for reports in self._reports:
             reports.close()
+        self._board.close()
         for held in self._held:
             held.close()
 

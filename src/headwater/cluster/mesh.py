@@ -15,7 +15,8 @@ Rules, from the cluster protocol document and from what gnatsd 1.4.1 and nats-se
   minutes. Real servers do not: when only the route between two of them fails, they stay apart until another one gossips.
 * A second link to the same server id is closed silently. When two Headwater brokers dial each other at once, both keep
   the link that the smaller id dialled; real servers retry, which takes a second.
-* A link to ourselves, to a peer with our name or to another cluster is closed; a generated cluster name gives way.
+* A link to ourselves, to a peer with our name or to another cluster is closed; a generated cluster name gives way. A
+  configured route that leads to ourselves (all nodes have one list of names) is tried again every LONGEST_RETRY only.
 * No -ERR is ever sent as a mere warning: a real peer closes the route at any -ERR.
 * We wait at least a second plus jitter before redialling an address, whatever closed the connection. A configured route
   that has never answered is retried sooner at first, so that brokers that start together need not wait for each other.
@@ -148,6 +149,7 @@ class _Target(Record, frozen=False):
     first_wait: float = FIRST_RETRY  # for a configured route that has never answered
     busy: bool = False  # being dialled, or waiting to be
     lost: bool = False  # it was a peer
+    ourselves: bool = False  # it led here when it was dialled last
 
 
 class MeshOptions(Record, secret=("routes", "password")):
@@ -195,6 +197,14 @@ class Mesh:
 
     def _advertised(self, found: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(url for urls in found for url in urls)) if self.options.advertise else ()
+
+    def unreached(self) -> list[str]:
+        """The configured routes that lead to no peer now, as `host:port`; one that leads to ourselves is not among them."""
+        return [
+            shown_address(url)
+            for url, target in self._targets.items()
+            if target.tries_left is None and not target.ourselves and not self._is_reached(url, target)
+        ]
 
     def peer_of(self, link: int) -> Peer | None:
         known = self._links.get(link)
@@ -275,6 +285,9 @@ class Mesh:
             return self._on_later_info(state.peer, info)
         if not state.dialled and state.connect is None:
             return self._refuse(state, AUTHORIZATION)
+        target = self._targets.get(state.dialled)
+        if target is not None:
+            target.ourselves = info.server_id == self.info.server_id
         if not info.server_id or info.server_id == self.info.server_id:
             return self._close(state, "a route to ourselves" if info.server_id else "INFO without a server id")
         if info.server_name and info.server_name == self.info.server_name:
@@ -506,7 +519,7 @@ class Mesh:
                 del self._targets[url]
                 return []
             target.tries_left -= 1
-        wait = target.wait
+        wait = LONGEST_RETRY if target.ourselves else target.wait
         if self.options.connect_backoff or target.lost:
             target.wait = min(target.wait * 2, LONGEST_RETRY)
         target.busy = True
@@ -528,6 +541,12 @@ def _place(url: str) -> UrlAddress:
         return url_address(url)
     except ValueError:
         return UrlAddress("", None, "", None)
+
+
+def shown_address(url: str) -> str:
+    """`host:port` of a route URL, without its user and password."""
+    place = _place(url)
+    return f"{bracketed(place.host)}:{place.port or 0}"
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -4,7 +4,8 @@
 
 A sample is a list of numbers in the order of FIELDS; counters are totals since the start, and the page takes the
 differences. It costs some 50 us, however many clients and streams there are: sums over clients come from the look that is
-taken anyway. Nothing of it is written to disk; it begins anew with the broker.
+taken anyway. Beside the samples, /historyz says which brokers of the cluster are there or lost (peers.py) and what each
+worker does (workers.py). Nothing of it is written to disk; it begins anew with the broker.
 """
 
 import time
@@ -12,6 +13,7 @@ from collections import deque
 from typing import NamedTuple
 
 from headwater.monitoring.ledger import Document, Totals
+from headwater.monitoring.peers import Peers
 from headwater.monitoring.view import View, resident_bytes
 
 EVERY = 2.0  # seconds between two samples
@@ -30,6 +32,7 @@ class History:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self.peers = Peers()
         self._samples: deque[list[float]] = deque(maxlen=KEPT)
         self._cpu = (time.process_time(), time.monotonic())
 
@@ -37,6 +40,8 @@ class History:
         """Take a sample. `clients`: the sums over all of them, those that have left included."""
         view = self._view
         broker = view.broker
+        if broker.cluster is not None and broker.cluster.mesh is not None:
+            self.peers.note(broker.cluster.mesh, now_ns // 1_000_000)
         slow = (broker.accounts.slow_consumers if broker.accounts else 0) + (
             broker.sessions.watch.slow_consumers if broker.sessions is not None else 0
         )
@@ -93,6 +98,8 @@ class History:
             "fields": FIELDS,
             "samples": [sample for sample in self._samples if sample[0] > since_ms],
             "disk_seconds_left": self.seconds_until_full(),
+            "peers": self.peers.document(),
+            "workers": self._view.workers.read() if self._view.workers is not None else [],
         }
 
     def seconds_until_full(self) -> float | None:

@@ -20,6 +20,9 @@ and those that only we have: what was lost, or had to go another way.
     headwater_disk_…    free_bytes, size_bytes, seconds_until_full (-1: not at the present pace)
     headwater_write_…   sync_p50_seconds, sync_p99_seconds, ack_p50_seconds, ack_p99_seconds; refused, waiting_messages
     headwater_events    by kind, as /eventz counts them
+    headwater_iggy_…    clients, streams, topics, topics_unavailable, messages, bytes, groups, messages_behind
+    headwater_worker_…  by worker of `serve --workers`: alive, connections, subscriptions, messages, CPU, memory (workers.py)
+    headwater_cluster_peers_lost           routes that are configured or were there, and are not (peers.py)
 
 The text format is prometheus-client's. Every value is a gauge, as the exporter has them.
 """
@@ -27,8 +30,10 @@ The text format is prometheus-client's. Every value is a gauge, as the exporter 
 from typing import Any
 
 from headwater.model.timestamps import ZERO, parse_time
+from headwater.monitoring.board import GAUGES as WORKER_GAUGES
 from headwater.monitoring.connz import connz
 from headwater.monitoring.gauges import Gauges, flatten
+from headwater.monitoring.iggyz import iggy_counts
 from headwater.monitoring.interest import subsz
 from headwater.monitoring.jsz import healthz, jsz
 from headwater.monitoring.leafz import leafz
@@ -88,6 +93,14 @@ def _own(gauges: Gauges, view: View, general: dict[str, Any], server: dict[str, 
     """What the exporter has no names for."""
     for kind, count in view.broker.journal.counts.items():
         gauges.set("headwater_events", {**server, "kind": kind}, count)
+    for name, value in iggy_counts(view).items():
+        gauges.set(f"headwater_iggy_{name}", server, value)
+    for worker in view.workers.read() if view.workers is not None else ():
+        labels = {**server, "worker": str(worker["worker"])}
+        for name in WORKER_GAUGES:
+            gauges.set(f"headwater_worker_{name}", labels, worker[name])
+    if view.history is not None and view.broker.cluster is not None:
+        gauges.set("headwater_cluster_peers_lost", server, view.history.peers.lost())
     if not general["jetstream"]:
         return
     stats = general["jetstream"]["stats"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from headwater.monitoring.connz import connz
 from headwater.monitoring.eventz import eventz
+from headwater.monitoring.iggyz import iggyz
 from headwater.monitoring.interest import accountz, accstatz, gatewayz, subsz
 from headwater.monitoring.jsz import healthz, jsz
 from headwater.monitoring.leafz import leafz
@@ -11,6 +12,7 @@ from headwater.monitoring.parameters import Parameters, switch
 from headwater.monitoring.routez import routez
 from headwater.monitoring.varz import varz
 from headwater.monitoring.view import View
+from headwater.monitoring.workers import workersz
 
 
 def ipqueuesz(view: View, asked: Parameters) -> dict[str, object]:
@@ -47,6 +49,8 @@ PAGES: dict[str, tuple[str, Page]] = {
     "/leafz": ("LeafNodes", lambda view, asked: (200, leafz(view, asked))),
     "/gatewayz": ("Gateways", lambda view, asked: (200, gatewayz(view))),
     "/eventz": ("Events", lambda view, asked: (200, eventz(view, asked))),
+    "/iggyz": ("Iggy", lambda view, asked: (200, iggyz(view, asked))),
+    "/workersz": ("Workers", lambda view, asked: (200, workersz(view))),
     "/ipqueuesz": ("", lambda view, asked: (200, ipqueuesz(view, asked))),
     "/healthz": ("Health Probe", lambda view, asked: healthz(view, asked)),
 }

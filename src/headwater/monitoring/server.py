@@ -54,7 +54,7 @@ class Monitoring:
         self.scheme = "https" if options.tls else "http"
         self._broker = broker
         self._options = options
-        self._view = View(broker, broker.observe().ledger, options, options.port, digest)
+        self.view = View(broker, broker.observe().ledger, options, options.port, digest)
         self._base = "" if options.base_path == "/" else options.base_path
         self._tasks: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
@@ -91,11 +91,11 @@ class Monitoring:
             limits=limits,
             farewell=b"" if self._options.tls else HTTP_FAREWELL,
         )
-        self.port = self._view.port = self._listener.port
-        self._view.history = History(self._view)
+        self.port = self.view.port = self._listener.port
+        self.view.history = History(self.view)
         self._listener.places.on_turned_away = partial(self._broker.note_turned_away, self.port)
         if self._broker.sessions is not None:
-            self._broker.view = self._view
+            self._broker.view = self.view
         self._look()
 
     def open(self) -> None:
@@ -130,9 +130,9 @@ class Monitoring:
 
     def _look(self) -> None:
         """A part of the clients in each turn of the loop; a sample for the history after every second round."""
-        ledger = self._view.ledger
+        ledger = self.view.ledger
         if not self._unseen:
-            self._unseen = self._view.sessions()
+            self._unseen = self.view.sessions()
             self._sums = ledger.totals(())
         part = self._unseen[:LOOKED_AT]
         del self._unseen[:LOOKED_AT]
@@ -141,8 +141,8 @@ class Monitoring:
             self._sums.add(session)
         if not self._unseen:
             self._passes += 1
-            if self._passes % 2 and self._view.history is not None:
-                self._view.history.note(self._sums, time.time_ns())
+            if self._passes % 2 and self.view.history is not None:
+                self.view.history.note(self._sums, time.time_ns())
         loop = asyncio.get_running_loop()
         self._looking = loop.call_later(0 if self._unseen else LOOK_SECONDS, self._look)
 
@@ -158,9 +158,9 @@ class Monitoring:
         if inside == "/metrics":
             self._count(inside)
             return self._metrics(parameters)
-        if inside == "/historyz" and self._view.history is not None:
+        if inside == "/historyz" and self.view.history is not None:
             self._count(inside)
-            return self._historyz(self._view.history, parameters)
+            return self._historyz(self.view.history, parameters)
         if inside in live_page.FILES and path != self._base:
             return live_page.file(inside)
         if inside in ("", "/") and path in (self._base, f"{self._base}/"):
@@ -173,7 +173,7 @@ class Monitoring:
         from headwater.monitoring.http import TEXT, Response
 
         try:
-            status, page = PAGES[path][1](self._view, parameters)
+            status, page = PAGES[path][1](self.view, parameters)
             document = (yield from page) if isinstance(page, Generator) else page
         except ConfigError as error:
             return Response(error.message.encode(), 400, TEXT)
@@ -183,7 +183,7 @@ class Monitoring:
         return Response(pieces[0], status, more=pieces[1:])
 
     def _count(self, path: str) -> None:
-        self._view.requests[path] = self._view.requests.get(path, 0) + 1
+        self.view.requests[path] = self.view.requests.get(path, 0) + 1
 
     def _historyz(self, history: History, parameters: "Parameters") -> "Response":
         from headwater.monitoring.http import TEXT, Response
@@ -208,7 +208,7 @@ class Monitoring:
 
         await asyncio.get_running_loop().run_in_executor(None, _import, "prometheus_client")
         metrics = import_module("headwater.monitoring.metrics")
-        gauges = await in_turns(metrics.gather(self._view, prefix, detailed=detailed))
+        gauges = await in_turns(metrics.gather(self.view, prefix, detailed=detailed))
         return Response(await in_turns(metrics.render(gauges)), 200, metrics.CONTENT_TYPE)
 
     def _index(self) -> "Response":

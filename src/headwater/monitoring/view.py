@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from headwater.exchange.options import BrokerOptions
     from headwater.exchange.session import Session
     from headwater.exchange.sessions import Sessions
+    from headwater.iggy.service import Service as IggyService
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
+    from headwater.monitoring.board import Board
     from headwater.monitoring.history import History
     from headwater.streams.finding import Finding
 
@@ -42,6 +44,11 @@ class ObservedBroker(Protocol):
 
     @property
     def system_account(self) -> str: ...
+
+    @property
+    def iggy_service(self) -> "IggyService | None":
+        """Topics and clients of the Iggy face."""
+        ...
 
     def findings(self) -> "list[Finding]":
         """Of stores that belong to no JetStream service."""
@@ -78,6 +85,7 @@ class View:
         self.started = time.time_ns() if started is None else started
         self.requests: dict[str, int] = {}  # by path
         self.history: History | None = None  # kept by the listener
+        self.workers: Board | None = None  # of `serve --workers`
         self._cpu = (0.0, 0.0)  # processor and wall seconds at the last request for them
 
     def sessions(self) -> "list[Session]":

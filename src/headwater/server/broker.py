@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headwater.exchange.cluster_options import ClusterOptions
     from headwater.exchange.leaf_options import LeafOptions
     from headwater.iggy.face import Iggy, IggyOptions
+    from headwater.iggy.service import Service as IggyService
     from headwater.jetstream.service import JetStream
     from headwater.leaf.service import LeafNodes
     from headwater.monitoring.view import View
@@ -149,6 +150,11 @@ class Broker:
             hint = "give Broker the keyword iggy=IggyOptions(...)" if started else "start it first"
             raise LocalProtocolError("the broker has no Iggy listeners", hint=hint)
         return self._iggy.iggy
+
+    @property
+    def iggy_service(self) -> "IggyService | None":
+        """What monitoring shows of Iggy; None without such listeners."""
+        return self._iggy.iggy.service if self._iggy is not None else None
 
     @property
     def router(self) -> Router | None:

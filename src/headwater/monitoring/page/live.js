@@ -6,7 +6,7 @@ const KEPT = 300; // samples, as many as the broker keeps
 const SLOW_EVERY = 5; // looks; pages about many streams or clients are read that often
 const MANY = 200; // streams or clients
 const state = {tab: "streams", fields: [], samples: [], server: "", started: 0, looks: 0, opened: "", closed: false,
-  streamSort: "rate", connSort: "bytes_to", before: new Map(), rates: new Map(), lag: new Map(), size: 0};
+  streamSort: "rate", connSort: "bytes_to", conn: 0, before: new Map(), rates: new Map(), lag: new Map(), size: 0};
 
 const $ = id => document.getElementById(id);
 function el(name, attributes, ...children) {
@@ -69,11 +69,13 @@ async function readHistory() {
   const found = await get("/historyz?since=" + from);
   if (found.server_id !== state.server || found.started_ms !== state.started) {
     Object.assign(state, {server: found.server_id, started: found.started_ms, samples: [], before: new Map(),
-      rates: new Map(), lag: new Map()});
+      rates: new Map(), lag: new Map(), opened: "", conn: 0});
     if (from) return readHistory();
   }
   state.fields = found.fields;
   state.diskLeft = found.disk_seconds_left;
+  state.peers = found.peers;
+  state.workers = found.workers;
   state.samples = state.samples.concat(found.samples).slice(-KEPT);
 }
 
@@ -133,8 +135,7 @@ function drawHead(health) {
 
 // ── tables ──
 function table(headings, rows) {
-  const head = headings.map(([title, number, onclick]) => el("th", {class: number ? "number" : null, scope: "col"},
-    onclick ? el("button", {onclick}, title) : title));
+  const head = headings.map(([title, number]) => el("th", {class: number ? "number" : null, scope: "col"}, title));
   return el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
 }
 const cell = (content, number, kind) => el("td", {class: [number ? "number" : "", kind || ""].join(" ").trim() || null}, content);
@@ -143,6 +144,11 @@ function rateOf(key, count) {
   state.before.set(key, [now, count]);
   if (old && now - old[0] > 500) state.rates.set(key, Math.max(0, count - old[1]) * 1000 / (now - old[0]));
   return state.rates.get(key) ?? null;
+}
+function sorting(now, names, choose) {
+  const choice = el("select", {"aria-label": "sorted by"}, ...names.map(s => el("option", s === now ? {selected: ""} : {}, s)));
+  choice.addEventListener("change", () => { choose(choice.value); drawTab(); });
+  return choice;
 }
 async function streams() {
   const consumers = state.opened ? "&consumers=1&acc=" + encodeURIComponent(state.opened.split("\n")[0]) : "";
@@ -159,8 +165,7 @@ async function streams() {
   const orders = {rate: (a, b) => (b.rate ?? 0) - (a.rate ?? 0), fullness: (a, b) => b.full - a.full,
     size: (a, b) => b.s.state.bytes - a.s.state.bytes, name: (a, b) => a.s.name < b.s.name ? -1 : 1};
   all.sort((a, b) => orders[state.streamSort](a, b) || (a.key < b.key ? -1 : 1));
-  const sort = name => () => { state.streamSort = name; drawTab(); };
-  const rows = [];
+  const rows = [], choice = sorting(state.streamSort, Object.keys(orders), chosen => { state.streamSort = chosen; });
   for (const one of all.slice(0, MANY)) {
     const st = one.s.state, lost = st.lost ? (st.lost.msgs || []).length : 0;
     const toggle = () => { state.opened = state.opened === one.key ? "" : one.key; drawTab(); };
@@ -175,10 +180,10 @@ async function streams() {
         lost ? "bad" : "warn")));
     if (state.opened === one.key) rows.push(el("tr", {class: "open"}, el("td", {colspan: 8}, consumerTable(detail, one))));
   }
-  const shown = all.length > MANY ? [el("p", {}, "the first " + MANY + " of " + whole(all.length) + " streams")] : [];
+  const shown = [el("p", {}, (all.length > MANY ? "the first " + MANY + " of " : "") + whole(all.length) + " streams, sorted by ", choice)];
   if (!all.length) return [el("p", {}, found.disabled ? "JetStream is not enabled." : "There are no streams.")];
-  return [...shown, table([["Stream", 0, sort("name")], ["Account"], ["Messages", 1], ["Bytes", 1, sort("size")],
-    ["Writes", 1, sort("rate")], ["Oldest", 1], ["Consumers", 1], ["Damage", 1, sort("fullness")]], rows)];
+  return [...shown, table([["Stream"], ["Account"], ["Messages", 1], ["Bytes", 1], ["Writes", 1], ["Oldest", 1], ["Consumers", 1],
+    ["Damage", 1]], rows)];
 }
 function consumerTable(detail, one) {
   const account = ((detail && detail.account_details) || []).find(a => a.name === one.account);
@@ -204,17 +209,23 @@ async function connections() {
   if (!sorts.includes(state.connSort)) state.connSort = sorts[0];
   const found = await get("/connz?auth=1&limit=" + MANY + "&sort=" + state.connSort + (state.closed ? "&state=closed" : ""));
   state.size = found.total;
-  const choice = el("select", {"aria-label": "sorted by"}, ...sorts.map(s => el("option", s === state.connSort ? {selected: ""} : {}, s)));
-  choice.addEventListener("change", () => { state.connSort = choice.value; drawTab(); });
+  const choice = sorting(state.connSort, sorts, chosen => { state.connSort = chosen; });
+  const opened = state.conn && !state.closed ? (await get("/connz?subs=1&cid=" + state.conn)).connections[0] : null;
   const other = el("button", {onclick: () => { state.closed = !state.closed; drawTab(); }},
     state.closed ? "show those that are open" : "show those that have left");
-  const rows = found.connections.map(c => {
-    const key = "x" + c.cid;
-    return el("tr", {}, cell(c.cid, true), cell(c.name || ""), cell(c.account || ""), cell([c.lang, c.version].join(" ")),
+  const rows = found.connections.flatMap(c => {
+    const key = "x" + c.cid, open = opened && opened.cid === c.cid;
+    const toggle = () => { state.conn = open ? 0 : c.cid; drawTab(); };
+    const subs = state.closed ? whole(c.subscriptions)
+      : el("button", {onclick: toggle, "aria-expanded": Boolean(open), "aria-label": whole(c.subscriptions) + " subscriptions of client " + c.cid},
+        whole(c.subscriptions));
+    const row = el("tr", {class: open ? "open" : null}, cell(c.cid, true), cell(c.name || ""), cell(c.account || ""), cell([c.lang, c.version].join(" ")),
       cell(c.ip), cell(state.closed ? c.reason : c.rtt || "–", !state.closed), cell(bytes(c.pending_bytes), true),
       cell(whole(c.in_msgs), true), cell(state.closed ? "" : short(rateOf(key + "i", c.in_msgs)) + "/s", true),
       cell(whole(c.out_msgs), true), cell(state.closed ? "" : short(rateOf(key + "o", c.out_msgs)) + "/s", true),
-      cell(c.idle || "", true), cell(whole(c.subscriptions), true));
+      cell(c.idle || "", true), cell(subs, true));
+    const listed = open ? (opened.subscriptions_list || []).slice(0, MANY).join("  ") || "no subscriptions" : "";
+    return open ? [row, el("tr", {class: "open"}, el("td", {colspan: 13, class: "wrap"}, listed))] : [row];
   });
   const head = el("p", {}, whole(found.num_connections) + " of " + whole(found.total) + ", sorted by ", choice, " ", other);
   return [head, table([["Id", 1], ["Name"], ["Account"], ["Client"], ["Address"], [state.closed ? "Reason" : "RTT", !state.closed],
@@ -235,29 +246,67 @@ async function accounts() {
 }
 async function cluster() {
   const [routes, leafs] = await Promise.all([get("/routez"), get("/leafz")]);
-  const wanted = ((state.varz && state.varz.cluster && state.varz.cluster.urls) || []).length;
-  const missing = Math.max(0, wanted - routes.routes.filter(r => r.is_configured).length);
+  const peers = state.peers || [], known = new Map(routes.routes.map(r => [r.remote_id, r]));
+  const ago = p => span((Date.now() - p.since_ms) / 1000);
+  const gone = {lost: p => "lost " + ago(p) + " ago", absent: p => "not there for " + ago(p), left: p => "left " + ago(p) + " ago"};
   const nodes = routes.routes.map(r => ({name: r.remote_name || r.remote_id, note: (r.rtt || "") + (r.pending_size ? " · " +
     bytes(r.pending_size) + " wait" : "")}));
+  for (const p of peers) if (gone[p.state] && !known.has(p.server_id))
+    nodes.push({name: p.name, note: gone[p.state](p), missing: p.state !== "left", left: p.state === "left"});
   for (const leaf of leafs.leafs || []) nodes.push({name: (leaf.is_spoke ? "hub " : "leaf ") + (leaf.name || leaf.id), note: leaf.rtt || ""});
   for (const remote of leafs.remotes || []) if (!remote.joined)
     nodes.push({name: "hub not joined", note: remote.reason || "", missing: true});
-  for (let n = 0; n < missing; n++) nodes.push({name: "missing peer", note: "", missing: true});
   if (!nodes.length) return [el("p", {}, "This broker stands alone.")];
-  const drawn = [], place = n => [300 + 220 * Math.cos(2 * Math.PI * n / nodes.length - 1.57),
-    190 + 140 * Math.sin(2 * Math.PI * n / nodes.length - 1.57)];
+  const turn = n => 2 * Math.PI * n / nodes.length - 1.57;
+  const drawn = [], place = n => [300 + 220 * Math.cos(turn(n)), 190 + 140 * Math.sin(turn(n))];
+  const kind = node => (node.missing ? " missing" : "") + (node.left ? " left" : "");
   nodes.forEach((node, n) => {
     const [x, y] = place(n);
-    drawn.push(el("g", {class: "edge"}, el("line", {x1: 300, y1: 190, x2: x, y2: y}),
+    drawn.push(el("g", {class: "edge" + kind(node)}, el("line", {x1: 300, y1: 190, x2: x, y2: y}),
       el("text", {x: (300 + x) / 2, y: (190 + y) / 2}, node.note)));
   });
-  const circle = (x, y, node) => el("g", {class: "node" + (node.missing ? " missing" : "")}, el("circle", {cx: x, cy: y, r: 26}),
+  const circle = (x, y, node) => el("g", {class: "node" + kind(node)}, el("circle", {cx: x, cy: y, r: 26}),
     el("text", {x, y: y + 42}, node.name));
   nodes.forEach((node, n) => drawn.push(circle(...place(n), node)));
   drawn.push(circle(300, 190, {name: routes.server_name}));
-  const words = nodes.map(n => n.name + (n.note ? " " + n.note : "")).join(", ");
-  const said = missing ? [el("p", {class: "bad"}, missing + " of " + wanted + " configured peers are not joined")] : [];
+  const missing = nodes.filter(node => node.missing), words = nodes.map(n => n.name + (n.note ? " " + n.note : "")).join(", ");
+  const said = missing.length ? [el("p", {class: "bad"}, "not joined: " + missing.map(n => n.name + (n.note ? " (" + n.note + ")" : "")).join(", "))] : [];
   return [...said, el("svg", {viewBox: "0 0 600 400", width: "600", role: "img", "aria-label": "Joined with: " + words}, ...drawn)];
+}
+async function iggy() {
+  const found = await get("/iggyz?limit=" + MANY);
+  if (found.disabled) return [el("p", {}, "There are no listeners for Iggy clients.")];
+  state.size = Math.max(found.num_topics, found.num_clients);
+  const some = (shown, all, what) => el("h3", {}, (shown < all ? "the first " + whole(shown) + " of " : "") + whole(all) + " " + what);
+  const topics = found.topics.map(t => el("tr", {}, cell(t.stream), cell(t.name), cell(whole(t.partitions), true), cell(whole(t.messages), true),
+    cell(bytes(t.bytes), true), cell(short(rateOf("t" + t.stream + "\n" + t.name, t.last_offset_sum)) + "/s", true),
+    cell(t.failure || "", false, "bad")));
+  const groups = found.topics.flatMap(t => [...t.groups.map(g => [t, g.name, g.members.length, g.behind]), ...t.consumers.map(c => [t, c.name, null, c.behind])]);
+  const rows = groups.map(([t, name, members, behind]) => {
+    const key = "g" + t.stream + "\n" + t.name + "\n" + name + members, before = state.lag.get(key);
+    state.lag.set(key, behind);
+    const trend = before === undefined || before === behind ? "" : behind > before ? " ▲" : " ▼";
+    return el("tr", {}, cell(t.stream), cell(t.name), cell(name), cell(members === null ? "one consumer" : whole(members) + " members",
+      true, members === 0 && behind ? "warn" : ""), cell(whole(behind) + trend, true));
+  });
+  const clients = found.clients.map(c => el("tr", {}, cell(c.id, true), cell(c.user || "not logged in"), cell(c.address), cell(c.transport), cell(c.era),
+    cell(whole(c.groups), true)));
+  return [some(topics.length, found.num_topics, "topics"),
+    table([["Stream"], ["Topic"], ["Partitions", 1], ["Messages", 1], ["Bytes", 1], ["Writes", 1], [""]], topics),
+    el("h3", {}, "Groups and consumers"), rows.length ? table([["Stream"], ["Topic"], ["Group"], ["Members", 1], ["Behind", 1]], rows) : el("p", {}, "none"),
+    some(clients.length, found.num_clients, "clients"),
+    table([["Id", 1], ["User"], ["Address"], ["Transport"], ["Era"], ["Groups", 1]], clients)];
+}
+async function workers() {
+  const found = state.workers || [];
+  if (!found.length) return [el("p", {}, "One process does all the work.")];
+  const rows = found.map(w => el("tr", {}, cell(w.worker + (w.worker === 1 ? " (streams, monitoring)" : "")), cell(w.pid, true),
+    cell(w.alive ? "running" : "ended, or silent for " + span((Date.now() - w.time_ms) / 1000), false, w.alive ? "" : "bad"),
+    cell(whole(w.connections), true), cell(whole(w.subscriptions), true), cell(short(rateOf("wi" + w.worker, w.in_msgs)) + "/s", true),
+    cell(short(rateOf("wo" + w.worker, w.out_msgs)) + "/s", true), cell(whole(w.slow_consumers), true, w.slow_consumers ? "warn" : ""),
+    cell(short(w.cpu_percent) + " %", true), cell(bytes(w.mem), true)));
+  return [el("p", {}, "The other tabs are about worker 1."), table([["Worker"], ["Process", 1], ["State"], ["Connections", 1],
+    ["Subscriptions", 1], ["In", 1], ["Out", 1], ["Slow consumers", 1], ["CPU", 1], ["Memory", 1]], rows)];
 }
 async function events() {
   const found = await get("/eventz?limit=100");
@@ -268,7 +317,7 @@ async function events() {
   });
   return [rows.length ? table([["Time"], ["Event"], ["Times", 1], ["What"]], rows) : el("p", {}, "Nothing has happened.")];
 }
-const TABS = {streams, connections, accounts, cluster, events};
+const TABS = {streams, connections, accounts, cluster, iggy, workers, events};
 let drawing = 0;
 async function drawTab() {
   const mine = ++drawing, tab = state.tab;

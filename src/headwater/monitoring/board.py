@@ -1,0 +1,60 @@
+"""Memory that the processes of `serve --workers` share: a line of numbers for each worker, which it writes itself.
+
+    parent ── makes the Board, then forks ─┬─ worker 1 ── writes line 0 every two seconds; /workersz, /historyz, /metrics
+                                           └─ worker n ── writes line n-1                                  (workers.py)
+
+A number is eight bytes, written at once; a reader may see some of a line a moment before the others, never half of one. A
+worker that has ended leaves its last line behind; `alive` is 0 as soon as its parent has seen it end, or the line is
+SILENT_MS old.
+"""
+
+import mmap
+import time
+
+SILENT_MS = 15_000
+
+FIELDS = (
+    "pid", "time_ms", "alive", "connections", "subscriptions", "in_msgs", "in_bytes", "out_msgs", "out_bytes",
+    "slow_consumers", "cpu_percent", "mem",
+)  # fmt: skip
+GAUGES = FIELDS[2:]
+ALIVE = FIELDS.index("alive")
+
+
+class Board:
+    """Lines for `count` workers, which are numbered from 1."""
+
+    def __init__(self, count: int) -> None:
+        self._memory = mmap.mmap(-1, count * len(FIELDS) * 8)
+        self._numbers = memoryview(self._memory).cast("d")
+        self._count = count
+
+    def write(self, number: int, figures: list[float]) -> None:
+        """Set the line of a worker: a number for each of FIELDS."""
+        at = (number - 1) * len(FIELDS)
+        for place, value in enumerate(figures):
+            self._numbers[at + place] = value
+
+    def ended(self, number: int) -> None:
+        """The worker is no more."""
+        self._numbers[(number - 1) * len(FIELDS) + ALIVE] = 0.0
+
+    def read(self, now_ms: int | None = None) -> list[dict[str, float]]:
+        """A document for each worker that has written, with its number as `worker`."""
+        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        found: list[dict[str, float]] = []
+        for number in range(1, self._count + 1):
+            at = (number - 1) * len(FIELDS)
+            line = dict(zip(FIELDS, self._numbers[at : at + len(FIELDS)], strict=True))
+            if not line["pid"]:
+                continue
+            if now - line["time_ms"] > SILENT_MS:
+                line["alive"] = 0.0
+            shown = {name: value if name == "cpu_percent" else int(value) for name, value in line.items()}
+            found.append({"worker": number, **shown})
+        return found
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._numbers.release()
+        self._memory.close()

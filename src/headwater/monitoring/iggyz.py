@@ -1,0 +1,128 @@
+"""/iggyz: topics with their groups, and clients, of the Iggy face. nats-server has no such page.
+
+How far behind a group or a consumer is: messages behind the offset that it has committed, in all partitions that it has
+read; one that has committed nothing yet is behind by all that is kept.
+"""
+
+import time
+from typing import TYPE_CHECKING
+
+from headwater.model.timestamps import format_time
+from headwater.monitoring.ledger import Document
+from headwater.monitoring.parameters import Parameters, page
+from headwater.monitoring.steps import Steps
+from headwater.monitoring.view import View
+
+if TYPE_CHECKING:
+    from headwater.iggy.service import Client
+    from headwater.iggy.topics import Topic
+
+MOST = 1024  # topics, and clients, where no `limit` is given
+IN_ONE_STEP = 64  # topics
+TRANSPORTS = {1: "tcp", 2: "quic", 3: "http", 4: "websocket"}
+
+
+def iggyz(view: View, parameters: Parameters) -> Steps:
+    """The answer; `offset` and `limit` choose among topics and among clients. Raises ConfigError for invalid parameters."""
+    offset, limit = page(parameters, MOST)
+    service = view.broker.iggy_service
+    document: Document = {
+        "server_id": view.broker.server_id,
+        "now": format_time(time.time_ns()),
+        "offset": offset,
+        "limit": limit,
+    }
+    if service is None:
+        return {**document, "disabled": True}
+    service.refresh()  # as every listing of a client does: streams of NATS become topics
+    named = [
+        (stream.name, stream.origin, service.topics[entry.uid])
+        for stream in service.catalog.streams
+        for entry in stream.topics
+        if entry.uid in service.topics
+    ]
+    topics = []
+    for number, (stream_name, origin, topic) in enumerate(named[offset : offset + limit], 1):
+        topics.append(_topic(stream_name, origin, topic))
+        if number % IN_ONE_STEP == 0:
+            yield
+    clients = list(service.clients.values())
+    return {
+        **document,
+        "streams": len(service.catalog.streams),
+        "num_topics": len(named),
+        "topics": topics,
+        "num_clients": len(clients),
+        "clients": [_client(client) for client in clients[offset : offset + limit]],
+    }
+
+
+def _topic(stream: str, origin: str, topic: "Topic") -> Document:
+    entry = topic.entry
+    document: Document = {
+        "stream": stream,
+        "name": entry.name,
+        "partitions": len(entry.partitions) or len(topic.partitions),
+        "messages": topic.messages,
+        "bytes": topic.size,
+        "max_bytes": entry.max_size,
+        "last_offset_sum": sum(partition.log.end_offset for partition in topic.partitions),
+        "groups": [
+            {
+                "id": group.id,
+                "name": group.name,
+                "members": topic.groups[group.id].members[:] if group.id in topic.groups else [],
+                "behind": _behind(topic, f"g:{group.id}"),
+            }
+            for group in entry.groups
+        ],
+        "consumers": [
+            {"name": name.removeprefix("c:"), "behind": _behind(topic, name)}
+            for name in sorted({name for stored in topic.offsets.stored.values() for name in stored})
+            if name.startswith("c:")
+        ],
+    }
+    if origin:
+        document["origin"] = origin
+    if topic.failure:
+        document["failure"] = topic.failure
+    return document
+
+
+def _behind(topic: "Topic", consumer: str) -> int:
+    """Messages after the committed offset; in a partition without one, all that are kept."""
+    behind = 0
+    for position, partition in enumerate(topic.partitions):
+        committed = topic.committed(position, consumer)
+        first = partition.log.start_offset if committed is None else max(committed + 1, partition.log.start_offset)
+        behind += max(0, partition.log.end_offset - first)
+    return behind
+
+
+def _client(client: "Client") -> Document:
+    return {
+        "id": client.id,
+        "address": client.address,
+        "transport": TRANSPORTS.get(client.transport, str(client.transport)),
+        "era": client.era.name,
+        "user": client.user.name if client.user is not None else "",
+        "groups": len(client.memberships),
+    }
+
+
+def iggy_counts(view: View) -> dict[str, int]:
+    """What /metrics says of the face; empty without one."""
+    service = view.broker.iggy_service
+    if service is None:
+        return {}
+    topics = list(service.topics.values())
+    return {
+        "clients": len(service.clients),
+        "streams": len(service.catalog.streams),
+        "topics": len(topics),
+        "topics_unavailable": sum(bool(topic.failure) for topic in topics),
+        "messages": sum(topic.messages for topic in topics),
+        "bytes": sum(topic.size for topic in topics),
+        "groups": sum(len(topic.entry.groups) for topic in topics),
+        "messages_behind": sum(_behind(topic, f"g:{group.id}") for topic in topics for group in topic.entry.groups),
+    }

@@ -1,0 +1,93 @@
+"""Which brokers of the cluster are there, and which were and are lost: looked at every two seconds (history.py).
+
+    joined ──▶ lost        its route has ended; `since_ms` says when we saw it
+           └─▶ left        so it has, after it had said that it goes (lame duck): no fault
+    absent                 a configured route that has led to no broker since the start
+
+A lost peer is shown until it is back; one that was learned by gossip for ten minutes, as long as it is redialled. One that
+has left is shown as long.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from headwater.model.record import Record
+from headwater.monitoring.ledger import Document
+
+if TYPE_CHECKING:
+    from headwater.cluster.mesh import Mesh
+
+FORGOTTEN_MS = 600_000  # after which a lost peer that nothing configures is gone
+MOST = 1000  # peers; a cluster is some tens
+
+
+class Seen(Record, frozen=False):
+    """A peer. `key`: its name, or its id; `address`: as the configuration has it, else where others dial it."""
+
+    key: str
+    server_id: str
+    address: str
+    configured: bool
+    state: Literal["joined", "lost", "left", "absent"]
+    since_ms: int
+    leaving: bool = False
+
+
+class Peers:
+    """See the head of this module."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Seen] = {}
+
+    def note(self, mesh: "Mesh", now_ms: int) -> None:
+        """Look at who is there. A broker that restarts has another id and the same name: it is one peer."""
+        from headwater.cluster.mesh import shown_address
+
+        there = {}
+        for peer in mesh.peers.values():
+            key, address = peer.name or peer.server_id, shown_address(peer.configured or peer.url)
+            there[key] = seen = Seen(
+                key=key,
+                server_id=peer.server_id,
+                address=address,
+                configured=bool(peer.configured),
+                state="joined",
+                since_ms=now_ms,
+                leaving=peer.leaving,
+            )
+            before = self._seen.get(key)
+            if before is not None and before.state == "joined" and before.server_id == seen.server_id:
+                seen.since_ms = before.since_ms
+        unreached = set(mesh.unreached())
+        reached = {seen.address for seen in there.values()}
+        for key, seen in list(self._seen.items()):
+            if key in there or seen.address in reached or (seen.state == "absent" and seen.address not in unreached):
+                del self._seen[key]
+            elif seen.state == "joined":
+                seen.state, seen.since_ms = "left" if seen.leaving else "lost", now_ms
+            elif seen.state != "absent" and not seen.configured and now_ms - seen.since_ms > FORGOTTEN_MS:
+                del self._seen[key]
+        if len(self._seen) < MOST:
+            self._seen |= there
+        known = {seen.address for seen in self._seen.values()}
+        for address in unreached - known:
+            self._seen[address] = Seen(
+                key=address, server_id="", address=address, configured=True, state="absent", since_ms=now_ms
+            )
+
+    def lost(self) -> int:
+        """How many are missing, those that have left apart."""
+        return sum(seen.state in ("lost", "absent") for seen in self._seen.values())
+
+    def document(self) -> list[Document]:
+        """All of them, by name."""
+        return [
+            {
+                "name": seen.key,
+                "server_id": seen.server_id,
+                "address": seen.address,
+                "configured": seen.configured,
+                "state": seen.state,
+                "since_ms": seen.since_ms,
+            }
+            for seen in sorted(self._seen.values(), key=lambda seen: seen.key)
+        ]

@@ -1,0 +1,66 @@
+"""The figures of one worker of `serve --workers`, for the board that all share (board.py), and /workersz, which shows it."""
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+from headwater.monitoring.board import Board
+from headwater.monitoring.ledger import Totals
+from headwater.monitoring.view import View, resident_bytes
+
+if TYPE_CHECKING:
+    from headwater.exchange.session import Session
+
+EVERY = 2.0  # seconds between two lines
+LOOKED_AT = 1000  # clients in one turn of the loop
+
+
+class Figures:
+    """Takes the line of one worker; `take` is to be called every EVERY seconds or so."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._cpu = (time.process_time(), time.monotonic())
+
+    async def take(self) -> list[float]:
+        """A number for each of FIELDS. Clients are counted a part in each turn of the loop."""
+        view = self._view
+        sums = view.ledger.totals(())
+        sessions = view.sessions()
+        for at in range(0, len(sessions), LOOKED_AT):
+            _add(sums, sessions[at : at + LOOKED_AT])
+            await asyncio.sleep(0)
+        used, now = time.process_time(), time.monotonic()
+        before, self._cpu = self._cpu, (used, now)
+        register = view.broker.sessions
+        return [
+            os.getpid(),
+            time.time_ns() // 1_000_000,
+            1,
+            len(sessions),
+            view.subscriptions(),
+            sums.in_messages,
+            sums.in_bytes,
+            sums.out_messages,
+            sums.out_bytes,
+            register.watch.slow_consumers if register is not None else 0,
+            round(100 * (used - before[0]) / max(now - before[1], 1e-3), 1),
+            resident_bytes(),
+        ]
+
+    async def keep(self, board: Board, number: int) -> None:
+        """Write the line of worker `number` until cancelled."""
+        while True:
+            board.write(number, await self.take())
+            await asyncio.sleep(EVERY)
+
+
+def _add(sums: Totals, sessions: "list[Session]") -> None:
+    for session in sessions:
+        sums.add(session)
+
+
+def workersz(view: View) -> dict[str, object]:
+    """/workersz: the lines; none where one process does all."""
+    return {"server_id": view.broker.server_id, "workers": view.workers.read() if view.workers is not None else []}
