@@ -4,7 +4,11 @@
                 into Parquet; against our decoder without Spark; from our own broker and from its Iggy topics
     micro       what a small micro-batch costs, against Spark's own rate source
     publish     how long a publisher on the stream waits while it is replayed: by us, and by batches of direct gets
-    sink        our JetStream sink against one that awaits each publish with nats-py
+    sink        our JetStream sink against one that awaits each publish with nats-py; into our broker, synced and
+                unsynced, with the option `stream`, and at least once
+    costs       where the CPU time of a row goes: broker, socket, decoding, Arrow hand-over, Spark (`row_costs.py`)
+
+`--peers kafka` sets Spark's own Kafka source and sink on a real Kafka broker beside them, where Maven has the jars.
 
 128 bytes and two headers a message, `local[2]`, two input partitions. The row peers get a tenth of the messages. Repetitions
 alternate A B A B; a goal is judged by the median of the ratios within the repetitions, since rates swing with the machine. A
@@ -15,6 +19,7 @@ of each figure; with 50,000 it is most of it, and the ratios to row peers halve.
 """
 
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -25,6 +30,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import kafka_peer
+import row_costs
 import spark_contestants as work
 from contestants import describe_machine, refuse_interpreted, start_headwater, start_nats_server
 
@@ -39,7 +46,7 @@ REPETITIONS = 3
 SHARE = 10  # the row peers get one message in so many
 BATCHES, SMOKE_BATCHES = 25, 2
 SECONDS, SMOKE_SECONDS = 6.0, 0.5  # for which a publisher publishes beside readers
-PARTS = ("read", "micro", "publish", "sink")
+PARTS = ("read", "micro", "publish", "sink", "costs")
 
 
 class Goal(NamedTuple):
@@ -54,7 +61,12 @@ class Goal(NamedTuple):
 
 GOALS = (
     Goal("map headers against nats-py rows", "nats-server, map", "nats-py rows", 12),
-    Goal("map headers against our decoder alone", "nats-server, map", "decoder alone", 0.6),
+    Goal("map headers against our reader alone", "nats-server, map", "reader alone, nats-server", 0.6),
+    Goal("from our broker against batches built beforehand", "our broker, map", "batches built beforehand", 0.75),
+    Goal("from our broker against Kafka", "our broker, map", "Kafka", 3.5),
+    Goal("into Parquet, from our broker against Kafka", "our broker, to Parquet", "Kafka, to Parquet", 2),
+    Goal("AvailableNow, from our broker against Kafka", "our broker, AvailableNow", "Kafka, AvailableNow", 2),
+    Goal("from nats-server against Kafka", "nats-server, map", "Kafka", 1.3),
     Goal("into Parquet against nats-py rows", "nats-server, to Parquet", "nats-py rows, to Parquet", 8),
     Goal("from our broker against from nats-server", "our broker, map", "nats-server, map", 1),
     Goal("from Iggy against from nats-server", "Iggy, map", "nats-server, map", 1),
@@ -67,6 +79,7 @@ GOALS = (
         True,
     ),
     Goal("JetStream sink against awaited publishes", "our sink", "nats-py sink", 10),
+    Goal("sink, unsynced, at least once against Kafka", "sink, our broker, unsynced, at least once", "Kafka sink", 1),
 )
 
 Figures = dict[str, list[float]]
@@ -78,10 +91,14 @@ class Bench(NamedTuple):
     spark: "SparkSession"
     nats: str
     broker: str
+    unsynced: str
+    pids: tuple[int, int]  # of nats-server and our broker
     iggy: int
+    kafka: str  # "" without it
     messages: int
     batches: int
     seconds: float
+    smoke: bool = False
 
     @property
     def share(self) -> int:
@@ -93,8 +110,18 @@ def measure_reads(bench: Bench, *, other_headers: bool) -> Iterator[tuple[str, f
     ways: dict[str, tuple[int, Callable[[], object]]] = {
         "nats-server, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.nats))),
         "nats-py rows": (bench.share, lambda: work.drain(work.peer_frame(bench.spark, bench.nats, bench.share))),
-        "decoder alone": (bench.messages, work.reader_alone(bench.nats)),
+        "reader alone, nats-server": (bench.messages, work.reader_alone(bench.nats)),
+        "reader alone, our broker": (bench.messages, work.reader_alone(bench.broker)),
+        "batches built beforehand": (
+            bench.messages,
+            lambda: work.drain(work.built_frame(bench.spark, bench.broker, bench.messages)),
+        ),
         "our broker, map": (bench.messages, lambda: work.drain(work.our_frame(bench.spark, bench.broker))),
+        "our broker, to Parquet": (bench.messages, lambda: work.to_parquet(work.our_frame(bench.spark, bench.broker))),
+        "our broker, AvailableNow": (
+            bench.messages,
+            lambda: work.available_now(work.our_stream(bench.spark, bench.broker, minPartitions=work.PARTITIONS)),
+        ),
         "Iggy, map": (bench.messages, lambda: work.drain(work.iggy_frame(bench.spark, bench.iggy))),
         "nats-server, to Parquet": (bench.messages, lambda: work.to_parquet(work.our_frame(bench.spark, bench.nats))),
         "nats-py rows, to Parquet": (
@@ -102,6 +129,16 @@ def measure_reads(bench: Bench, *, other_headers: bool) -> Iterator[tuple[str, f
             lambda: work.to_parquet(work.peer_frame(bench.spark, bench.nats, bench.share)),
         ),
     }
+    if bench.kafka:
+        ways["Kafka"] = (bench.messages, lambda: work.drain(kafka_peer.frame(bench.spark, bench.kafka)))
+        ways["Kafka, to Parquet"] = (
+            bench.messages,
+            lambda: work.to_parquet(kafka_peer.frame(bench.spark, bench.kafka)),
+        )
+        ways["Kafka, AvailableNow"] = (
+            bench.messages,
+            lambda: work.available_now(kafka_peer.stream(bench.spark, bench.kafka)),
+        )
     if other_headers:
         for name, kept in (("raw", "raw"), ("no headers", "none")):
             ways[f"nats-server, {name}"] = (bench.messages, partial(drain_with, bench, kept))
@@ -130,6 +167,29 @@ def measure_sinks(bench: Bench, number: int) -> Iterator[tuple[str, float]]:
     """Rows a second into a stream."""
     for name, sink, rows in (("our sink", "nats", bench.messages), ("nats-py sink", "nats_py_rows", bench.share)):
         yield name, work.write_rows(bench.spark, bench.nats, sink, rows, f"SINK{number}{sink}")
+    fresh = f"SINK{number}"
+    for server, url in (("our broker", bench.broker), ("our broker, unsynced", bench.unsynced)):
+        if bench.smoke and url == bench.broker:
+            continue
+        more: dict[str, dict[str, str]] = {"": {}, ", stream named": {"stream": fresh}}
+        for kind, options in (more | {", at least once": {"delivery": "at-least-once"}}).items():
+            yield f"sink, {server}{kind}", work.write_rows(bench.spark, url, "nats", bench.messages, fresh, options)
+    if bench.kafka:
+        frame = work.rows_to_write(bench.spark, bench.messages, "K")
+        taken = work.seconds(lambda: kafka_peer.write(frame, bench.kafka, f"sink{number}"))
+        yield "Kafka sink", bench.messages / taken
+
+
+def print_costs(bench: Bench) -> None:
+    """Where the CPU time of a row goes."""
+    for name, url, pid, as_stored in (
+        ("our broker, stored batches", bench.broker, bench.pids[1], True),
+        ("nats-server, consumer", bench.nats, bench.pids[0], False),
+    ):
+        frame = work.our_frame(bench.spark, url)
+        found = row_costs.costs(url, work.STREAM, pid, partial(work.drain, frame), as_stored=as_stored)
+        print(f"us of CPU a row, {name}: {found}")
+    print()
 
 
 def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figures:
@@ -146,12 +206,14 @@ def measure(bench: Bench, parts: list[str], repetitions: int, warm: int) -> Figu
             work.check_frame(frame, count)
     for number in range(warm + repetitions):
         ways: dict[str, Iterator[tuple[str, float]]] = {
-            "read": measure_reads(bench, other_headers=number == warm),
+            "read": measure_reads(bench, other_headers=number == warm and not bench.smoke),
             "micro": measure_micro_batches(bench),
             "publish": measure_publishing(bench),
             "sink": measure_sinks(bench if number >= warm else bench._replace(messages=bench.share), number),
         }
         for part in parts:
+            if part not in ways:
+                continue
             if part == "publish" and number < warm:
                 continue  # no JVM in it
             for name, figure in ways[part]:
@@ -166,7 +228,7 @@ def report(figures: Figures, *, smoke: bool) -> None:
         is_time = name.startswith(("micro-batch", "publish"))
         scale, unit = (1000, "ms") if is_time else (0.001, "k rows/s")
         low, middle, high = (value * scale for value in (min(values), statistics.median(values), max(values)))
-        print(f"{name:<28} {middle:9.2f} {unit}  ({low:.2f}-{high:.2f})")
+        print(f"{name:<42} {middle:9.2f} {unit}  ({low:.2f}-{high:.2f})")
     print()
     for goal in GOALS:
         if goal.ours not in figures or goal.peer not in figures:
@@ -176,7 +238,7 @@ def report(figures: Figures, *, smoke: bool) -> None:
         met = ratio <= goal.limit if goal.at_most else ratio >= goal.limit
         word = "at most" if goal.at_most else "at least"
         verdict = "" if smoke else f": {'met' if met else 'MISSED'}"
-        print(f"{goal.what:<44} {ratio:7.3g}x ({min(pairs):.3g}-{max(pairs):.3g}), {word} {goal.limit:g}{verdict}")
+        print(f"{goal.what:<48} {ratio:7.3g}x ({min(pairs):.3g}-{max(pairs):.3g}), {word} {goal.limit:g}{verdict}")
     if smoke:
         print("\nSmoke run: it proves that the benchmark runs; its figures mean nothing.")
 
@@ -187,6 +249,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--messages", type=int, default=MESSAGES, help=f"in the stream (default: {MESSAGES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help=f"(default: {REPETITIONS})")
     parser.add_argument("--only", default=",".join(PARTS), help="parts with commas between (default: all)")
+    parser.add_argument("--peers", default="", help="kafka: Spark's own source and sink beside ours")
     parser.add_argument("--allow-interpreted", action="store_true", help="measure even where we are not compiled")
     arguments = parser.parse_args(argv)
     mode = refuse_interpreted(allow=arguments.smoke or arguments.allow_interpreted)
@@ -199,37 +262,53 @@ def main(argv: list[str] | None = None) -> int:
     # Spark's planner and workers must find the peer, as they find us.
     here = str(Path(__file__).resolve().parent)
     os.environ["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with ExitStack() as stack:
+        bench = prepare(stack, parts, count, "kafka" in arguments.peers.split(","))
+        if arguments.smoke:
+            bench = bench._replace(batches=SMOKE_BATCHES, seconds=SMOKE_SECONDS, smoke=True)
+        figures = measure(bench, parts, repetitions, warm=0 if arguments.smoke else 1)
+        if "costs" in parts:
+            print_costs(bench)
+    report(figures, smoke=arguments.smoke)
+    return 0
+
+
+def prepare(stack: ExitStack, parts: list[str], count: int, with_kafka: bool) -> Bench:
+    """Servers with `count` messages each, and a session."""
+    from built_source import BuiltSource
     from row_source import RowSource
 
     from headwater.spark import session
 
-    with ExitStack() as stack:
-        first, second = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(2))
-        iggy = free_port()
-        nats = stack.enter_context(start_nats_server("-js", "-sd", first))
-        broker = stack.enter_context(start_headwater("-js", "-sd", second, "--iggy", f"127.0.0.1:{iggy}"))
-        theirs, ours = (f"nats://127.0.0.1:{server.port}" for server in (nats, broker))
-        if set(parts) - {"sink"}:
-            work.fill(theirs, count)
-        if "read" in parts:
-            work.fill(ours, count)
-            work.fill_iggy(iggy, count)
-        settings = {"spark.sql.streaming.numRecentProgressUpdates": "200"}
-        # What a query says that is stopped in the middle of a batch is no news; one that fails raises.
-        spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings, log_level="OFF")
-        stack.callback(spark.stop)
-        spark.dataSource.register(RowSource)
-        bench = Bench(
-            spark,
-            theirs,
-            ours,
-            iggy,
-            count,
-            *((SMOKE_BATCHES, SMOKE_SECONDS) if arguments.smoke else (BATCHES, SECONDS)),
-        )
-        figures = measure(bench, parts, repetitions, warm=0 if arguments.smoke else 1)
-    report(figures, smoke=arguments.smoke)
-    return 0
+    settings = {"spark.sql.streaming.numRecentProgressUpdates": "200"}
+    kafka = ""
+    if with_kafka:
+        try:
+            settings["spark.jars"] = kafka_peer.connector()
+            kafka = stack.enter_context(kafka_peer.started(work.PARTITIONS))
+        except LookupError as error:
+            print(f"without Kafka: {error}\n")
+    first, second, third = (stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3))
+    iggy = free_port()
+    nats = stack.enter_context(start_nats_server("-js", "-sd", first))
+    broker = stack.enter_context(start_headwater("-js", "-sd", second, "--iggy", f"127.0.0.1:{iggy}"))
+    config = Path(third) / "unsynced.conf"
+    config.write_text(f"jetstream {{ store_dir: {json.dumps(third)}, sync_interval: 2m }}\n")
+    unsynced = stack.enter_context(start_headwater("-c", str(config)))
+    theirs, ours, fast = (f"nats://127.0.0.1:{server.port}" for server in (nats, broker, unsynced))
+    if set(parts) - {"sink"}:
+        work.fill(theirs, count)
+    if {"read", "costs"} & set(parts):
+        work.fill(ours, count)
+        work.fill_iggy(iggy, count)
+    # What a query says that is stopped in the middle of a batch is no news; one that fails raises.
+    spark = session("hw bench spark", master=f"local[{work.PARTITIONS}]", config=settings, log_level="OFF")
+    stack.callback(spark.stop)
+    spark.dataSource.register(RowSource)
+    spark.dataSource.register(BuiltSource)
+    if kafka and "read" in parts:
+        kafka_peer.write(work.rows_to_write(spark, count, "bench"), kafka)
+    return Bench(spark, theirs, ours, fast, (nats.pid, broker.pid), iggy, kafka, count, BATCHES, SECONDS)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,26 @@ def iggy_frame(spark: "SparkSession", port: int) -> "DataFrame":
     return reader.option("topic", STREAM).load()
 
 
+def built_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
+    """Batches built beforehand: the limit of a Python data source."""
+    reader = spark.read.format("built_batches").option("servers", url).option("stream", STREAM)
+    return reader.option("count", count).option("partitions", PARTITIONS).load()
+
+
+def available_now(source: "DataFrame") -> None:
+    """A streaming query with a checkpoint over all that there is, into noop."""
+    with tempfile.TemporaryDirectory() as directory:
+        query = source.writeStream.format("noop").option("checkpointLocation", directory).trigger(availableNow=True)
+        query.start().awaitTermination()
+
+
+def our_stream(spark: "SparkSession", url: str, **options: object) -> "DataFrame":
+    reader = spark.readStream.format("nats").option("servers", url).option("stream", STREAM)
+    for name, value in {"startingOffsets": "earliest", **options}.items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
 def peer_frame(spark: "SparkSession", url: str, count: int) -> "DataFrame":
     reader = spark.read.format("nats_py_rows").option("servers", url).option("stream", STREAM)
     return reader.option("count", count).option("partitions", PARTITIONS).load()
@@ -147,8 +167,7 @@ def micro_batch_seconds(source: "DataFrame", batches: int) -> float:
 
 
 def our_micro_batches(spark: "SparkSession", url: str) -> "DataFrame":
-    reader = spark.readStream.format("nats").option("servers", url).option("stream", STREAM)
-    return reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", MICRO_ROWS).load()
+    return our_stream(spark, url, maxOffsetsPerTrigger=MICRO_ROWS)
 
 
 def rate_micro_batches(spark: "SparkSession") -> "DataFrame":
@@ -220,11 +239,15 @@ def rows_to_write(spark: "SparkSession", count: int, prefix: str) -> "DataFrame"
     )
 
 
-def write_rows(spark: "SparkSession", url: str, name: str, rows: int, stream: str) -> float:
+def write_rows(
+    spark: "SparkSession", url: str, name: str, rows: int, stream: str, options: dict[str, str] | None = None
+) -> float:
     """Rows a second through a sink of format `name` into a fresh stream; that all are in it is checked."""
     client = BlockingClient.connect(ClientOptions(servers=[url]))
     client.api(f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [f"{stream}.>"], "storage": "file"})
-    writer = rows_to_write(spark, rows, stream).write.format(name).mode("append").option("servers", url)
+    writer = (
+        rows_to_write(spark, rows, stream).write.format(name).mode("append").options(servers=url, **(options or {}))
+    )
     taken = seconds(writer.save)
     held = stream_state(client, stream).messages
     if held != rows:

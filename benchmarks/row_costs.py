@@ -1,0 +1,134 @@
+"""Where the CPU time of a row goes on its way from a stream into Spark: microseconds a row, by subtraction.
+
+    broker        the server's process, while the range is read
+    socket        this process takes the bytes off the socket and finds the messages in them
+    decode        ... and puts their fields into columns
+    hand-over     ... and makes record batches of the columns
+    Spark         all processes of Spark while it reads the same range into noop, less the three above: the pipe from the
+                  Python worker, the JVM, and what planning a query costs, spread over its rows
+
+CPU time and not seconds, for it is the same on a machine that does other work. The fixed price of a query is in it, so few
+rows look dear.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import psutil
+from contestants import read_cpu_time
+
+from headwater.client.blocking import BlockingClient
+from headwater.client.options import ClientOptions
+from headwater.net.blocking import deadline_after
+from headwater.spark.options import parse_options
+from headwater.spark.range_reader import read_range, stream_state
+from headwater.spark.ranges import Range
+from headwater.spark.reader import read_batches
+from headwater.spark.schema import source_schema
+from headwater.spark.stored_replay import ANSWER_BYTES
+from headwater.streams.range_answer import ANSWER_HEAD, decode_head
+from headwater.wire.message_view import MessageView
+from headwater.wire.server_ops import ServerOpHandler, ServerOpParser
+
+
+class RowCosts(NamedTuple):
+    """Microseconds of CPU a row."""
+
+    broker: float
+    socket: float
+    decode: float
+    arrow: float
+    spark: float
+
+    def __str__(self) -> str:
+        parts = zip(("broker", "socket", "decode", "Arrow hand-over", "Spark"), self, strict=True)
+        return ", ".join(f"{name} {value:.2f}" for name, value in parts)
+
+
+class _Dropping(ServerOpHandler):
+    """Counts what comes and keeps the head of the last answer of stored batches; it looks at nothing else."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.head = b""
+
+    def on_message(self, message: MessageView) -> int:
+        self.messages += 1
+        self.head = bytes(message.buffer[message.payload : min(message.end, message.payload + ANSWER_HEAD.size)])
+        return 0
+
+
+def costs(url: str, stream: str, server: int, spark_reads: Callable[[], object], *, as_stored: bool) -> RowCosts:
+    """Of one read of the whole stream. `server`: the process of the broker. `spark_reads` has Spark read it. `as_stored`: it
+    comes as stored batches; through a consumer, `decode` has the socket's part too."""
+    options = parse_options({"servers": url, "stream": stream})
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    state = stream_state(client, stream)
+    client.close()
+    whole = Range(state.place, state.created, state.first, state.end)
+    rows = len(whole)
+    schema = source_schema(options)
+
+    def decode() -> None:
+        for _ in read_range(whole, options):
+            pass
+
+    def build() -> None:
+        for _ in read_batches(whole, options, schema):
+            pass
+
+    socket = cpu_of(lambda: drop(url, whole), server)[0] if as_stored else 0.0
+    decoded, broker = cpu_of(decode, server)
+    built, _ = cpu_of(build, server)
+    before = cpu_of_children(server)
+    spark_reads()
+    all_of_spark = cpu_of_children(server) - before
+    seconds = (broker, socket, decoded - socket, built - decoded, all_of_spark - built)
+    return RowCosts(*(each / rows * 1e6 for each in seconds))
+
+
+def cpu_of(work: Callable[[], None], server: int) -> tuple[float, float]:
+    """CPU seconds of this process and of the server; the better of two times, the first of which also warms caches."""
+    found = []
+    for _ in range(2):
+        mine, theirs = time.process_time(), read_cpu_time(server)
+        work()
+        found.append((time.process_time() - mine, read_cpu_time(server).since(theirs).scheduled))
+    return min(each[0] for each in found), min(each[1] for each in found)
+
+
+def cpu_of_children(server: int) -> float:
+    """CPU seconds that Spark's processes have used so far: the JVM below this process, and what it has started."""
+    total = 0.0
+    for child in psutil.Process().children():
+        if child.pid == server or "java" not in child.name():
+            continue
+        for process in (child, *child.children(recursive=True)):
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def drop(url: str, whole: Range[str]) -> None:
+    """Ask for all of a range as stored batches, one answer after the other, and look at their heads only."""
+    client = BlockingClient.connect(ClientOptions(servers=[url]))
+    client.expect(2 * ANSWER_BYTES)
+    _, inbox = client.subscribe()
+    handler = _Dropping()
+    parser = ServerOpParser(handler)
+    following = whole.start
+    while following < whole.end:
+        client.ask_range(whole.place, following, whole.end, ANSWER_BYTES, inbox)
+        expected = handler.messages + 1
+        while handler.messages < expected:
+            if not client.feed(parser, deadline_after(30)):
+                raise SystemExit("stored batches did not come")
+        head = decode_head(handler.head)
+        if head is None or head.next <= following:
+            raise SystemExit(f"an answer that is none: {handler.head!r}")
+        following = head.next
+    client.close()
