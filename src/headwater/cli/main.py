@@ -48,6 +48,9 @@ VERBS = {
     "object": Verb("headwater.cli.nats_object:objects", "object stores: add, put, get, ls, info, watch, seal, …"),
     "pipeline": Verb("headwater.cli.pipeline:main", "`pipeline run FILE`: a stream into Spark tables until stopped"),
     "pub": Verb("headwater.cli.nats_messages:pub", "publish a message"),
+    "pyspark": Verb(
+        "headwater.cli.spark_commands:shell", "Spark's Python shell, with a Java found and Headwater on board"
+    ),
     "reply": Verb("headwater.cli.nats_messages:reply", "answer requests"),
     "request": Verb("headwater.cli.nats_messages:request", "ask, and print the answer"),
     "rtt": Verb("headwater.cli.nats_messages:rtt", "how long a round trip to the server takes"),
@@ -56,6 +59,12 @@ VERBS = {
         "headwater.cli.nats_server:server", "servers: info, list, ping, report; check for monitoring systems"
     ),
     "service": Verb("headwater.cli.nats_service:service", "services (micro): ls, info, stats, ping, serve"),
+    "spark-env": Verb(
+        "headwater.cli.spark_commands:print_environment", "what Spark's own commands need, for a shell's eval"
+    ),
+    "spark-submit": Verb(
+        "headwater.cli.spark_commands:submit", "Spark's spark-submit, with a Java found and Headwater on board"
+    ),
     "store": Verb("headwater.cli.store_import:main", "`store import DIR`: the streams of a nats-server that has ended"),
     "stream": Verb(
         "headwater.cli.nats_streams:stream", "streams: add, edit, ls, info, view, purge, backup, restore, …"

@@ -1,7 +1,7 @@
 """`headwater pipeline init`, `run`, `env` and `package`: a stream into tables, by a long job or a Spark project.
 
 A name that ends in `.toml` is a configuration file, and `run` goes on until it is stopped; any other one is the directory of
-a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` prints what Spark's own commands need.
+a Spark Declarative Pipelines project, and `run` is one `spark-pipelines run`. `env` is `headwater spark-env`.
 `package` writes an archive for the executors of a cluster.
 
 `--report FILE.html` writes what a run did as a page, when it ends.
@@ -22,6 +22,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from headwater.cli.run_history import RunHistory, batch_line
+from headwater.cli.spark_commands import print_environment
 from headwater.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def main(argv: list[str]) -> int:
     package = verbs.add_parser("package", help="an archive with Headwater for executors that do not have it")
     package.add_argument("archive", type=Path, help="the file to write, NAME.zip")
     package.add_argument("--also", action="append", default=[], metavar="NAME", help="a further installed package")
-    verbs.add_parser("env", help='what Spark\'s own commands need: eval "$(headwater pipeline env)"')
+    verbs.add_parser("env", help="the same as `headwater spark-env`")
     arguments, further = parser.parse_known_args(argv)
     if further and (arguments.verb != "run" or arguments.file.suffix == ".toml"):
         parser.error(f"unrecognized arguments: {' '.join(further)}")
     if arguments.verb == "env":
-        return print_environment()
+        return print_environment([])
     if arguments.verb == "package":
         return package_for_executors(arguments.archive, arguments.also)
     is_project = arguments.file.suffix != ".toml"
@@ -87,15 +88,6 @@ def run_project(directory: Path, arguments: list[str]) -> int:
     from headwater.spark.declarative import run_project as spark_pipelines_run
 
     return spark_pipelines_run(directory, arguments)
-
-
-def print_environment() -> int:
-    """Lines for a shell."""
-    from headwater.spark.declarative import environment
-
-    for name, value in environment().items():
-        print(f"export {name}={shlex.quote(value)}")
-    return 0
 
 
 def package_for_executors(archive: Path, also: list[str]) -> int:

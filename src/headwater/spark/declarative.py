@@ -16,11 +16,11 @@ Spark runs a project through a Spark Connect server that it starts; for that pys
 
 import importlib.util
 import os
-import subprocess
 from pathlib import Path
 
 from headwater.errors import ConfigError, EnvironmentProblem
 from headwater.spark.pipeline_config import TEMPLATE
+from headwater.spark.stoppable import call
 
 SPEC_FILE = "spark-pipeline.yml"
 CONFIG_FILE = "pipeline.toml"
@@ -30,7 +30,7 @@ FREE_PORT = ("--conf", "spark.connect.grpc.binding.port=0")  # runs do not meet;
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas", "yaml")
 
 SPEC = """\
-# Run it: headwater pipeline run {name}     (or spark-pipelines run, where the environment is set: headwater pipeline env)
+# Run it: headwater pipeline run {name}     (or spark-pipelines run, where the environment is set: headwater spark-env)
 name: {name}
 storage: {storage}
 libraries:
@@ -132,7 +132,7 @@ def environment() -> dict[str, str]:
 
 
 def run_project(directory: Path, arguments: list[str]) -> int:
-    """`spark-pipelines run` on a project; its exit status. Raises EnvironmentProblem and ConfigError."""
+    """`spark-pipelines run` on a project; its exit status (`stoppable`). Raises EnvironmentProblem, ConfigError."""
     spec = directory / SPEC_FILE
     if not spec.exists():
         raise ConfigError(f"{directory} has no {SPEC_FILE}", value=str(directory), hint="headwater pipeline init")
@@ -148,4 +148,4 @@ def run_project(directory: Path, arguments: list[str]) -> int:
     spark_class = Path(environ["SPARK_HOME"]) / "bin" / "spark-class"
     given = [*FREE_PORT, "--spec", spec.name, *arguments]
     # Spark keeps managed tables below the working directory, in spark-warehouse.
-    return subprocess.call([str(spark_class), PIPELINES, str(runner), "run", *given], env=environ, cwd=directory)
+    return call([str(spark_class), PIPELINES, str(runner), "run", *given], environ, directory)

@@ -1,0 +1,69 @@
+"""A command of Spark's in a process of its own, that a signal ends without it being a failure.
+
+A service manager sends SIGTERM to all processes of a service, a terminal SIGINT; both may also come to us alone. Spark ends
+on either with a status that says failure (143, 130). But a run that is told to stop has not failed: what its checkpoints
+have is kept, and the next run goes on from there. So the signal is handed on, and the status is 0 when the command is gone.
+A second signal, or `PATIENCE` seconds, kill the command, which loses nothing either; Spark's Python processes end with it.
+"""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+
+PATIENCE = 60.0  # seconds for Spark's own shutdown; systemd waits for 90 as a rule
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+def call(command: list[str], environ: Mapping[str, str], directory: Path, patience: float = PATIENCE) -> int:
+    """The exit status of `command`; 0 where SIGINT or SIGTERM ended it."""
+    if threading.current_thread() is not threading.main_thread():  # signals are not ours to handle
+        return subprocess.call(command, env=environ, cwd=directory)
+    stopping = _Stopping()
+    before = {each: signal.signal(each, stopping.on_signal) for each in ENDING}
+    try:
+        with subprocess.Popen(command, env=environ, cwd=directory) as process:
+            stopping.watch(process)
+            return stopping.wait(process, patience)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class _Stopping:
+    """Whether the command is to end, and what has been done about it. A signal may come before there is a process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asked = False
+
+    def watch(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+        if self._asked:
+            process.terminate()
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._asked:
+            if self._process is not None:
+                self._process.kill()
+            return
+        self._asked = True
+        sys.stderr.write("stopping; the next run goes on from here. Once more to stop at once\n")
+        sys.stderr.flush()
+        if self._process is not None:
+            self._process.terminate()
+
+    def wait(self, process: "subprocess.Popen[bytes]", patience: float) -> int:
+        """The status to report. A second is how late a signal is noticed; a wait that it interrupts goes on."""
+        while True:
+            patient = self._asked
+            try:
+                status = process.wait(patience if patient else 1.0)
+            except subprocess.TimeoutExpired:
+                if patient:
+                    process.kill()
+            else:
+                return 0 if self._asked else status
