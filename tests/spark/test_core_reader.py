@@ -67,6 +67,9 @@ def test_what_is_heard_is_read_once_in_order_and_numbered_on(server: Server) -> 
     publish(server, 5, 10)
     beyond(reader, end, 5)
     some = reader.latestOffset(end, ReadMaxRows(2))
+    shown = reader.reportLatestOffset() or {}
+    assert shown["core"] == {"next": 16, "behind": 3, "rows": 2, "lost": 0}
+    assert shown["source"].startswith("nats[core.a,core.b.>@") and shown["metrics"]["maxOffsetsBehindLatest"] == "3"
     assert [row["seq"] for row in rows(reader, reader.partitions(end, some))] == [11, 12]
     reader.stop()
 

@@ -29,6 +29,7 @@ from headwater.errors import ConfigError, HeadwaterError, RequestTimeout, Transp
 from headwater.net.blocking import deadline_after
 from headwater.spark import connections
 from headwater.spark.options import SourceOptions
+from headwater.spark.progress import measured, source_name
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.record_batches import record_batches
 from headwater.wire.columns import ColumnDecoder
@@ -171,6 +172,7 @@ class CoreStreamReader(DataSourceStreamReader):
         self._subscriber: Subscriber | None = None
         self._next = 1  # the number of the oldest message that waits
         self._known = False  # whether `_next` follows the checkpoint
+        self._planned = 0  # rows of the batch that was planned last
         self.lost = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -206,7 +208,18 @@ class CoreStreamReader(DataSourceStreamReader):
         if not listener.count():
             listener.wait(WAIT_SECONDS)
         there = listener.count()
-        return offset(begin + (min(there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there))
+        self._planned = min(there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there
+        return offset(begin + self._planned)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        if not self._known or self._listener is None:
+            return None
+        there = self._listener.count()
+        behind = max(0, there - self._planned)
+        document = offset(self._next + there)
+        document[FORMAT] |= {"behind": behind, "rows": self._planned, "lost": self._listener.dropped}
+        server = self._options.server
+        return document | measured(source_name(self._options.subjects, server.servers, server.context), [behind])
 
     def _follow(self, begin: int) -> None:
         """Count on from the checkpoint, the first time that it is known."""

@@ -9,9 +9,8 @@ a restart, must mean the same rows. They do, because a range is sequences of a s
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -25,12 +24,16 @@ from headwater.spark.progress import report, source_name
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.range_reader import read_range
 from headwater.spark.ranges import Range, span, split_all
-from headwater.spark.record_batches import record_batches
 from headwater.spark.tail import StreamTail, sequence_of, starting_offset
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+
+def read_batches(wanted: Range[str], options: SourceOptions, schema: StructType) -> "Iterator[pa.RecordBatch]":
     """The rows of a range as record batches of exactly `schema`."""
+    from headwater.spark.record_batches import record_batches  # workers need pyarrow.compute, planners do not
+
     taken = read_range(wanted, options.of(wanted.place))
     yield from record_batches(taken, wanted.place, options, schema)
     settle()
@@ -58,7 +61,7 @@ class JetStreamBatchReader(DataSourceReader):
             planner.close()
         return Range(state.place, state.created, start, end)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
 
@@ -122,7 +125,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                     wholes.append(Range(stop.place, stop.created, *left))
         return [RangePartition(piece) for piece in split_all(wholes, self._options.min_partitions)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         assert isinstance(partition, RangePartition)
         return read_batches(partition.range, self._options, self._schema)
 

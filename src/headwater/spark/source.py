@@ -1,19 +1,24 @@
-"""`format("nats")`: options in, readers and writers out."""
+"""`format("nats")`: options in, readers and writers out.
+
+What a reader needs is not imported for a sink, nor the other way round: Spark starts a Python process for each streaming
+query, and a good part of what a small one costs is imports.
+"""
 
 import time
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
 from headwater.errors import ConfigError
-from headwater.spark.attempts import recorded
-from headwater.spark.core_reader import CoreStreamReader
 from headwater.spark.options import SourceOptions, parse_options
-from headwater.spark.pushdown import chosen_reader
-from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
 from headwater.spark.schema import source_schema
-from headwater.spark.sink import BatchSink, StreamSink, prepared
+
+if TYPE_CHECKING:
+    from headwater.spark.core_reader import CoreStreamReader
+    from headwater.spark.reader import JetStreamBatchReader, JetStreamStreamReader
+    from headwater.spark.sink import BatchSink, StreamSink
 
 
 class JetStreamSource:
@@ -33,19 +38,30 @@ class JetStreamSource:
     def schema(self) -> StructType:
         return source_schema(self._options)
 
-    def reader(self, schema: StructType) -> JetStreamBatchReader:
+    def reader(self, schema: StructType) -> "JetStreamBatchReader":
+        from headwater.spark.pushdown import chosen_reader
+
         if not self._options.streams:
             raise ConfigError("core subjects hold nothing to be read: use readStream, or name a stream")
         return chosen_reader(self._options)(self._options, schema)
 
-    def stream_reader(self, schema: StructType) -> JetStreamStreamReader | CoreStreamReader:
+    def stream_reader(self, schema: StructType) -> "JetStreamStreamReader | CoreStreamReader":
         if not self._options.streams:
+            from headwater.spark.core_reader import CoreStreamReader
+
             return CoreStreamReader(self._options, schema)
+        from headwater.spark.reader import JetStreamStreamReader
+
         return JetStreamStreamReader(self._options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
+        from headwater.spark.sink import BatchSink, prepared
+
         return BatchSink(prepared(self._given, schema, overwrite))
 
-    def stream_writer(self, schema: StructType, overwrite: bool) -> StreamSink:
+    def stream_writer(self, schema: StructType, overwrite: bool) -> "StreamSink":
+        from headwater.spark.attempts import recorded
+        from headwater.spark.sink import StreamSink, prepared
+
         options = prepared(self._given, schema, overwrite)
         return StreamSink(options, recorded(self._given, options.exactly_once, time.time()))

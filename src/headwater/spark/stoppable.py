@@ -1,7 +1,7 @@
 """A command of Spark's in a process of its own, that a signal ends without it being a failure.
 
 A service manager sends SIGTERM to all processes of a service, a terminal SIGINT; both may also come to us alone. Spark ends
-on either with a status that says failure (143, 130). But a run that is told to stop has not failed: what its checkpoints
+on either with a status that says failure (143, 130). But a run that was stopped has not failed: what its checkpoints
 have is kept, and the next run goes on from there. So the signal is handed on, and the status is 0 when the command is gone.
 A second signal, or `PATIENCE` seconds, kill the command, which loses nothing either; Spark's Python processes end with it.
 """

@@ -120,7 +120,10 @@ def test_micro_batches_follow_limits_and_new_messages(iggy: IggyServer) -> None:
     end = reader.latestOffset(start, ReadAllAvailable())
     assert nexts(end, "grows") == [20, 13]
     assert rows(reader, reader.partitions(start, end)) == [("grows", 1, offset) for offset in (10, 11, 12)]
-    assert reader.reportLatestOffset() == end
+    shown = reader.reportLatestOffset() or {}
+    assert nexts(shown, "grows") == nexts(end, "grows")
+    assert shown["source"].startswith("iggy[s/grows@127.0.0.1:")
+    assert shown["topics"]["grows"]["1"]["rows"] == 3 and shown["topics"]["grows"]["1"]["behind"] == 0
     reader.stop()
 
 
@@ -129,6 +132,10 @@ def test_a_limit_in_bytes_is_kept_by_the_mean_size(iggy: IggyServer) -> None:
     reader = stream_reader(iggy, "bytes", startingOffsets="earliest", maxBytesPerTrigger="6k")
     end = reader.latestOffset(reader.initialOffset(), ReadMaxBytes(6 << 10))
     assert 4 <= nexts(end, "bytes")[0] <= 6
+    shown = reader.reportLatestOffset() or {}
+    taken = nexts(end, "bytes")[0]
+    assert shown["topics"]["bytes"]["0"]["rows"] == taken
+    assert shown["metrics"]["maxOffsetsBehindLatest"] == str(20 - taken)
 
 
 def test_available_now_ends_where_the_topic_ended_when_it_began(iggy: IggyServer) -> None:

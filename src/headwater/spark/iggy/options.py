@@ -89,6 +89,12 @@ class IggySourceOptions(ReadOptions):
     def wants_typed(self) -> bool:
         return self.include_headers == "typed"
 
+    @property
+    def name(self) -> str:
+        """`iggy[shop/payments,orders@host:8090]`, as a progress report names the source."""
+        where = ",".join(f"{host}:{port}" for host, port in self.server.addresses)
+        return f"iggy[{self.stream}/{','.join(self.topics)}@{where}]"
+
 
 @dataclass(frozen=True, slots=True)
 class IggySinkOptions:

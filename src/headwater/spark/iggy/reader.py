@@ -6,6 +6,7 @@ messages.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from headwater.spark.iggy.range_reader import read_range
 from headwater.spark.iggy.schema import iggy_array
 from headwater.spark.micro_batches import RangePartition, check_endless, default_limit, within
 from headwater.spark.offsets import Offset
+from headwater.spark.progress import measured, share
 from headwater.spark.quiet_end import end_quietly
 from headwater.spark.ranges import Range, report, resumed, span, split_all
 from headwater.spark.read_options import Edge, Position
@@ -151,6 +153,7 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._seen: dict[Place, PartitionState] = {}
         self._target: dict[Place, int] | None = None
+        self._planned: dict[Place, tuple[int, int]] = {}
 
     @property
     def requests(self) -> int:
@@ -180,10 +183,9 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = self._begins(given)
         backlogs = [max(0, self._end(place) - begin.next) for place, begin in begins.items()]
         taken = within(limit, backlogs, [self._seen.get(place) for place in begins], self._options)
-        return to_json(
-            Offset(place, begin.next + rows, begin.created)
-            for (place, begin), rows in zip(begins.items(), taken, strict=True)
-        )
+        ends = [replace(begin, next=begin.next + rows) for begin, rows in zip(begins.values(), taken, strict=True)]
+        self._planned = {end.place: (begins[end.place].next, end.next) for end in ends}
+        return to_json(ends)
 
     def _begins(self, given: dict[Place, PartitionOffset]) -> dict[Place, PartitionOffset]:
         """Where to go on in each partition: those of the checkpoint, and those that were added since."""
@@ -204,7 +206,13 @@ class IggyStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end if self._target is None else min(end, self._target.get(place, 0))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return to_json(state.at(state.end) for state in self._seen.values()) if self._seen else None
+        if not self._seen:
+            return None
+        document = to_json(state.at(state.end) for state in self._seen.values())
+        shares = {place: share(state, self._planned) for place, state in self._seen.items()}
+        for place, taken in shares.items():
+            document["topics"][place.topic][str(place.partition)] |= taken
+        return document | measured(self._options.name, [taken["behind"] for taken in shares.values()])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begins, ends = (from_json(offset, self._options.topics) for offset in (start, end))
