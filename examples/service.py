@@ -22,7 +22,7 @@ def add(request: Request) -> bytes:
 
 def metrics(service: Service) -> str:
     """What the service has done, as Prometheus reads it; times are seconds."""
-    lines = []
+    lines: list[str] = []
     for each in service.stats().endpoints:
         label = f'{{endpoint="{each.name}"}}'
         lines.append(f"service_requests_total{label} {each.num_requests}")

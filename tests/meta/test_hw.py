@@ -189,5 +189,20 @@ def test_an_unknown_verb_is_refused_with_the_list_of_verbs() -> None:
     assert "demo" in answer.stderr
 
 
+def test_every_python_block_of_the_documents_goes_to_the_type_checkers(hw: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "docs" / "adr").mkdir(parents=True)
+    (tmp_path / "docs" / "adr" / "0001-one.md").write_text("- as here:\n\n  ```py\n  one = 1\n  ```\n")
+    (tmp_path / "docs" / "guide.md").write_text("```py\na = 1\n```\nthen\n```py\nb = a\n```\n```sh\nls\n```\n")
+    (tmp_path / "README.md").write_text("```python\nc = 1\n```\n```python\nd = 2\n```\n")
+    folder = tmp_path / hw.document_blocks(tmp_path / "blocks")
+    written = {path.name: path.read_text("utf-8").split("\n") for path in folder.iterdir()}
+    assert written == {
+        "0001_one_0.py": ["one = 1", ""],
+        "guide_0.py": ["a = 1", "", "", "b = a", ""],
+        "readme_0.py": ["c = 1", ""],
+        "readme_1.py": ["d = 2", ""],
+    }
+
+
 def test_the_script_can_be_read_by_the_old_python_that_has_to_hand_over() -> None:
     ast.parse((ROOT / "hw").read_text(encoding="utf-8"), feature_version=(3, 7))

@@ -1,7 +1,10 @@
 """The locked environment: everything by hash, no index named, the small set inside the large one."""
 
+import importlib.metadata
 import re
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from support.checkout import ROOT, name_of, tracked
@@ -45,3 +48,24 @@ def test_every_direct_dependency_is_locked() -> None:
     ]
     names = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in wanted}
     assert names - pins("dev").keys() == set()
+
+
+def gigabytes(name: str) -> float:
+    """What the packages of a lock file take on this disk; one that is for other systems counts nothing."""
+    total = 0
+    for package in pins(name):
+        try:
+            files = importlib.metadata.distribution(package).files or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        paths = [Path(str(file.locate())) for file in files]
+        total += sum(path.stat().st_blocks * 512 for path in paths if path.exists())
+    return total / 1e9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="wheels for other systems have other sizes")
+def test_the_readme_says_what_the_environment_takes_on_disk() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"\(([\d.]+) GB for the demo, ([\d.]+) GB with the tests", readme)
+    assert found is not None
+    assert (float(found[1]), float(found[2])) == pytest.approx((gigabytes("demo"), gigabytes("dev")), rel=0.1)

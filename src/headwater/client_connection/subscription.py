@@ -185,7 +185,13 @@ class Subscription(MessageQueue):
         if not self.ended:
             await self.unsubscribe()
 
-    if TYPE_CHECKING:  # nats-py's names for the same things, installed below
+    if TYPE_CHECKING:
+
+        def __aiter__(
+            self,
+        ) -> AsyncIterator[Message]: ...  # type checkers but mypy do not see what a hot module imports
+
+        # nats-py's names for the same things, installed below
 
         async def next_msg(self, timeout: Timeout | None = None) -> Message: ...
 

@@ -47,13 +47,13 @@ class ReceivedMessage:
 
     payload: bytes
     block: bytes
-    offset: cython.ulonglong
-    timestamp: cython.ulonglong
-    origin_timestamp: cython.ulonglong
-    checksum: cython.ulonglong
-    partition: cython.uint
-    id_low: cython.ulonglong
-    id_high: cython.ulonglong
+    offset: int
+    timestamp: int
+    origin_timestamp: int
+    checksum: int
+    partition: int
+    id_low: int
+    id_high: int
 
     @property
     def id(self) -> int:

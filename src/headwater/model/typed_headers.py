@@ -44,6 +44,8 @@ from headwater.model.typed_header import (
     string_key,
     wire_key,
 )
+from headwater.model.typed_header import HeaderKey as Key  # for public signatures: type checkers but mypy know
+from headwater.model.typed_header import HeaderValue as Value  # nothing of the names that are imported above
 
 TRUNCATED: Final = "truncated"
 DUPLICATE: Final = "duplicate"
@@ -55,7 +57,7 @@ TOTAL_LIMIT: Final = (
 )  # bytes of values in one SendMessages: "100 KB" in the seed document, 102400 in its source
 TOTAL_LIMIT_LATER: Final = 100_000  # from crate 0.1.0 on
 
-HeaderSource = Mapping[Any, HeaderValue | PythonValue] | Iterable[tuple[str | HeaderKey, HeaderValue | PythonValue]]
+HeaderSource = Mapping[Any, Value | PythonValue] | Iterable[tuple[str | Key, Value | PythonValue]]
 
 T = TypeVar("T")
 _LENGTH = struct.Struct("<I")
@@ -72,7 +74,7 @@ class HeaderForm(Enum):
 _TYPED: Final = HeaderForm.TYPED
 
 
-class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
+class TypedHeaders(MutableMapping[Key, Value]):
     """Headers by key; `source` is a mapping or pairs. A str stands for a string key, a Python value for `HeaderValue.of` it.
 
     headers = TypedHeaders({"key 1": "value1", "key-2": True})
@@ -88,29 +90,29 @@ class TypedHeaders(MutableMapping[HeaderKey, HeaderValue]):
             for key, value in source.items() if isinstance(source, dict | Mapping) else source:
                 self[key] = value
 
-    def __getitem__(self, key: str | HeaderKey) -> HeaderValue:
+    def __getitem__(self, key: str | Key) -> Value:
         return self._values[key]  # type: ignore[index]  # a str finds the string key that equals it
 
-    def __setitem__(self, key: str | HeaderKey, value: HeaderValue | PythonValue) -> None:
+    def __setitem__(self, key: str | Key, value: Value | PythonValue) -> None:
         self._values[string_key(key) if type(key) is str else HeaderKey(key)] = HeaderValue.of(value)
 
-    def __delitem__(self, key: str | HeaderKey) -> None:
+    def __delitem__(self, key: str | Key) -> None:
         del self._values[key]  # type: ignore[arg-type]
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
 
-    def __iter__(self) -> Iterator[HeaderKey]:
+    def __iter__(self) -> Iterator[Key]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
 
     @overload
-    def get(self, key: str | HeaderKey) -> HeaderValue | None: ...
+    def get(self, key: str | Key) -> Value | None: ...
     @overload
-    def get(self, key: str | HeaderKey, default: T) -> HeaderValue | T: ...
-    def get(self, key: str | HeaderKey, default: object = None) -> object:
+    def get(self, key: str | Key, default: T) -> Value | T: ...
+    def get(self, key: str | Key, default: object = None) -> object:
         """The value, or `default`."""
         return self._values.get(key, default)  # type: ignore[arg-type]
 
