@@ -4,11 +4,11 @@ Every exception that Headwater raises on purpose derives from `HeadwaterError`. 
 msgspec) are translated where they enter, once, with the original as `__cause__`. A subclass also derives from the
 builtin that a Python caller would expect (ValueError, TimeoutError, ...), so that plain code works too.
 
-This module holds no logic beyond formatting; it imports nothing of Headwater.
+This module holds no logic beyond formatting; it imports nothing of Headwater. Names of nats-py's errors work at its end.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 Fault = Literal["caller", "peer", "server", "environment"]
 
@@ -206,3 +206,77 @@ def open_failure(path: object, error: Exception) -> str:
     """Why a file cannot be opened, as nats-server says it: scripts look for "no such file or directory"."""
     reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "it is no text"
     return f"open {path}: {reason}"
+
+
+NATS_PY = {
+    "Error": "HeadwaterError",
+    "TimeoutError": "RequestTimeout",
+    "FlushTimeoutError": "RequestTimeout",
+    "DrainTimeoutError": "RequestTimeout",
+    "NoRespondersError": "NoResponders",
+    "NoStreamResponseError": "NoResponders",
+    "OutboundBufferLimitError": "BufferFull",
+    "ConnectionClosedError": "ConnectionClosed",
+    "ConnectionDrainingError": "ConnectionClosed",
+    "BadSubjectError": "SubjectError",
+    "InvalidKeyError": "SubjectError",
+    "InvalidBucketNameError": "SubjectError",
+    "InvalidObjectNameError": "SubjectError",
+    "KeyHistoryTooLargeError": "SubjectError",
+    "BadHeaderError": "HeaderError",
+    "NoServersError": "TransportError",
+    "SecureConnFailedError": "TransportError",
+    "SecureConnWantedError": "ConfigError",
+    "InvalidUserCredentialsError": "ConfigError",
+    "MaxPayloadError": "PayloadTooLarge",
+    "APIError": "JetStreamError",
+    "DigestMismatchError": "DataLossError",
+}
+"""Errors of nats-py that are ours under another name. (docs/migration-from-nats-py.md)"""
+
+_CODE = "JetStreamError, whose `code` is"
+NATS_PY_ADVICE = {
+    "StaleConnectionError": "the event `Disconnected`: the client connects again",
+    "UnexpectedEOF": "the event `Disconnected`: the client connects again",
+    "SecureConnRequiredError": "ServerError, with the server's text",
+    "BadSubscriptionError": "nothing to catch: a subscription that has ended may be ended again",
+    "SlowConsumerError": "the event `SlowConsumer`; `subscription.dropped` counts",
+    "BadTimeoutError": "ConfigError, for a wait that can only be a mistake",
+    "JsonParseError": "RemoteProtocolError",
+    "ConnectionReconnectingError": "BufferFull: what is published meanwhile is kept",
+    "InvalidCallbackTypeError": "nothing to catch: a callback may be a function or a coroutine function",
+    "ServerNotInPoolError": "nothing to catch: `connect` names all servers",
+    "NotJSMessageError": "AttributeError, or LocalProtocolError for a message that no consumer delivered",
+    "MsgAlreadyAckdError": "nothing to catch: the program knows what it has settled",
+    "ServiceUnavailableError": f"{_CODE} 503",
+    "NotFoundError": f"{_CODE} 404",
+    "BadRequestError": f"{_CODE} 400",
+    "ConsumerInvalidResetError": f"{_CODE} 400",
+    "TooManyStalledMsgsError": "nothing to catch: `publisher.publish` waits while its window is full",
+    "FetchTimeoutError": "nothing to catch: `fetch` returns what has come in time, perhaps nothing",
+    "ConsumerSequenceMismatchError": "nothing to catch: an ordered consumer starts anew where it was",
+    "BucketNotFoundError": f"{_CODE} 404",
+    "BadBucketError": f"{_CODE} 404",
+    "KeyValueError": "JetStreamError",
+    "KeyNotFoundError": "headwater.client.key_value.KeyNotFound",
+    "KeyDeletedError": "headwater.client.key_value.KeyNotFound",
+    "KeyWrongLastSequenceError": "headwater.client.key_value.KeyExists",
+    "NoKeysError": "nothing to catch: `keys()` is empty then",
+    "BadObjectMetaError": "TypeError and SubjectError",
+    "LinkIsABucketError": "JetStreamError",
+    "ObjectNotFoundError": "headwater.client.object_store.ObjectNotFound",
+    "ObjectDeletedError": "headwater.client.object_store.ObjectNotFound",
+    "ObjectAlreadyExists": "JetStreamError",
+    "KeyValueLimitMarkerTTLNotSupportedError": "JetStreamError, with the server's text",
+}
+"""Those without a class of their own here, and what to catch instead."""
+
+
+if not TYPE_CHECKING:  # new programs use our names
+
+    def __getattr__(name: str) -> object:
+        if name in NATS_PY:
+            return globals()[NATS_PY[name]]
+        if name in NATS_PY_ADVICE:  # not AttributeError: `from ... import` would drop the text
+            raise ImportError(f"headwater.errors has no {name!r}; nats-py's {name!r} is here: {NATS_PY_ADVICE[name]}")
+        raise AttributeError(f"module 'headwater.errors' has no attribute {name!r}")

@@ -2,7 +2,9 @@
 
 import asyncio
 import inspect
+import re
 import secrets
+from types import ModuleType
 from typing import cast
 
 import nats.aio.client
@@ -13,10 +15,12 @@ import pytest
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from support.both_servers import Serve
+from support.nats_py_walk import HOUSES, walk
 from support.scripted_server import ScriptedServer, finish, until
 
 import headwater
 import headwater.client.subscription
+import headwater.errors
 from headwater.client.client import Client
 from headwater.client.contexts import find_options
 from headwater.client.jetstream import JetStream
@@ -189,5 +193,66 @@ def test_coroutine_callbacks_hear_what_happens() -> None:
             peer.hang_up()
             await client.close()
             await until(lambda: heard[-1] == "closed")
+
+    finish(main())
+
+
+THEIR_ERRORS: dict[str, ModuleType] = {"nats.errors": headwater.errors, "nats.js.errors": headwater.errors}
+ELSEWHERE = [
+    (house, verdict.name, verdict.here)
+    for verdict in walk()
+    for house in ({each.title: each.ours for each in HOUSES} | THEIR_ERRORS).items()
+    if verdict.kind == house[0] and "." not in verdict.name and verdict.kept != "same"
+]
+ADAPTED = {(verdict.kind, verdict.name) for verdict in walk() if verdict.kept == "adapted"}
+
+
+@pytest.mark.parametrize(("house", "name", "here"), ELSEWHERE, ids=lambda each: each if isinstance(each, str) else "")
+def test_a_class_of_another_module_of_theirs_is_imported_by_its_name_or_the_error_names_ours(
+    house: tuple[str, ModuleType], name: str, here: str
+) -> None:
+    program = f"from {house[1].__name__} import {name}"
+    names: dict[str, object] = {}
+    if (house[0], name) in ADAPTED:
+        exec(program, names)
+        assert here.strip("`").startswith("a text") or names[name] is getattr(house[1], here.strip("`"))
+        return
+    with pytest.raises(ImportError, match=re.escape(f"nats-py's {name!r} is here: {here}")):
+        exec(program, names)
+
+
+def test_a_name_that_nobody_has_is_missing_as_in_any_module() -> None:
+    for module in (headwater.errors, *(house.ours for house in HOUSES)):
+        assert not hasattr(module, "Frobnicate")
+        with pytest.raises(ImportError, match="cannot import name 'Frobnicate'"):
+            exec(f"from {module.__name__} import Frobnicate", {})
+
+
+def test_attributes_of_their_answers_say_where_they_are_here() -> None:
+    refused = [
+        verdict for verdict in walk() if verdict.kept == "refused" and "." in verdict.name and "(" not in verdict.name
+    ]
+    assert refused
+    for verdict in refused:
+        house = next(each for each in HOUSES if each.title == verdict.kind)
+        theirs, _, attribute = verdict.name.partition(".")
+        ours = house.elsewhere.get(theirs) or getattr(house.ours, house.renamed.get(theirs, theirs))
+        with pytest.raises(AttributeError, match=re.escape(verdict.here)):
+            inspect.getattr_static(ours, attribute).fget(None)
+
+
+def test_a_program_catches_by_their_names_what_ours_raises(serve: Serve) -> None:
+    from headwater.errors import APIError, NoRespondersError, TimeoutError  # type: ignore[attr-defined]
+
+    async def main() -> None:
+        async with serve() as url, await headwater.connect(url) as client:
+            with pytest.raises(NoRespondersError):
+                await client.request("nobody", b"", timeout=30)
+            subscription = await client.subscribe("a")
+            with pytest.raises(TimeoutError):
+                await subscription.next(timeout=0.01)
+            with pytest.raises(APIError) as caught:
+                await client.jetstream().stream_info("NONE")
+            assert caught.value.code == 404
 
     finish(main())

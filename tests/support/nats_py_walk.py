@@ -3,19 +3,31 @@
 The test fails for a name without a verdict; docs/migration-from-nats-py.md has the table (`docs/generate.py`).
 """
 
+import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import nats.aio.client
+import nats.errors
+import nats.js.api
 import nats.js.client
+import nats.js.errors
 import nats.js.kv
 import nats.js.object_store
+import nats.micro.request
+import nats.micro.service
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as TheirSubscription
 
+from headwater import errors
+from headwater.client import jetstream_types, service
+from headwater.client import key_value as key_values
 from headwater.client import nats_py_arguments as arguments
+from headwater.client import nats_py_modules as modules
 from headwater.client import nats_py_names as names
+from headwater.client import object_store as object_stores
 from headwater.client.client import Client
 from headwater.client.jetstream import JetStream
 from headwater.client.key_value import KeyValue
@@ -66,7 +78,16 @@ PAIRS = (
         {"get_info": "info", "list": "objects"},
     ),
 )
-_OF_INSTANCES = {"subject", "queue", "pending_bytes", "data", "reply"}  # attributes that a class does not show
+_OF_INSTANCES = {
+    "subject",
+    "queue",
+    "pending_bytes",
+    "data",
+    "reply",
+    "id",
+    "code",
+    "description",
+}  # attributes that a class does not show
 
 
 def walk() -> Iterator[Verdict]:
@@ -76,6 +97,108 @@ def walk() -> Iterator[Verdict]:
         for name in dir(pair.theirs):
             if not name.startswith("_") and name.islower():
                 yield from _name(pair, name)
+    yield from _errors()
+    for house in HOUSES:
+        for theirs in house.theirs:
+            for name, kind in _classes(theirs):
+                yield from _class(house, name, kind)
+
+
+class House(NamedTuple):
+    """Modules of theirs and the one of ours that has their classes, with the tables about them. `elsewhere`: classes whose
+    verdict is another module of ours, where their fields are looked for."""
+
+    title: str
+    theirs: tuple[ModuleType, ...]
+    ours: ModuleType
+    renamed: Mapping[str, str]
+    advice: Mapping[str, str]
+    attributes: Mapping[str, Mapping[str, str]]
+    elsewhere: Mapping[str, type]
+
+
+HOUSES = (
+    House(
+        "nats.js.api",
+        (nats.js.api,),
+        jetstream_types,
+        modules.API,
+        modules.API_ADVICE,
+        modules.API_ATTRIBUTES,
+        {
+            "KeyValueConfig": key_values.BucketConfig,
+            "ObjectStoreConfig": object_stores.StoreConfig,
+            "ObjectInfo": object_stores.ObjectInfo,
+            "ObjectLink": object_stores.ObjectLink,
+        },
+    ),
+    House(
+        "nats.micro",
+        (nats.micro.service, nats.micro.request),
+        service,
+        {},
+        modules.MICRO_ADVICE,
+        modules.MICRO_ATTRIBUTES,
+        {},
+    ),
+)
+_OF_DOCUMENTS = {
+    "from_response",
+    "evolve",
+    "as_dict",
+    "to_dict",
+    "from_dict",
+}  # how they read and write JSON, which is no program's matter
+_FIELDS_ELSEWHERE = {("KeyValueConfig", "direct"): "always allowed: leave it out"}
+
+
+def _classes(module: ModuleType) -> Iterator[tuple[str, type]]:
+    for name, kind in sorted(vars(module).items()):
+        if inspect.isclass(kind) and kind.__module__ == module.__name__ and not name.startswith("_"):
+            yield name, kind
+
+
+def _errors() -> Iterator[Verdict]:
+    for module in (nats.errors, nats.js.errors):
+        for name, _ in _classes(module):
+            if name in errors.NATS_PY:
+                yield Verdict(module.__name__, name, "adapted", f"`{errors.NATS_PY[name]}`")
+            elif name in errors.NATS_PY_ADVICE:
+                yield Verdict(module.__name__, name, "refused", errors.NATS_PY_ADVICE[name])
+            elif name in THE_SAME_ERRORS:
+                yield Verdict(module.__name__, name, "same", THE_SAME_ERRORS[name])
+            else:
+                yield Verdict(module.__name__, name, "")
+
+
+THE_SAME_ERRORS = {"AuthorizationError": "", "ProtocolError": "", "ServerError": "of the connection, not of JetStream"}
+
+
+def _class(house: House, name: str, theirs: type) -> Iterator[Verdict]:
+    ours = house.elsewhere.get(name) or vars(house.ours).get(house.renamed.get(name, name))
+    if name in house.renamed:
+        yield Verdict(house.title, name, "adapted", f"`{house.renamed[name]}`")
+    elif name in house.advice:
+        yield Verdict(house.title, name, "refused" if name not in vars(house.ours) else "adapted", house.advice[name])
+    else:
+        yield Verdict(house.title, name, "same" if ours is not None else "")
+    if not isinstance(ours, type) or issubclass(theirs, str):
+        return
+    fields = {field.name for field in dataclasses.fields(theirs)} if dataclasses.is_dataclass(theirs) else set()
+    fields |= {each for each in vars(theirs) if not each.startswith("_")} - _OF_DOCUMENTS
+    advice = house.attributes.get(ours.__name__, {})
+    for field in sorted(fields):
+        if field in advice:
+            yield Verdict(house.title, f"{name}.{field}", "refused", advice[field])
+        elif (name, field) in _FIELDS_ELSEWHERE:
+            yield Verdict(house.title, f"{name}.{field}", "adapted", _FIELDS_ELSEWHERE[name, field])
+        else:
+            known = (
+                hasattr(ours, field)
+                or field in _OF_INSTANCES
+                or any(field in getattr(each, "__annotations__", {}) for each in ours.__mro__)
+            )
+            yield Verdict(house.title, f"{name}.{field}", "same" if known else "")
 
 
 def _connect() -> Iterator[Verdict]:

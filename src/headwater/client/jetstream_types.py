@@ -5,7 +5,7 @@ Sizes in bytes. Fields at their default are left out of requests (`encode_reques
 so that newer servers can talk to this client.
 """
 
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,6 +20,8 @@ from headwater.client.configurations import (
     StreamInfo,
     StreamSource,
 )
+from headwater.client.nats_py_modules import API, API_ADVICE, API_ATTRIBUTES, names_of
+from headwater.client.nats_py_names import install
 from headwater.client.units import checked, read_wire, write_wire
 from headwater.errors import JetStreamError, RemoteProtocolError
 from headwater.jetstream_documents import sparse_writing
@@ -145,3 +147,11 @@ def decode_answer(payload: bytes, kind: type[T], request: str) -> T:
         return msgspec.json.decode(payload, type=kind, dec_hook=read_wire)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RemoteProtocolError(f"the answer to {request} cannot be read: {error}", value=payload[:200]) from error
+
+
+for _kind, _advice in API_ATTRIBUTES.items():
+    if _kind in globals():  # ObjectInfo is that of `object_store`
+        install(globals()[_kind], {}, _advice)
+
+if not TYPE_CHECKING:  # names of `nats.js.api`
+    __getattr__ = names_of(__name__, API, API_ADVICE)

@@ -7,7 +7,7 @@ also what docs/migration-from-nats-py.md is checked against.
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.client_connection.events import Closed, Disconnected, Discovered, Event, LameDuck, Reconnected
@@ -173,7 +173,7 @@ def _dispatch(callbacks: dict[str, Callable[..., object]], other: object) -> Cal
     return happened
 
 
-def install(kind: type, aliases: dict[str, Callable[[Any], Any]], advice: dict[str, str]) -> None:
+def install(kind: type, aliases: dict[str, Callable[[Any], Any]], advice: Mapping[str, str]) -> None:
     """Give `kind` nats-py's names as properties; those of `advice` raise AttributeError with it.
 
     Not by `__getattr__`: that would make every attribute of the class, `publish` above all, a slow one.

@@ -22,6 +22,7 @@ from headwater.client.jetstream_types import ConsumerConfig, Placement, StreamCo
 from headwater.client.key_value import checked_bucket
 from headwater.client.nats_py_arguments import OBJECT_STORE as OBJECT_STORE_ARGUMENTS
 from headwater.client.nats_py_arguments import take
+from headwater.client.nats_py_modules import API_ATTRIBUTES
 from headwater.client.nats_py_names import OBJECT_STORE, OBJECT_STORE_ADVICE, install
 from headwater.client.ordered import OrderedConsumer
 from headwater.client.publisher import Publisher
@@ -329,4 +330,5 @@ def _pieces(data: bytes | BinaryIO, size: int) -> Iterator[bytes]:
 
 
 install(ObjectStore, OBJECT_STORE, OBJECT_STORE_ADVICE)
+install(ObjectInfo, {}, API_ATTRIBUTES["ObjectInfo"])
 take(ObjectStore, OBJECT_STORE_ARGUMENTS)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from headwater.client.nats_py_modules import MICRO_ADVICE, MICRO_ATTRIBUTES, names_of
+from headwater.client.nats_py_names import install
 from headwater.client.units import Seconds, Timed, checked, unset, write_wire
 from headwater.errors import ConfigError, HeadwaterError
 from headwater.model.headers import Headers, HeaderSource
@@ -319,3 +321,10 @@ async def add_service(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+
+
+for _kind, _advice in MICRO_ATTRIBUTES.items():
+    install(globals()[_kind], {}, _advice)
+
+if not TYPE_CHECKING:  # names of `nats.micro`
+    __getattr__ = names_of(__name__, {}, MICRO_ADVICE)
