@@ -106,7 +106,7 @@ class Wheelhouse:
     @cached_property
     def options(self) -> list[str]:
         """For pip: these wheels and nothing else. Bytecode is left to those who run it."""
-        return ["--no-index", "--no-compile", "--find-links", str(self._folder)]
+        return ["--no-index", "--no-compile", "-f", str(self._folder)]
 
     def provide(self, wanted: Iterable[str]) -> list[str]:
         """Have wheels of what the requirements bring. Returns what they name and this environment does not have."""
