@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.nats_server import start_nats_server
+from support.nats_server import older_nats_servers, start_nats_server
 
 import headwater
 from headwater.cli.main import main
@@ -112,7 +112,7 @@ async def describe(client: Client) -> dict[str, Any]:
         same = ("subjects", "retention", "max_msgs_per_subject", "compression", "allow_msg_ttl", "deny_delete")
         found[name] = {
             "state": {key: state.get(key) for key in facts} if state["messages"] else state["last_seq"],
-            "config": {key: config.get(key) for key in same},
+            "config": {key: config.get(key) or None for key in same},  # an older server has no word for what it lacks
             "messages": messages,
             "consumers": consumers,
         }
@@ -127,13 +127,13 @@ def run(main_part: Callable[[], Any]) -> Any:
     return asyncio.run(bounded())
 
 
-def written(directory: Path, *, account: bool = False) -> tuple[Path, dict[str, Any]]:
+def written(directory: Path, *, account: bool = False, binary: Path | None = None) -> tuple[Path, dict[str, Any]]:
     """A store of the real server, and how it describes it."""
     directory.mkdir()
     file = directory / "server.conf"
     file.write_text(CONFIG if account else "")
     login: Any = {"user": "a", "password": "a"} if account else {}
-    with start_nats_server(directory, "-c", str(file)) as server:
+    with start_nats_server(directory, "-c", str(file), binary=binary) as server:
 
         async def work() -> dict[str, Any]:
             async with await headwater.connect(server.url, **login) as client:
@@ -186,6 +186,19 @@ def test_every_stream_comes_over_as_the_real_server_has_it(
     assert {one["stream"]: one["messages"] for one in said} == {
         name: len(found["messages"]) for name, found in described.items()
     }
+    assert served(tmp_path / "ours") == described
+
+
+@pytest.mark.skipif(
+    not older_nats_servers(), reason="HEADWATER_OLD_NATS_SERVERS names no older nats-server: none wrote a store"
+)
+@pytest.mark.parametrize("binary", older_nats_servers(), ids=str)
+def test_the_store_of_an_older_server_comes_over_as_it_has_it(
+    binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, described = written(tmp_path / "nats", binary=binary)
+    assert main(["store", "import", str(store), "--store-dir", str(tmp_path / "ours"), "--json"]) == 0
+    assert not any(one["notes"] or one["problems"] for one in json.loads(capsys.readouterr().out)["streams"])
     assert served(tmp_path / "ours") == described
 
 

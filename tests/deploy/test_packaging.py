@@ -1,9 +1,11 @@
 """What deploy/ starts is something that this version starts: flags, configuration, probes and the extra that it installs.
 
-The files are read, not run: there is no container engine, systemd or Kubernetes here.
+The files are read, not run: there is no container engine, systemd or Kubernetes here. Kubernetes' own schemas judge the
+manifests where the package kubernetes-validate is installed (1.37 was tried).
 """
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -17,13 +19,18 @@ import yaml
 
 from headwater.cli import config_check
 from headwater.cli.serve_flags import read
+from headwater.cli.serve_setup import read_file
+from headwater.server.config.schema import load
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
 
-def kubernetes() -> dict[str, Any]:
-    documents = yaml.safe_load_all((DEPLOY / "kubernetes" / "single.yaml").read_text())
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+
+
+def kubernetes(name: str = "single") -> dict[str, Any]:
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes" / f"{name}.yaml").read_text())
     return {document["kind"]: document for document in documents}
 
 
@@ -64,6 +71,39 @@ def test_the_manifest_holds_a_configuration_that_is_valid_and_probes_that_are_an
     assert found["StatefulSet"]["spec"]["replicas"] == 1
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports == {port["name"]: port["port"] for port in found["Service"]["spec"]["ports"]}
+
+
+def test_every_broker_of_the_cluster_knows_all_by_the_names_that_their_service_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (DEPLOY / "kubernetes" / "cluster.yaml").read_text()
+    found = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(text)}
+    pods = found["StatefulSet", "headwater-cluster"]["spec"]
+    (container,) = pods["template"]["spec"]["containers"]
+    for one in container["env"]:
+        monkeypatch.setenv(one["name"], "headwater-cluster-1" if one["name"] == "POD_NAME" else "from-the-secret-0123")
+    path = tmp_path / "headwater.conf"
+    path.write_text(found["ConfigMap", "headwater-cluster"]["data"]["headwater.conf"])
+    assert config_check.main(["check", "--strict", str(path)]) == 0, capsys.readouterr().err
+    options = load(str(path), read_file, os.environ).finish().broker
+    assert options.server_name == "headwater-cluster-1"
+    assert options.cluster is not None and options.cluster.password == "from-the-secret-0123"
+    headless = pods["serviceName"]
+    names = [f"nats-route://headwater-cluster-{at}.{headless}:6222" for at in range(pods["replicas"])]
+    assert list(options.cluster.routes) == names
+    service = found["Service", headless]["spec"]
+    assert service["clusterIP"] == "None" and service["publishNotReadyAddresses"] is True
+    assert service["selector"] == pods["selector"]["matchLabels"] == pods["template"]["metadata"]["labels"]
+    assert "password:" not in text.partition("$ROUTE_PASSWORD")[2], "the password is in a secret alone"
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.stem)
+def test_kubernetes_takes_the_manifests(manifest: Path) -> None:
+    schemas = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed: nobody judged them"
+    )
+    for document in yaml.safe_load_all(manifest.read_text()):
+        schemas.validate(document, schemas.latest_version(), strict=True)
 
 
 def test_a_release_builds_for_every_system_and_publishes_without_a_password() -> None:

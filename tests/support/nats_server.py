@@ -64,6 +64,11 @@ def gnatsd_binaries() -> list[Path]:
     return [Path(name) for name in os.environ.get("HEADWATER_GNATSD", "").split(os.pathsep) if name]
 
 
+def older_nats_servers() -> list[Path]:
+    """The real nats-servers before 2.15 that HEADWATER_OLD_NATS_SERVERS names, several as in PATH."""
+    return [Path(name) for name in os.environ.get("HEADWATER_OLD_NATS_SERVERS", "").split(os.pathsep) if name]
+
+
 def start_nats_server(
     directory: Path, *args: str, jetstream: bool = True, port: int = -1, binary: Path | None = None
 ) -> NatsServer:

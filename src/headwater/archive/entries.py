@@ -23,7 +23,7 @@ STATE = b"state.json"
 CONSUMERS = b"consumers/"
 LARGEST_PART = 1 << 30  # bytes of a name, header block or payload; more than any server stores
 CUT = "EOF"
-OLDER = "the archive of an older server, a tar: restore it on nats-server 2.15 or later, and back it up from there"
+OLDER = "the archive of an older server, a tar: `headwater stream restore` converts and restores it"
 
 
 class Entry(NamedTuple):
@@ -71,7 +71,9 @@ class Reader:
         at = 0
         if not self._begun:
             if not MAGIC.startswith(bytes(held[: len(MAGIC)])):
-                raise RemoteProtocolError(OLDER if held.startswith(b"meta.") else "unknown archive format")
+                raise RemoteProtocolError(
+                    OLDER if held.startswith((b"meta.", b"PaxHeaders.")) else "unknown archive format"
+                )
             if len(held) < len(MAGIC):
                 return
             self._begun, at = True, len(MAGIC)

@@ -11,6 +11,7 @@ from headwater.client.client import Client
 from headwater.client.jetstream_types import StreamInfo
 from headwater.errors import HeadwaterError
 from headwater.operations.backups import Saved, restore_stream, save_stream, saved_streams
+from headwater.operations.old_backups import as_of_today
 from headwater.operations.servers import ask
 
 account_app = Commands("The account of the connection.")
@@ -165,13 +166,16 @@ async def _save(client: Client, name: str, directory: Path, *, consumers: bool, 
 async def _restore(client: Client, directory: Path, *, name: str, quiet: bool) -> StreamInfo:
     line = _Line(name or directory.name, quiet=quiet)
     try:
-        return await restore_stream(
-            client,
-            jetstream_of(client),
-            directory,
-            lambda sent, size: line.show(f"{spell_bytes(sent)} of {spell_bytes(size)}"),
-            name=name,
-        )
+        with as_of_today(directory) as (backup, converted):
+            for problem in converted.problems if converted is not None else ():
+                print(f"{directory.name}: {problem}", file=sys.stderr)
+            return await restore_stream(
+                client,
+                jetstream_of(client),
+                backup,
+                lambda sent, size: line.show(f"{spell_bytes(sent)} of {spell_bytes(size)}"),
+                name=name,
+            )
     finally:
         line.clear()
 

@@ -107,7 +107,7 @@ def find_streams(directory: Path) -> list[ForeignStream]:
     none."""
     root = directory / "jetstream" if (directory / "jetstream").is_dir() else directory
     found = [
-        ForeignStream(meta.parents[2].name, _name_of(meta), meta.parent)
+        ForeignStream(meta.parents[2].name, name_of(meta), meta.parent)
         for meta in sorted(root.glob("*/streams/*/meta.inf"))
     ]
     if not found:
@@ -157,8 +157,8 @@ def convert(stream: ForeignStream, directory: Path, progress: Progress) -> Conve
     return Converted(contents.messages, contents.first, contents.last, len(consumers), notes, problems)
 
 
-def _name_of(meta: Path) -> str:
-    """The stream's own name: that of its folder may stand for it."""
+def name_of(meta: Path) -> str:
+    """The stream's own name, which is the key of its checksums: that of its folder may stand for it."""
     try:
         document = json.loads(meta.read_bytes())
     except (OSError, ValueError):
