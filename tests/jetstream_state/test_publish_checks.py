@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import JetStreamError
-from headwater.jetstream_state.publish_checks import Demands, check_after_id, check_before_id, lone_message_id
+from headwater.jetstream_state.publish_checks import (
+    Demands,
+    check_after_id,
+    check_before_id,
+    lone_message_id,
+    naming,
+)
 from headwater.model.header_block import lookup
 
 
@@ -32,11 +38,39 @@ def test_the_message_id_is_found_alone_or_with_other_demands() -> None:
     assert check(b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S") == Demands(b"1")
 
 
-@given(st.lists(st.sampled_from([b"Nats-Msg-Id", b"\r\n", b"Nats-", b":", b" ", b"x", b"A: "]), max_size=14))
-def test_a_lone_message_id_is_what_the_look_up_finds(pieces: list[bytes]) -> None:
+def test_the_stream_may_be_named_beside_the_message_id_if_it_is_this_one() -> None:
+    named = naming("S")
+    for lines in ((b"Nats-Msg-Id: 1", b"Nats-Expected-Stream: S"), (b"Nats-Expected-Stream: S", b"Nats-Msg-Id: 1")):
+        assert lone_message_id(block_of(*lines), named) == b"1"
+        assert lone_message_id(block_of(b"A: 1", *lines, b"B: 2"), named) == b"1"
+        assert lone_message_id(block_of(*lines), naming("T")) is None
+        assert lone_message_id(block_of(*lines, b"Nats-TTL: 1s"), named) is None
+        assert lone_message_id(block_of(b"Nats-TTL: 1s", *lines), named) is None
+    assert lone_message_id(block_of(b"Nats-Expected-Stream: S"), named) == b""
+    assert lone_message_id(block_of(b"Nats-Expected-Stream: S", b"Nats-Expected-Stream: T"), named) is None
+    assert lone_message_id(block_of(b"Nats-Expected-Stream: T"), named) is None
+
+
+PIECES = [
+    b"Nats-Msg-Id",
+    b"\r\n",
+    b"Nats-",
+    b":",
+    b" ",
+    b"x",
+    b"A: ",
+    b"Nats-Expected-Stream",
+    b": S\r\n",
+    b"\r\nNats-Msg-Id: ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from([b"", naming("S")]))
+def test_a_lone_message_id_is_what_the_look_up_finds(pieces: list[bytes], named: bytes) -> None:
     block = b"NATS/1.0\r\n" + b"".join(pieces) + b"\r\n\r\n"
-    alone = lone_message_id(block)
+    alone = lone_message_id(block, named)
     assert alone is None or alone == (lookup(block, b"Nats-Msg-Id") or b"")
+    assert alone is None or lookup(block, b"Nats-Expected-Stream") in (None, b"", b"S" if named else None)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ cdef class Capture:
     cdef Py_ssize_t _header_overhead
     cdef object _rules
     cdef object _answers
+    cdef bytes _named
     cdef public Committer committer
     cdef public bint is_plain
     cdef public bytes last_message_id

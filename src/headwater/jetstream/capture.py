@@ -31,7 +31,7 @@ from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.jetstream_state.items import Answer, Particulars
-from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, naming
 
 
 class Capture:
@@ -61,6 +61,7 @@ class Capture:
         self._header_overhead = header_overhead
         self._rules = rules
         self._answers = answers
+        self._named = naming(rules.config.name)
         self.committer: Committer | None = None
         self.is_plain = False
         self.last_message_id = b""
@@ -86,7 +87,9 @@ class Capture:
         as_it_is: cython.bint = self.is_plain and not committer.full and self.appending is None
         if as_it_is and header_block:
             size += self._header_overhead + len(header_block)
-            alone: bytes | None = lone_message_id(header_block) if len(header_block) <= MAX_HEADER_BLOCK else None
+            alone: bytes | None = (
+                lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
+            )
             if alone is None or (alone and self._duplicates.seen(alone, self._ticks_ns()) is not None):
                 as_it_is = False
             else:

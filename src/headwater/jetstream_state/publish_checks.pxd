@@ -1,1 +1,1 @@
-cpdef lone_message_id(bytes block)
+cpdef lone_message_id(bytes block, bytes named=*)

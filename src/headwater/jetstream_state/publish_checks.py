@@ -8,7 +8,8 @@
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
 All of these begin with `Nats-`, so a block without a line that does costs one search; one whose only such line is the
-message id, the common case of a careful publisher, costs four. `lone_message_id` is hot and compiled.
+message id, the common case of a careful publisher, costs four; one that names the stream too, some more. `lone_message_id`
+is hot and compiled.
 """
 
 from collections.abc import Callable
@@ -24,16 +25,33 @@ MAX_HEADER_BLOCK = 65_535  # bytes
 
 _LINE = b"\r\nNats-"
 _ID = b"Nats-Msg-Id"
+_EXPECTED = b"Nats-Expected-Stream"
 _ID_LINE = b"\r\n" + _ID + b":"
 
 
-def lone_message_id(block: bytes) -> bytes | None:
+def naming(stream: str) -> bytes:
+    """How a publisher that names the stream has it in its header block: for `lone_message_id`."""
+    return b"\r\n%b: %b\r\n" % (_EXPECTED, stream.encode())
+
+
+def lone_message_id(block: bytes, named: bytes = b"") -> bytes | None:
     """The message id when no other header concerns the stream (b"" for no id either); None when there is more to
-    check."""
+    check. `named`: the one line that may stand there as well, for what it demands is so (`naming`)."""
     first = block.find(_LINE)
     if first < 0:
         return b""
-    if not block.startswith(_ID_LINE, first) or block.find(_LINE, first + len(_LINE)) >= 0:
+    second = block.find(_LINE, first + len(_LINE))
+    if named and (second >= 0 or not block.startswith(_ID_LINE, first)):
+        at = block.find(named)
+        if at < 0 or block.find(_EXPECTED) != at + 2:  # the name may stand in a value before
+            return None
+        if at == first:
+            if second < 0:
+                return b""
+            first, second = second, block.find(_LINE, second + len(_LINE))
+        elif at == second:
+            second = block.find(_LINE, second + len(_LINE))
+    if second >= 0 or not block.startswith(_ID_LINE, first):
         return None
     if block.find(_ID) < first:  # the name may stand in a value: `lookup` distinguishes the two
         return lookup(block, _ID) or b""
