@@ -89,15 +89,17 @@ class CountingFile(OsFile):
 
 
 class CountingFiles(OsFiles):
-    """Remembers what was synced."""
+    """Remembers what was synced, and what was opened to be read or written again."""
 
     def __init__(self) -> None:
         self.synced: list[str] = []
+        self.opened: list[str] = []
 
     def create(self, path: str) -> File:
         return CountingFile(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), self.synced, path)
 
     def open(self, path: str) -> File:
+        self.opened.append(Path(path).name)
         return CountingFile(os.open(path, os.O_RDWR), self.synced, path)
 
     def sync_directory(self, path: str) -> None:
@@ -105,13 +107,15 @@ class CountingFiles(OsFiles):
         super().sync_directory(path)
 
 
-def test_creating_a_stream_syncs_each_of_its_files_and_directories_once(tmp_path: Path) -> None:
+def test_creating_a_stream_syncs_each_of_its_files_and_directories_once_and_reads_none_back(tmp_path: Path) -> None:
     files = CountingFiles()
 
     async def main() -> None:
         async with served(tmp_path, files=files) as desk:
             files.synced.clear()
+            files.opened.clear()
             await desk.make("S")
+            assert files.opened == ["00000000000000000000.log"]  # by the writer
             stem = file_stem("S")
             assert sorted(files.synced) == sorted(
                 [

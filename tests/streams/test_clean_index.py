@@ -96,8 +96,28 @@ def test_another_crc_other_segments_or_another_size_and_it_counts_for_nothing() 
     assert load_index(files, "log", crc, bases[1:]) is None
     assert load_index(files, "nowhere", crc, bases) is None
     last = f"log/{segment_name(bases[-1])}"
-    files.replace_content(last, files.content(last) + b"\0")
-    assert facts_of(files, "log", index, owner) is None
+    whole = files.content(last)
+    for content in (whole[:-1], whole + b"\0\1", whole + bytes(300_000) + b"\1"):
+        files.replace_content(last, content)
+        assert facts_of(files, "log", index, owner) is None
+
+
+def test_zeros_behind_the_last_message_change_nothing() -> None:
+    """Room that was reserved, and given back by a cut that a power loss undid."""
+    files, owner = closed_log()
+    bases = segment_bases(files, "log")
+    index = load_index(files, "log", crc32c(files.content(f"log/{INDEX_FILE}")) or 1, bases)
+    assert index is not None
+    as_left = facts_of(files, "log", index, owner)
+    last = f"log/{segment_name(bases[-1])}"
+    files.replace_content(last, files.content(last) + bytes(300_000))
+    found = facts_of(files, "log", index, owner)
+    assert as_left is not None
+    assert found is not None
+    assert [comparable(facts) for facts in found] == [comparable(facts) for facts in as_left]
+    files.locks.clear()
+    log = Log.open(files, "log", OPTIONS, 1)
+    assert (log.recovery.damage, log.recovery.notes, log.document) == ((), (), b"document")
 
 
 def append(log: Log, payload: bytes) -> None:

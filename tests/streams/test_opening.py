@@ -2,11 +2,14 @@
 
 from random import Random
 
+import pytest
 from support.recording_files import VARIANTS, RecordingFiles, Replay
 
 from headwater.streams.log import Log
+from headwater.streams.opening import first_state, open_directory, opened_new_log, write_new_log
 from headwater.streams.options import LogOptions
 from headwater.streams.segment import segment_name
+from headwater.streams.sync_group import SyncGroup
 
 OPTIONS = LogOptions(segment_bytes=64 << 10, preallocate_bytes=0)
 SEGMENT = f"log/{segment_name(0)}"
@@ -78,3 +81,25 @@ def test_the_work_of_a_clean_reopening_is_to_read() -> None:
     before = len(files.calls)
     Log.open(files, "log", OPTIONS, 1)
     assert len(files.calls) == before
+
+
+@pytest.mark.parametrize("synced", [True, False])
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_log_that_was_just_written_begins_as_one_that_was_read(first: int, synced: bool) -> None:
+    files = RecordingFiles()
+    files.mkdir("log")
+    state = first_state(b"identity", first, synced=synced)
+    with SyncGroup(files) as group:
+        write_new_log(group, "log", state, 1)
+        group.commit("log")
+    begun = opened_new_log(files, "log", state)
+    begun.lock.close()
+    files.locks.clear()
+    read = open_directory(files, "log", 2, first, b"identity")
+    assert (begun.state, begun.turn, begun.report) == (read.state, read.turn, read.report)
+    assert (begun.document, begun.known_end) == (read.document, read.known_end)
+    assert begun.absent.count(0, 1 << 20) == read.absent.count(0, 1 << 20) == 0
+    ours, theirs = begun.segments[0], read.segments[0]
+    assert len(begun.segments) == len(read.segments) == 1
+    for name in ("path", "name", "base_offset", "end_offset", "end_position", "record_count", "dead"):
+        assert getattr(ours, name) == getattr(theirs, name), name

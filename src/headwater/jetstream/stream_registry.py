@@ -194,11 +194,12 @@ class StreamRegistry:
         files, _, clock_ns, ticks_ns, options, _, domain, *_ = self.settings
         known_end = known_end if options.sync == "always" else 0
         begin = first_offset(record)
-        copies = record.config.mirror is not None
-        directory.load_positions()
-        log = Log.open(
-            files, directory.log_path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies
-        )
+        copies, path = record.config.mirror is not None, directory.log_path
+        if directory.new_log is not None:
+            log = Log.begin(files, path, options, directory.new_log)
+        else:
+            directory.load_positions()
+            log = Log.open(files, path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies)
         directory.identity = log.identity
         log.limit_to(record.config.max_bytes, compress_of(record.config))
         stream = Stream(directory, record, log, clock_ns, domain, ticks_ns)

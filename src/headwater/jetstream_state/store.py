@@ -40,7 +40,8 @@ from headwater.jetstream_state.sequence import offset_of
 from headwater.streams import meta
 from headwater.streams.files import File, Files, storage_error
 from headwater.streams.finding import Finding
-from headwater.streams.opening import write_new_log
+from headwater.streams.log_state import LogState
+from headwater.streams.opening import first_state, write_new_log
 from headwater.streams.store_directory import remove_tree, take_directory
 from headwater.streams.sync_group import SyncGroup
 
@@ -113,7 +114,8 @@ def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
 
 class StreamDirectory:
     """The files of one stream. `findings`: what `load` and `load_consumers` met that did not stop them. `positions`: None
-    where none were saved, or, with a finding, where they cannot be read."""
+    where none were saved, or, with a finding, where they cannot be read. `new_log`: the state of a log that was just made
+    and never opened, so that nothing need be read back; else None."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
@@ -122,6 +124,7 @@ class StreamDirectory:
         self.name = own.rpartition("-")[0] or own  # a likeness, until `load` has read the true one
         self.findings: list[Finding] = []
         self.positions: PositionsRecord | None = None
+        self.new_log: LogState | None = None
         self.identity = (
             meta.NOBODY
         )  # the stream's, which all its files carry; NOBODY until `load`, or where no file has one
@@ -306,7 +309,7 @@ class Store:
         fill: Callable[[StreamDirectory], None] | None = None,
     ) -> StreamDirectory:
         """A directory with the configuration and an empty log in it, durable once this returns; a crash meanwhile leaves all
-        of it or none. `synced`: see `write_new_log`. `begin`: the first offset of the log, where it is not that of the
+        of it or none. `synced`: see `first_state`. `begin`: the first offset of the log, where it is not that of the
         configuration. `fill` puts more into the directory before it gets its name. Raises OSError, and StorageError when
         there is one already, and what `fill` raises; nothing is left then.
 
@@ -323,8 +326,8 @@ class Store:
         new.identity = self.files.entropy(len(meta.NOBODY))
         with SyncGroup(self.files) as group:
             new.write_first(group, record)
-            first = first_offset(record) if begin is None else begin
-            write_new_log(group, new.log_path, new.identity, first, record.created_ns, synced=synced)
+            state = first_state(new.identity, first_offset(record) if begin is None else begin, synced=synced)
+            write_new_log(group, new.log_path, state, record.created_ns)
             group.commit(new.path, new.log_path)
         try:
             if fill is not None:
@@ -337,6 +340,7 @@ class Store:
         self.files.sync_directory(self._streams)
         directory = StreamDirectory(self.files, path)
         directory.identity = new.identity
+        directory.new_log = state if fill is None else None
         return directory
 
     def spool(self, name: str) -> tuple[str, File]:

@@ -29,7 +29,7 @@ from headwater.streams.head_page import HEAD_PAGE_SIZE
 from headwater.streams.index import SparseIndex
 from headwater.streams.meta import NOBODY
 from headwater.streams.offset_set import OffsetSet
-from headwater.streams.recovery import SegmentFacts, examine, note_head
+from headwater.streams.recovery import SegmentFacts, end_without_zeros, examine, note_head
 from headwater.streams.segment import segment_name
 from headwater.streams.window import SpoiledBytes
 from headwater.streams.writer import CHECKPOINT_FILE
@@ -190,10 +190,13 @@ def facts_of(
         try:
             size = file.size()
             is_last = segment is index.segments[-1]
-            if size < HEAD_PAGE_SIZE or (is_last and not may_have_grown and size > segment.end_position):
+            if size < HEAD_PAGE_SIZE:
                 return None
-            # A sealed segment may end in zeros again: the cut that removed them was not synced when the power failed.
-            facts.file_size = size if is_last else segment.end_position
+            known = segment.end_position
+            if is_last and not may_have_grown and end_without_zeros(file.pread, known, size) > known:
+                return None
+            # A segment may end in zeros again: the cut that removed them was not synced when the power failed.
+            facts.file_size = size if is_last and may_have_grown else segment.end_position
             note_head(facts, file.pread(HEAD_PAGE_SIZE, 0), identity)
             if may_have_grown and facts.page_in_order and facts.generation > segment.generation:
                 facts = examine(file.pread, file.size(), name, segment.base_offset, identity, end)

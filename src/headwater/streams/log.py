@@ -62,8 +62,9 @@ from headwater.streams.clean_index import encode_checkpoint, encode_index
 from headwater.streams.files import Files, storage_error
 from headwater.streams.log_format import StoredRecord
 from headwater.streams.log_reader import StoredBatch, Wanted
+from headwater.streams.log_state import LogState
 from headwater.streams.meta import NOBODY
-from headwater.streams.opening import OpenedLog, delete_directory, open_directory, write_index
+from headwater.streams.opening import OpenedLog, delete_directory, open_directory, opened_new_log, write_index
 from headwater.streams.options import LogOptions
 from headwater.streams.recovery import Damage, RecoveryReport
 from headwater.streams.segment import RangedBatch
@@ -135,6 +136,15 @@ class Log:
         it was written by a newer version.
         """
         opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, rewinds=rewinds)
+        return cls._with(files, directory, options, opened)
+
+    @classmethod
+    def begin(cls, files: Files, directory: str, options: LogOptions, state: LogState) -> Self:
+        """As `open`, where `write_new_log` has just written a log with this state: nothing is read."""
+        return cls._with(files, directory, options, opened_new_log(files, directory, state))
+
+    @classmethod
+    def _with(cls, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> Self:
         try:
             return cls(files, directory, options, opened)
         except OSError as error:

@@ -109,18 +109,33 @@ def open_directory(
         raise
 
 
-def write_new_log(
-    group: SyncGroup, directory: str, identity: bytes, first_offset: int, now_ns: int, *, synced: bool
-) -> None:
-    """Write the files of an empty log into an empty directory that no start would read yet; durable once the group is
-    committed with the directory. `synced`: with sync policy `always` offsets are reserved at once, so that the first batch
-    need not save the state (three syncs). Raises OSError."""
+def first_state(identity: bytes, first_offset: int, *, synced: bool) -> LogState:
+    """The state of a new log that begins at `first_offset`. `synced`: with sync policy `always` offsets are reserved at
+    once, so that the first batch need not save the state (three syncs)."""
     reserved_end = first_offset + (RESERVATION if synced else 0)
-    state = LogState(identity, first_offset, reserved_end, first_offset, marks_are_synced=True)
-    meta.write_first(group, f"{directory}/{STATE_DOCUMENT}", state.encode(), identity)
-    head = SegmentHead(identity, first_offset, first_offset, now_ns)
+    return LogState(identity, first_offset, reserved_end, first_offset, marks_are_synced=True)
+
+
+def write_new_log(group: SyncGroup, directory: str, state: LogState, now_ns: int) -> None:
+    """Write the files of an empty log into an empty directory that no start would read yet; durable once the group is
+    committed with the directory. Raises OSError."""
+    first_offset = state.start_offset
+    meta.write_first(group, f"{directory}/{STATE_DOCUMENT}", state.encode(), state.identity)
+    head = SegmentHead(state.identity, first_offset, first_offset, now_ns)
     page = encode_head_page(head, Mark(first_offset, first_offset))
     group.write(f"{directory}/{segment_name(first_offset)}", page)
+
+
+def opened_new_log(files: Files, directory: str, state: LogState) -> OpenedLog:
+    """What `open_directory` would find where `write_new_log` has just written: the same, with nothing read back. Raises
+    StorageError when another process has it, or when the disk fails."""
+    try:
+        lock = _take_lock(files, directory)
+    except OSError as error:
+        raise storage_error(f"open the log {directory}", error) from error
+    segment = Segment.empty(files, directory, state.identity, state.start_offset)
+    report = RecoveryReport(next_offset=state.start_offset)
+    return OpenedLog(lock, state, [segment], 0, report, OffsetSet(), None, 0)
 
 
 def _take_lock(files: Files, directory: str) -> File:

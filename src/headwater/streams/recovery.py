@@ -180,7 +180,7 @@ def extend(fetch: Fetch, facts: SegmentFacts, identity: bytes, limit: int) -> No
         elif piece.end_offset is not None:
             facts.spoiled.append(piece)
         else:
-            facts.file_size = _end_without_zeros(fetch, piece.position, piece.end_position)
+            facts.file_size = end_without_zeros(fetch, piece.position, piece.end_position)
 
 
 def note_head(facts: SegmentFacts, page: bytes, identity: bytes) -> None:
@@ -211,7 +211,7 @@ def _note_absent(facts: SegmentFacts, batch: FoundBatch) -> None:
             facts.absent.append((expected, header.end_offset))
 
 
-def _end_without_zeros(fetch: Fetch, start: int, end: int) -> int:
+def end_without_zeros(fetch: Fetch, start: int, end: int) -> int:
     """Behind the last byte of `[start, end)` that is not zero."""
     while end > start:
         size = min(SCAN_WINDOW, end - start)

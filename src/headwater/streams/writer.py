@@ -273,9 +273,10 @@ class LogWriter:
         """Make all durable, note a clean end, and give the handle back. `write_index` writes the index when everything
         else is as it will stay, and returns its CRC. After a failure the handle is given back and nothing else done.
 
-        It waits for the disk once: for the messages, the index and the new state together; then the state, which names the
-        index, gets its name. The directory is not synced: where a power loss undoes the renames, the state from before
-        the close is found, and the log is read."""
+        It waits for the disk once: for the index and the new state, and for the messages where not all of them are durable
+        yet; then the state, which names the index, gets its name. Neither the directory nor the last mark and cut of the
+        segment are synced for themselves: where a power loss undoes the renames, the state from before the close is found
+        and the log is read; where it undoes the cut, there are zeros behind the last message."""
         try:
             if self.failure is None and self.has_written:
                 self._active.mark(self._written_end, self._next_offset)
@@ -345,7 +346,10 @@ class LogWriter:
         return 0
 
     def _commit(self, group: SyncGroup) -> None:
-        """As `_fdatasync`, together with the files of the group."""
+        """As `_fdatasync` where anything is not durable, together with the files of the group."""
+        if not self._unsynced:
+            group.commit()
+            return
         try:
             self._active.commit(group)
         except OSError as error:
