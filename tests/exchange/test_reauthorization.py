@@ -19,6 +19,7 @@ from headwater.exchange.access_options import (
     AccountOptions,
     AuthCalloutOptions,
     AuthorizationOptions,
+    OperatorOptions,
     Permissions,
     SubjectRules,
     UserOptions,
@@ -50,8 +51,7 @@ DENIED = Permissions(publish=SubjectRules(deny=("x",)))
         (Identity(user="ann"), options(ANN), options(ANN, BOB), True),
         (Identity(user="ann"), options(ANN, BOB), options(BOB), False),
         (Identity(user="ann"), options(ANN), options(replace(ANN, password="new")), False),
-        (Identity(user="ann"), options(ANN), options(replace(ANN, permissions=DENIED)), False),
-        (Identity(user="ann"), options(ANN), options(ANN, default_permissions=DENIED), False),
+        (Identity(user="ann"), options(ANN), options(replace(ANN, password="new", permissions=DENIED)), False),
         (Identity(user="ann"), options(ANN), BrokerOptions(), False),
         (Identity(), BrokerOptions(), options(ANN), False),
         (Identity(), BrokerOptions(), BrokerOptions(max_payload=5), True),
@@ -62,13 +62,43 @@ DENIED = Permissions(publish=SubjectRules(deny=("x",)))
         (Identity(user="ann"), options(username="ann", password="a"), options(username="ann", password="b"), False),
         (Identity(user="ann", account="A"), accounts(ANN), accounts(ANN, BOB), True),
         (Identity(user="ann", account="A"), accounts(ANN), options(ANN), False),
-        (Identity(user="ann", account="A"), accounts(ANN), accounts(ANN, default_permissions=DENIED), False),
     ],
 )
 def test_a_client_stays_if_its_user_is_what_it_was(
     identity: Identity, before: BrokerOptions, after: BrokerOptions, stays: bool
 ) -> None:
-    assert Reauthorization(before, after).may_stay(identity) is stays
+    assert Reauthorization(before, after).renewed(identity) is (identity if stays else None)
+
+
+@pytest.mark.parametrize(
+    ("identity", "before", "after"),
+    [
+        (Identity(user="ann"), options(ANN), options(replace(ANN, permissions=DENIED))),
+        (Identity(user="ann"), options(ANN), options(ANN, default_permissions=DENIED)),
+        (Identity(user="ann", account="A"), accounts(ANN), accounts(ANN, default_permissions=DENIED)),
+        (
+            Identity(user="ann"),
+            options(username="ann", password="a"),
+            options(username="ann", password="a", default_permissions=DENIED),
+        ),
+    ],
+)
+def test_a_client_whose_permissions_alone_have_changed_stays_with_the_new_ones(
+    identity: Identity, before: BrokerOptions, after: BrokerOptions
+) -> None:
+    renewed = Reauthorization(before, after).renewed(identity)
+    assert renewed is not None
+    assert renewed.rules is not None
+    assert renewed.replace(rules=None) == identity
+    freed = Reauthorization(after, before).renewed(renewed)
+    assert freed == identity
+
+
+def test_a_client_with_a_jwt_stays_its_rights_are_not_in_the_configuration() -> None:
+    operator = OperatorOptions(operators=("jwt",))
+    before = BrokerOptions(operator=operator)
+    guest = Identity(user="U" * 56, account="A" * 56)
+    assert Reauthorization(before, before.replace(max_payload=100)).renewed(guest) is guest
 
 
 def test_who_a_callout_service_let_in_stays_while_the_callout_is_what_it_was() -> None:
@@ -77,8 +107,8 @@ def test_who_a_callout_service_let_in_stays_while_the_callout_is_what_it_was() -
     other = callout.replace(issuer=encode_nkey(NkeyKind.ACCOUNT, bytes(31) + b"1"))
     after = BrokerOptions(authorization=AuthorizationOptions(users=(ANN,), callout=other))
     guest = Identity(user="guest")
-    assert Reauthorization(before, before.replace(max_payload=100)).may_stay(guest)
-    assert not Reauthorization(before, after).may_stay(guest)
+    assert Reauthorization(before, before.replace(max_payload=100)).renewed(guest) is guest
+    assert Reauthorization(before, after).renewed(guest) is None
     assert accounts_can_change(before, after)
     assert not accounts_can_change(options(ANN), after)  # its key pair is made at the start
 
@@ -185,6 +215,58 @@ def test_a_reload_with_thousands_of_users_and_clients_looks_at_each_user_once() 
     before, after = accounts(*users), accounts(*users[:-1], replace(users[-1], password="q"))
     judge = Reauthorization(before, after)
     started = time.process_time()
-    stays = [judge.may_stay(Identity(account="A", user=f"u{number % 2000}")) for number in range(20_000)]
-    assert stays.count(False) == 10
+    stays = [judge.renewed(Identity(account="A", user=f"u{number % 2000}")) for number in range(20_000)]
+    assert stays.count(None) == 10
     assert time.process_time() - started < 2
+
+
+OPEN = "listen: 127.0.0.1:-1\nauthorization {{ users [ {{ user: a, password: a {permissions} }} ] }}\n"
+DENIES = ', permissions: { subscribe: { deny: ["_INBOX.>", "part.secret"] }, publish: { deny: "p.>" } }'
+
+
+@contextmanager
+def with_permissions(kind: str, directory: Path) -> Iterator[tuple[int, Callable[[], object]]]:
+    """The port of a server whose user may do everything, and what makes it read DENIES."""
+    file = directory / "server.conf"
+    file.write_text(OPEN.format(permissions=""))
+
+    def tighten() -> None:
+        file.write_text(OPEN.format(permissions=DENIES))
+
+    if kind == "headwater":
+        with EmbeddedBroker(options_of(file)) as ours:
+
+            async def read_again() -> None:
+                tighten()
+                ours.broker.reload(options_of(file))
+
+            yield ours.port, lambda: ours.run(read_again)
+    else:
+        with start_nats_server(directory, "-c", str(file), jetstream=False) as real:
+
+            def signal_it() -> None:
+                tighten()
+                os.kill(real.pid, signal.SIGHUP)
+
+            yield real.port, signal_it
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reload_ends_the_subscriptions_that_new_permissions_forbid_and_the_client_stays(
+    kind: str, tmp_path: Path
+) -> None:
+    with with_permissions(kind, tmp_path) as (port, reload), dial(port, user="a", **{"pass": "a"}) as link:
+        link.say(b"SUB _INBOX.x.* 1\r\nSUB part.* 3\r\nSUB free 4\r\n")
+        assert link.settle() == b""
+        reload()
+        told = link.hear_line()
+        while told == b"PING\r\n":  # of the server's own
+            told = link.hear_line()
+        assert told == b"""-ERR 'Permissions Violation for Subscription to "_INBOX.x.*" (sid "1")'\r\n"""
+        for subject in (b"_INBOX.x.y", b"part.secret", b"part.of", b"free", b"p.x"):
+            link.say(b"PUB %b 0\r\n\r\n" % subject)
+        assert link.settle().splitlines() == [
+            *[b"MSG part.of 3 0", b"", b"MSG free 4 0", b""],
+            b"""-ERR 'Permissions Violation for Publish to "p.x"'""",
+        ]

@@ -1,7 +1,9 @@
 """Operator mode: the chain from a user's JWT to the operator, against nats-server and ours with the same file."""
 
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -245,3 +247,22 @@ def test_a_sentinel_stands_in_for_a_token_that_is_missing_or_unreadable(shelf: S
     for connect in (connect_op(), connect_op(jwt="junk"), connect_op(user="ann")):
         with RawLink(port) as link:
             assert link.answer(connect + b"PUB x 1\r\nx\r\n") == still_open(refused_publish("x"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_for_streams_with_one_replica_are_those_of_an_accounts_tier(
+    shelf: ServerShelf, kind: str, tmp_path: Path
+) -> None:
+    tier = {"R1": {"disk_storage": 1 << 20, "streams": 3, "consumer": -1}, "R3": {"disk_storage": 1 << 30}}
+    chain = Chain(limits={"tiered_limits": tier})
+    config = f'jetstream {{ store_dir: "{tmp_path}" }}\n{chain.config()}'
+    with RawLink(shelf.get(kind, config).port) as link:
+        link.say(shown(link, chain.user(USER, chain.a)) + b"SUB in 1\r\nPUB $JS.API.INFO in 0\r\n\r\n")
+        size = int(link.hear_until(b"{").rsplit(b"\r\n", 1)[0].rsplit(b" ", 1)[1])
+        answer = json.loads(b"{" + link.hear(size - 1))
+    nothing = {"max_memory": 0, "max_storage": 0, "max_streams": 0, "max_consumers": 0, "max_ack_pending": 0}
+    unlimited = {"memory_max_stream_bytes": -1, "storage_max_stream_bytes": -1, "max_bytes_required": False}
+    used = {"memory": 0, "storage": 0, "reserved_memory": 0, "reserved_storage": 0, "streams": 0, "consumers": 0}
+    assert answer["limits"] == nothing | dict.fromkeys(unlimited, 0)
+    own = {"max_memory": 0, "max_storage": 1 << 20, "max_streams": 3, "max_consumers": -1, "max_ack_pending": -1}
+    assert answer["tiers"]["R1"] == {**used, "limits": own | unlimited}

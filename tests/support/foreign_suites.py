@@ -23,7 +23,7 @@ NATS_PY_SUITES = ("nats", "nats-core", "nats-server", "nats-jetstream", "nats-ke
 
 _RUST_RESULT = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED)$", re.MULTILINE)
 _RUST_PROGRAM = re.compile(r"^([a-z_]+)-[0-9a-f]{16}$")
-_JS_TEST = re.compile(r"""Deno\.test\(\s*["'`]([^"'`]+)["'`]""")
+_JS_TEST = re.compile(r"""Deno\.test\(\s*(["'`])(.+?)\1""")
 _REGEX_SIGN = re.compile(r"([.*+?^${}()|\[\]\\/])")
 _C_TEST = re.compile(r"_test\((\w+)\)")
 
@@ -105,7 +105,7 @@ def run_nats_js(
     """
     results: dict[str, bool] = {}
     for file in sorted((checkout / suite / "tests").glob("*_test.ts")):
-        names = [name for name in _JS_TEST.findall(file.read_text(encoding="utf-8")) if name not in without]
+        names = [name for _, name in _JS_TEST.findall(file.read_text(encoding="utf-8")) if name not in without]
         chosen = "|".join(_REGEX_SIGN.sub(r"\\\1", name) for name in names)
         command = [deno[0], "test", "-A", *deno[1:], f"--filter=/^({chosen})$/", f"--junit-path={report}", str(file)]
         report.unlink(missing_ok=True)

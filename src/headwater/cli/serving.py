@@ -240,7 +240,7 @@ class Serving:
             self.broker.renew_certificates(options.tls)  # even when nothing of it has changed: the files may have
         left = self.broker.reload(options)
         if left:
-            logger.info("%d clients were sent away, because their users have changed", left)
+            logger.info("%d clients were sent away, because their credentials have changed", left)
 
     def _enter_lame_duck(self) -> None:
         if self._lame_duck is None:

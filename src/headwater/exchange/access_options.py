@@ -141,7 +141,8 @@ class MappingOptions(Record):
 
 
 class JetStreamLimits(Record):
-    """What an account may store; -1: no limit."""
+    """What an account may store; -1: no limit. `tier`: "R1" where the account's JWT says it of streams with one replica, and
+    so of all of ours; else empty."""
 
     max_memory: int = -1
     max_file: int = -1
@@ -151,6 +152,7 @@ class JetStreamLimits(Record):
     memory_max_stream_bytes: int = -1
     store_max_stream_bytes: int = -1
     max_bytes_required: bool = False
+    tier: str = ""
 
 
 class AccountOptions(Record):

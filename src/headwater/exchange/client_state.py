@@ -60,13 +60,17 @@ class Membership:
         self.account = account
         self.router = account.router
         self.mappings = account.mappings
-        self.identity = identity
-        self.guard = Guard(identity.rules, clock) if identity.rules is not None else None
+        self.renew(identity, clock)
         self.max_subscriptions = strictest(
             options.max_subscriptions or -1,
             identity.max_subscriptions,
             account.options.max_subscriptions if account.options else -1,
         )
+
+    def renew(self, identity: Identity, clock: "Callable[[], float]") -> None:
+        """Have the rights of `identity` from now on."""
+        self.identity = identity
+        self.guard = Guard(identity.rules, clock) if identity.rules is not None else None
 
     def leave(self) -> None:
         """Give the account its connection back; safe to call again."""

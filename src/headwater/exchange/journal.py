@@ -23,6 +23,7 @@ KINDS = {
     "login_timeout": logging.ERROR,
     "publish_refused": logging.ERROR,
     "subscription_refused": logging.ERROR,
+    "subscription_ended": logging.WARNING,
     "request_refused": logging.ERROR,
     "write_refused": logging.ERROR,
     "slow_consumer": logging.WARNING,

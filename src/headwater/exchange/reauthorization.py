@@ -1,14 +1,16 @@
-"""Which clients may stay when users change in a running broker (a reload): those whose rule is unchanged.
+"""Which clients may stay when users change in a running broker (a reload), and with which rights.
 
 No password is kept after CONNECT, so none can be checked again. A client stays if the user that it logged in as is still
-there, unchanged; every other is closed and may come back with the credentials that the new rules demand. Pure.
+there with the same credentials; its permissions are those of the new configuration from then on. Every other client is
+closed and may come back with the credentials that the new rules demand. Pure.
 """
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT, Permissions, UserOptions
 from headwater.exchange.auth.identity import Identity
+from headwater.exchange.auth.permissions import rules_of
 from headwater.exchange.options import BrokerOptions
 
-Rule = tuple[UserOptions, Permissions | None]
+Rule = tuple[UserOptions, Permissions | None]  # a user without its permissions, and the permissions that hold for it
 
 
 def accounts_can_change(before: BrokerOptions, after: BrokerOptions) -> bool:
@@ -29,28 +31,37 @@ class Reauthorization:
 
     def __init__(self, before: BrokerOptions, after: BrokerOptions) -> None:
         self._before, self._after = before.authorization, after.authorization
+        self._is_operators = before.operator is not None and before.operator == after.operator
         self._asked, self._asks = _asks(before), _asks(after)
         old, new = _rules(before), _rules(after)
         self._configured = frozenset(old)
         self._unchanged = {key for key, rule in new.items() if old.get(key) == rule}
+        self._other_rules = {
+            key: rules_of(permissions)
+            for key, (user, permissions) in new.items()
+            if key in old and old[key][0] == user and key not in self._unchanged
+        }
 
-    def may_stay(self, identity: Identity) -> bool:
-        """Whether a client that was `identity` is still welcome."""
+    def renewed(self, identity: Identity) -> Identity | None:
+        """What a client that was `identity` is from now on, the same object where nothing has changed; None when it has to
+        leave."""
         old, new = self._before, self._after
+        if self._is_operators:  # its rights are in JWTs, not in the configuration
+            return identity
         if not identity.user:
-            if not self._asked:
-                return not self._asks
-            return bool(new.token) and old.token == new.token
+            stays = bool(new.token) and old.token == new.token if self._asked else not self._asks
+            return identity if stays else None
         if identity.user == old.username:
-            return (old.username, old.password, old.default_permissions) == (
-                new.username,
-                new.password,
-                new.default_permissions,
-            )
+            if (old.username, old.password) != (new.username, new.password):
+                return None
+            same = old.default_permissions == new.default_permissions
+            return identity if same else identity.replace(rules=rules_of(new.default_permissions))
         key = (identity.account, identity.user)
         if old.callout is not None and key not in self._configured:  # a callout service has let it in
-            return old.callout == new.callout
-        return key in self._unchanged
+            return identity if old.callout == new.callout else None
+        if key in self._unchanged:
+            return identity
+        return identity.replace(rules=self._other_rules[key]) if key in self._other_rules else None
 
 
 def _asks(options: BrokerOptions) -> bool:
@@ -59,13 +70,17 @@ def _asks(options: BrokerOptions) -> bool:
 
 
 def _rules(options: BrokerOptions) -> dict[tuple[str, str], Rule]:
-    """Every user by account and name, with the permissions that hold where it has none of its own."""
+    """Every user by account and name."""
     authorization = options.authorization
     found = {
-        (GLOBAL_ACCOUNT, user.username or user.nkey): (user, authorization.default_permissions)
+        (GLOBAL_ACCOUNT, user.username or user.nkey): _rule(user, authorization.default_permissions)
         for user in authorization.users
     }
     for account in options.accounts:
         defaults = account.default_permissions or authorization.default_permissions
-        found |= {(account.name, user.username or user.nkey): (user, defaults) for user in account.users}
+        found |= {(account.name, user.username or user.nkey): _rule(user, defaults) for user in account.users}
     return found
+
+
+def _rule(user: UserOptions, defaults: Permissions | None) -> Rule:
+    return user.replace(permissions=None), user.permissions or defaults

@@ -362,12 +362,28 @@ class Session(ClientOpHandler):
             return False
         options, limits = self.sessions.options, account.options
         membership.enter(account, identity, options, self.sessions.clock)
-        guard: Guard | None = membership.guard
-        self.outlet.guard = guard if guard is not None and guard.watches_deliveries else None
+        self._guard_deliveries()
         self.parser.max_payload = strictest(
             options.max_payload, identity.max_payload, limits.max_payload if limits else -1
         )
         return True
+
+    def renew(self, identity: Identity) -> None:
+        """Go on with other rights. Subscriptions that they do not allow end, and the client is told of each."""
+        self.membership.renew(identity, self.sessions.clock)
+        self._guard_deliveries()
+        guard: Guard | None = self.membership.guard
+        if guard is None:
+            return
+        for held in list(self.outlet.subscriptions.values()):
+            if not guard.may_subscribe(held.subject, held.queue):
+                self.membership.router.unsubscribe(held)
+                self.sessions.note(self, "subscription_ended", subject=held.subject, queue=held.queue)
+                self._error(error_texts.subscription_ended(_text(held.subject), _text(held.sid)))
+
+    def _guard_deliveries(self) -> None:
+        guard: Guard | None = self.membership.guard
+        self.outlet.guard = guard if guard is not None and guard.watches_deliveries else None
 
     # ── INFO, PING, PONG ──
 

@@ -311,7 +311,8 @@ class Sessions:
             session.expire(error_texts.AUTHENTICATION_TIMEOUT)
 
     def reload(self, options: BrokerOptions) -> int:
-        """Go on under other options; returns the number of clients that had to leave, because their user has changed.
+        """Go on under other options; returns the number of clients that had to leave, because their credentials have
+        changed. Where only the permissions of a user have, its clients stay without the subscriptions that these forbid.
 
         Limits hold for clients that connect from now on, times for all. The accounts must be the same but for their users.
         Raises EnvironmentProblem when a package is missing that the new users need; nothing has changed then.
@@ -325,13 +326,15 @@ class Sessions:
         if options.max_payload != before.max_payload:
             self.announce(max_payload=options.max_payload)
         judge = Reauthorization(before, options)
-        leaving = [
-            session
-            for session in self.all()
-            if session.membership.account is None or not judge.may_stay(session.membership.identity)
-        ]
+        leaving = []
         for session in self.all():
             session.login.gate = self._websocket_gate if session.login.connection_type == WEBSOCKET else gate
+            membership = session.membership
+            renewed = judge.renewed(membership.identity) if membership.account is not None else None
+            if renewed is None:
+                leaving.append(session)
+            elif renewed is not membership.identity:
+                session.renew(session.login.gate.guarded(renewed))
         for session in leaving:
             session.expire(error_texts.AUTHORIZATION)
         return len(leaving)

@@ -19,4 +19,5 @@ def storage_limits(options: JetStreamLimits) -> AccountLimits:
         memory_max_stream_bytes=options.memory_max_stream_bytes,
         storage_max_stream_bytes=options.store_max_stream_bytes,
         max_bytes_required=options.max_bytes_required,
+        tier=options.tier,
     )

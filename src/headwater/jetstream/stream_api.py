@@ -24,6 +24,8 @@ from headwater.jetstream_documents.answers import (
     StreamNamesAnswer,
     StreamPurgeAnswer,
     SuccessAnswer,
+    Usage,
+    account_info,
 )
 from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.requests import (
@@ -59,19 +61,17 @@ class StreamApi:
         self._api_stats = api_stats
 
     def account_info(self, names: list[str], payload: bytes) -> AccountInfoAnswer:
-        streams = self._registry.streams.values()
-        return AccountInfoAnswer(
-            type=TYPE_PREFIX + "account_info_response",
+        streams, settings = self._registry.streams.values(), self._registry.settings
+        usage = Usage(
             memory=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "memory"),
             storage=sum(stream.subjects.size_bytes for stream in streams if stream.config.storage == "file"),
             reserved_memory=_reserved(streams, "memory"),
             reserved_storage=_reserved(streams, "file"),
             streams=len(streams),
             consumers=sum(len(stream.consumers) for stream in streams),
-            limits=self._registry.settings.limits,
-            domain=self._registry.settings.domain.name,
-            api=self._api_stats(),
+            limits=settings.limits,
         )
+        return account_info(usage, settings.domain.name, self._api_stats())
 
     async def create(self, names: list[str], payload: bytes) -> StreamCreateAnswer:
         request = decode_request(payload, StreamConfigRequest)

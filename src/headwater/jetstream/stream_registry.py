@@ -41,7 +41,7 @@ from headwater.jetstream_state.store import (
 from headwater.model.stream_limits import ServerLimits
 from headwater.streams.files import File, Files
 from headwater.streams.finding import Finding, report
-from headwater.streams.log import Log
+from headwater.streams.log import Log, begin_log
 from headwater.streams.memory_files import MemoryFiles
 from headwater.streams.options import LogOptions
 
@@ -196,7 +196,7 @@ class StreamRegistry:
         begin = first_offset(record)
         copies, path = record.config.mirror is not None, directory.log_path
         if directory.new_log is not None:
-            log = Log.begin(files, path, options, directory.new_log)
+            log = begin_log(files, path, options, directory.new_log)
         else:
             directory.load_positions()
             log = Log.open(files, path, options, clock_ns(), begin, directory.identity, known_end, rewinds=copies)

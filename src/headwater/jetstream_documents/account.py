@@ -5,7 +5,7 @@ from headwater.version import API_LEVEL
 
 
 class AccountLimits(Document, kw_only=True):
-    """How much an account may store, in bytes; -1 is no limit."""
+    """How much an account may store, in bytes; -1 is no limit. `tier`: of which these are the limits, never sent."""
 
     max_memory: int = always(-1)
     max_storage: int = always(-1)
@@ -15,6 +15,7 @@ class AccountLimits(Document, kw_only=True):
     memory_max_stream_bytes: int = always(-1)
     storage_max_stream_bytes: int = always(-1)
     max_bytes_required: bool = always(False)
+    tier: str = ""
 
 
 class ApiStats(Document, kw_only=True):

@@ -1,7 +1,7 @@
 """Documents with which a server answers API requests. Where nats-server sends counters beside an error, so does this one."""
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.account import AccountLimits, ApiStats
@@ -150,8 +150,20 @@ class PauseAnswer(Answer, kw_only=True):
     pause_remaining: int = 0
 
 
+class Usage(Document, kw_only=True):
+    """Bytes, and what streams may fill (`reserved_*`)."""
+
+    memory: int = always(0)
+    storage: int = always(0)
+    reserved_memory: int = always(0)
+    reserved_storage: int = always(0)
+    streams: int = always(0)
+    consumers: int = always(0)
+    limits: AccountLimits = msgspec.field(default_factory=AccountLimits)
+
+
 class AccountInfoAnswer(Answer, kw_only=True):
-    """Of INFO: bytes, and what streams may fill (`reserved_*`)."""
+    """Of INFO: as `Usage`; `tiers` of an account whose limits are for streams with so many replicas."""
 
     memory: int = always(0)
     storage: int = always(0)
@@ -162,6 +174,29 @@ class AccountInfoAnswer(Answer, kw_only=True):
     limits: AccountLimits = msgspec.field(default_factory=AccountLimits)
     domain: str = ""
     api: ApiStats = msgspec.field(default_factory=ApiStats)
+    tiers: dict[str, Usage] = msgspec.field(default_factory=dict)
+
+
+NO_LIMITS_BUT_TIERS = AccountLimits(
+    max_memory=0,
+    max_storage=0,
+    max_streams=0,
+    max_consumers=0,
+    max_ack_pending=0,
+    memory_max_stream_bytes=0,
+    storage_max_stream_bytes=0,
+)
+
+
+def account_info(usage: Usage, domain: str, api: ApiStats) -> AccountInfoAnswer:
+    """The answer for an account. Limits of a tier are shown there, and those of all streams are zeros then, as with
+    nats-server."""
+    tier, tiers = usage.limits.tier, dict[str, Usage]()
+    if tier:
+        tiers[tier] = structs.replace(usage, limits=structs.replace(usage.limits, tier=""))
+        usage = structs.replace(usage, limits=NO_LIMITS_BUT_TIERS)
+    kind = TYPE_PREFIX + "account_info_response"
+    return AccountInfoAnswer(type=kind, domain=domain, api=api, tiers=tiers, **structs.asdict(usage))
 
 
 def encode(document: Struct) -> bytes:

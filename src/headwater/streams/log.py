@@ -72,7 +72,7 @@ from headwater.streams.sync_group import SyncGroup
 from headwater.streams.tombstones import Range
 from headwater.streams.upkeep import Compression, Upkeep, plan_upkeep
 
-__all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep"]
+__all__ = ["Log", "LogOptions", "Span", "StoredBatch", "StoredRecord", "Upkeep", "begin_log"]
 
 CHECKPOINT_BYTES = 32 << 20  # of bodies; the most that a start after a crash reads, at some 0.5 GB/s
 CHECKPOINT_SHARE = 16  # a checkpoint is at most a sixteenth of what is written between two of them
@@ -90,8 +90,18 @@ class Span(NamedTuple):
     last_timestamp_ns: int | None
 
 
+def begin_log(files: Files, directory: str, options: LogOptions, state: LogState) -> "Log":
+    """As `Log.open`, where `write_new_log` has just written a log with this state: nothing is read."""
+    opened = opened_new_log(files, directory, state)
+    try:
+        return Log(files, directory, options, opened)
+    except OSError as error:
+        opened.lock.close()
+        raise storage_error(f"open the log {directory}", error) from error
+
+
 class Log:
-    """See the head of this module. Made by `Log.open`."""
+    """See the head of this module. Made by `Log.open` and `begin_log`."""
 
     def __init__(self, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> None:
         report = opened.report
@@ -136,15 +146,6 @@ class Log:
         it was written by a newer version.
         """
         opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, rewinds=rewinds)
-        return cls._with(files, directory, options, opened)
-
-    @classmethod
-    def begin(cls, files: Files, directory: str, options: LogOptions, state: LogState) -> Self:
-        """As `open`, where `write_new_log` has just written a log with this state: nothing is read."""
-        return cls._with(files, directory, options, opened_new_log(files, directory, state))
-
-    @classmethod
-    def _with(cls, files: Files, directory: str, options: LogOptions, opened: OpenedLog) -> Self:
         try:
             return cls(files, directory, options, opened)
         except OSError as error:

@@ -69,6 +69,11 @@ def subscribe_permission(subject: str, queue: str = "") -> str:
     return f"{text} using queue {quote(queue)}" if queue else text
 
 
+def subscription_ended(subject: str, sid: str) -> str:
+    """The text for a subscription that a reload does not allow any more."""
+    return f"Permissions Violation for Subscription to {quote(subject)} (sid {quote(sid)})"
+
+
 def too_many_tokens(subject: str) -> str:
     """The text for a subscription whose subject is longer than `max_subscription_tokens`."""
     return f"Permissions Violation for Subscription to {quote(subject)}, too many tokens"

@@ -17,7 +17,7 @@ from headwater.exchange.access_options import (
 )
 from headwater.exchange.auth.identity import Credentials, Identity, PasswordCheck, Refusal, Verdict
 from headwater.exchange.auth.passwords import is_correct, is_hashed, require_bcrypt
-from headwater.exchange.auth.permissions import Rules
+from headwater.exchange.auth.permissions import Rules, rules_of
 from headwater.exchange.auth.signatures import decode_base64, is_signed, require_nacl
 from headwater.exchange.options import BrokerOptions
 from headwater.model.nkey import NkeyKind, decode_nkey
@@ -49,7 +49,7 @@ class Gate:
         self._token = options.authorization.token
         self.no_auth_user = options.no_auth_user
         self._simple = Identity(
-            user=self.username, rules=_rules(options.authorization.default_permissions) if self.username else None
+            user=self.username, rules=rules_of(options.authorization.default_permissions) if self.username else None
         )
         self._add(options.authorization.users, GLOBAL_ACCOUNT, options.authorization.default_permissions)
         for account in options.accounts:
@@ -121,7 +121,7 @@ class Gate:
 
         options = self._options
         defaults: dict[str, Rules | None] = {GLOBAL_ACCOUNT: None, options.system_account: None}
-        defaults |= {account.name: _rules(account.default_permissions) for account in options.accounts}
+        defaults |= {account.name: rules_of(account.default_permissions) for account in options.accounts}
         return place(question, user, body, now, defaults)
 
     @property
@@ -259,16 +259,12 @@ class Gate:
 
     def _add(self, users: tuple[UserOptions, ...], account: str, defaults: Permissions | None) -> None:
         for user in users:
-            rules = _rules(user.permissions or defaults)
+            rules = rules_of(user.permissions or defaults)
             known = User(user, Identity(account=account, user=user.username or user.nkey, rules=rules))
             if user.nkey:
                 self._nkeys[user.nkey] = known
             else:
                 self._users[user.username] = known
-
-
-def _rules(permissions: Permissions | None) -> Rules | None:
-    return None if permissions is None else Rules(permissions)
 
 
 def _may_come_by(user: UserOptions, connection_type: str) -> bool:

@@ -78,11 +78,7 @@ class Scope(msgspec.Struct, kw_only=True):
     template: UserLimits = msgspec.field(default_factory=UserLimits)
 
 
-class AccountLimits(msgspec.Struct, kw_only=True):
-    subs: int = -1
-    payload: int = -1
-    conn: int = -1
-    disallow_bearer: bool = False
+class StorageLimits(msgspec.Struct, kw_only=True):
     mem_storage: int = 0
     disk_storage: int = 0
     streams: int = -1
@@ -91,6 +87,16 @@ class AccountLimits(msgspec.Struct, kw_only=True):
     mem_max_stream_bytes: int = -1
     disk_max_stream_bytes: int = -1
     max_bytes_required: bool = False
+
+
+class AccountLimits(StorageLimits, kw_only=True):
+    """`tiered_limits`: by "R1", "R3" and so on, for streams with so many replicas, in place of those for all streams."""
+
+    subs: int = -1
+    payload: int = -1
+    conn: int = -1
+    disallow_bearer: bool = False
+    tiered_limits: dict[str, StorageLimits] = msgspec.field(default_factory=dict)
 
 
 class DefaultPermissions(msgspec.Struct, kw_only=True):

@@ -39,6 +39,7 @@ from headwater.exchange.auth.user_claims import (
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.wire import error_texts
 
+OWN_TIER = "R1"  # our streams have one replica
 _ANY = "*"  # of allowed_accounts: a callout may put users into every account
 
 
@@ -238,16 +239,18 @@ def _identity(user: Token, account: Account, limits: UserLimits, now: float) -> 
 
 def _account_options(key: str, body: AccountBody) -> AccountOptions:
     limits, jetstream = body.limits, None
-    if limits.mem_storage or limits.disk_storage:
+    storage = limits.tiered_limits.get(OWN_TIER, limits)
+    if storage.mem_storage or storage.disk_storage:
         jetstream = JetStreamLimits(
-            max_memory=limits.mem_storage,
-            max_file=limits.disk_storage,
-            max_streams=limits.streams,
-            max_consumers=limits.consumer,
-            max_ack_pending=limits.max_ack_pending or -1,
-            memory_max_stream_bytes=limits.mem_max_stream_bytes or -1,
-            store_max_stream_bytes=limits.disk_max_stream_bytes or -1,
-            max_bytes_required=limits.max_bytes_required,
+            max_memory=storage.mem_storage,
+            max_file=storage.disk_storage,
+            max_streams=storage.streams,
+            max_consumers=storage.consumer,
+            max_ack_pending=storage.max_ack_pending or -1,
+            memory_max_stream_bytes=storage.mem_max_stream_bytes or -1,
+            store_max_stream_bytes=storage.disk_max_stream_bytes or -1,
+            max_bytes_required=storage.max_bytes_required,
+            tier=OWN_TIER if OWN_TIER in limits.tiered_limits else "",
         )
     return AccountOptions(
         name=key,

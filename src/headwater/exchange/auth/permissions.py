@@ -128,3 +128,8 @@ def _is_within(pattern: bytes, wider: bytes) -> bool:
 
 def _encoded(subjects: Iterable[str]) -> list[bytes]:
     return [subject.encode("utf-8", "surrogateescape") for subject in subjects]
+
+
+def rules_of(permissions: Permissions | None) -> Rules | None:
+    """The rules of these permissions; None: everything is allowed."""
+    return None if permissions is None else Rules(permissions)
