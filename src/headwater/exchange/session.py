@@ -369,7 +369,7 @@ class Session(ClientOpHandler):
         return True
 
     def renew(self, identity: Identity) -> None:
-        """Go on with other rights. Subscriptions that they do not allow end, and the client is told of each."""
+        """Go on with other rights. Subscriptions that they do not allow end, each with an error to the client."""
         self.membership.renew(identity, self.sessions.clock)
         self._guard_deliveries()
         guard: Guard | None = self.membership.guard
