@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from headwater.errors import IggyError
 from headwater.iggy.face import Iggy, IggyOptions
 from headwater.iggy_client.auto_commit import AutoCommit, Moment
+from headwater.iggy_client.background import Background
 from headwater.iggy_client.client import Client, connect
 from headwater.iggy_client.consumer import ConsumerOptions, TopicConsumer
+from headwater.iggy_client.producer import Direct, ProducerOptions
+from headwater.iggy_client.session import Session
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Consumer, PollingStrategy
 from headwater.iggy_wire.message_codec import ReceivedMessage
@@ -195,3 +199,40 @@ def test_what_is_not_there_is_refused_after_so_many_attempts(tmp_path: Path) -> 
         assert [message.payload for message in await waiting] == [b"x"]
 
     with_topic(tmp_path, work)
+
+
+def test_every_wait_may_be_a_timedelta(tmp_path: Path) -> None:
+    short = timedelta(milliseconds=1)
+
+    async def work(client: Client, url: str) -> None:
+        other = await connect(url, timeout=timedelta(seconds=30), reconnect_wait=short, heartbeat=timedelta(seconds=5))
+        async with other:
+            for mode in (Direct(linger=short), Background(linger=short, wait_for_room=short)):
+                options = ProducerOptions(
+                    mode=mode, retry_wait=short, create_stream=False, create_topic=False, partitioning=0
+                )
+                async with other.producer("s", "t", options=options) as producer:
+                    await producer.send([Message(b"more")])
+            rule = AutoCommit(interval=short)
+            options_of_it = ConsumerOptions(
+                auto_commit=rule, poll_interval=short, idle=short, retry_wait=short, sync_interval=short
+            )
+            consumer = other.consumer("s", "t", group="g", options=options_of_it)
+            assert len(await consumer.next_batch(timedelta(seconds=30))) == 8
+            await other.create_topic("s", "empty", 1)
+            assert await other.consumer("s", "empty", group="g").next_batch(short) == []
+
+    with_topic(tmp_path, work)
+
+
+@pytest.mark.parametrize("given", [timedelta(milliseconds=1500), 1.5])
+def test_the_options_of_a_connection_are_in_seconds(given: timedelta | float, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Session] = []
+
+    async def start(session: Session, log_in: bool) -> None:
+        seen.append(session)
+
+    monkeypatch.setattr(Session, "start", start)
+    asyncio.run(connect("iggy://127.0.0.1:1", timeout=given, reconnect_wait=given, heartbeat=given))
+    (session,) = seen
+    assert (session.options.timeout, session.options.reconnect_wait, session.options.heartbeat) == (1.5, 1.5, 1.5)

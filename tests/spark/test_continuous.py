@@ -1,5 +1,9 @@
 """A pipeline that runs until it is told to stop: what came meanwhile is in the tables, whole batches only."""
 
+import os
+import re
+import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,6 +13,9 @@ import pytest
 from support.nats_server import NatsServer
 from support.stream_filling import Message, fill
 
+from headwater.cli import pipeline as command
+from headwater.cli.main import main
+from headwater.cli.run_history import RunHistory
 from headwater.spark.continuous import ContinuousPipeline, backlog
 from headwater.spark.pipeline_config import PipelineConfig
 from headwater.spark.run import PipelineCounts, Progress
@@ -74,3 +81,45 @@ def test_a_backlog_is_what_lies_between_end_and_latest() -> None:
     assert backlog({"sources": [{"endOffset": None, "latestOffset": offset(A=9)}]}) == 0
     assert backlog({"sources": [{"endOffset": offset(A=5), "latestOffset": None}]}) == 0
     assert backlog({}) == 0
+
+
+def test_a_run_of_the_command_ends_at_a_signal_with_its_report(
+    spark: "SparkSession",
+    nats_server: NatsServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fill(
+        nats_server.url,
+        "REPORTED",
+        ["reported"],
+        [*(("reported", *event[1:]) for event in events(3)), ("reported", {}, b"x")],
+    )
+    configuration, page = tmp_path / "orders.toml", tmp_path / "run.html"
+    source = f'servers = "{nats_server.url}"\nstream = "REPORTED"\nstartingOffsets = "earliest"'
+    configuration.write_text(
+        f'[source]\n{source}\n[tables]\ndirectory = "{tmp_path / "tables"}"\n[run]\ninterval = 0\n'
+    )
+    show = command.show_step
+
+    def show_and_end(history: RunHistory, step: Progress) -> None:
+        show(history, step)
+        if step.table == "rejects":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(command, "show_step", show_and_end)
+    monkeypatch.setattr(sys.modules["headwater.spark.session"], "session", lambda *_, **__: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    try:
+        assert main(["pipeline", "run", str(configuration), "--report", str(page)]) == 0
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    said = capsys.readouterr().err
+    assert "batch 0: bronze 4, silver 3, rejects 1 (not a CloudEvent 1)" in said
+    assert f"report: {page}" in said
+    text = page.read_text(encoding="utf-8")
+    assert "Pipeline orders.toml" in text and "not a CloudEvent" in text and text.count("<svg") >= 3
+    assert re.findall(r"(?:src|href)=.https?:[^>]*", text) == []

@@ -14,6 +14,8 @@ A program that iterates is done with a message when it asks for the next one; `c
 from enum import Enum
 from typing import NamedTuple
 
+from headwater.client_connection.timeouts import Timeout
+
 
 class Moment(Enum):
     """At which messages."""
@@ -25,10 +27,12 @@ class Moment(Enum):
 
 
 class AutoCommit(NamedTuple):
-    """`interval` in seconds, 0 for none. `at` None: at no message. `every`: after how many, with Moment.EVERY. `after`: not
+    """`interval` in seconds or a `timedelta`, 0 for none.
+
+    `at` None: at no message. `every`: after how many, with Moment.EVERY. `after`: not
     when a message is handed out, but when the program is done with it."""
 
-    interval: float = 0.0
+    interval: Timeout = 0.0
     at: Moment | None = None
     every: int = 1
     after: bool = False

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import BufferFull, HeadwaterError, IncompleteSend
 from headwater.iggy_wire.commands import Message
 
@@ -20,13 +21,15 @@ class Background(NamedTuple):
     """A worker sends when it has `batch` messages or `batch_bytes`, or `linger` seconds after the first. With `most_bytes`
     waiting, `put` waits for room `wait_for_room` seconds (None: for ever, 0: not at all). `ordered`: what goes to one place
     goes through one worker; else by turns. `in_flight`: requests of all workers at a time; above 1 a batch that is
-    repeated may come behind its followers. 0 is no limit for `batch`, `batch_bytes` and `most_bytes`."""
+    repeated may come behind its followers. Times may be `timedelta`s.
+
+    0 is no limit for `batch`, `batch_bytes` and `most_bytes`."""
 
     batch: int = 1000
     batch_bytes: int = 1 << 20
-    linger: float = 0.001
+    linger: Timeout = 0.001
     most_bytes: int = 32 << 20
-    wait_for_room: float | None = None
+    wait_for_room: Timeout | None = None
     workers: int = 1
     in_flight: int = 1
     ordered: bool = True
@@ -77,7 +80,8 @@ class Workers:
         return not most or not self._waiting_bytes or self._waiting_bytes + size <= most
 
     async def _wait_for_room(self, size: int) -> None:
-        wait = self._mode.wait_for_room
+        room = self._mode.wait_for_room
+        wait = None if room is None else seconds_of(room)
         try:
             if wait == 0:
                 raise TimeoutError
@@ -134,7 +138,7 @@ class Workers:
     async def _linger(self, queue: deque[_Entry], wake: asyncio.Event) -> None:
         """Wait for more, but no longer than that."""
         clock = asyncio.get_running_loop().time
-        until = clock() + self._mode.linger
+        until = clock() + seconds_of(self._mode.linger)
         while not self._hurried and not self._is_full(queue) and (left := until - clock()) > 0:
             try:
                 async with asyncio.timeout(left):

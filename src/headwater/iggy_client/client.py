@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.iggy_client.connection import Read
 from headwater.iggy_client.consumer import ConsumerOptions, TopicConsumer
 from headwater.iggy_client.management import Name
@@ -158,22 +159,24 @@ class Client(Messages, Users):
 async def connect(
     url: str,
     *,
-    timeout: float = 30.0,
+    timeout: Timeout = 30.0,
     tls: ssl.SSLContext | bool | None = None,
     log_in: bool = True,
     reconnect_attempts: int | None = None,
-    reconnect_wait: float | None = None,
-    heartbeat: float | None = None,
+    reconnect_wait: Timeout | None = None,
+    heartbeat: Timeout | None = None,
 ) -> Client:
     """Connect and log in; the forms of `url` are in `headwater.iggy_client.options`.
 
-    `timeout` in seconds, of every request too. `tls` True checks the server by the system's authorities. `log_in` False:
+    Times in seconds, or `timedelta`s; `timeout` is that of every request too.
+    `tls` True checks the server by the system's authorities. `log_in` False:
     `Client.log_in` does it later. A lost connection is restored every `reconnect_wait` seconds (1), `reconnect_attempts`
     times in a row (None: for ever, 0: never). Every `heartbeat` seconds (5; 0: never) the server is asked whether it is
     there. Raises ConfigError for a URL that is none, TransportError, and IggyError when the server refuses.
     """
-    given: dict[str, Any] = {"tls": tls, "reconnect_wait": reconnect_wait, "heartbeat": heartbeat}
-    given |= {"reconnect_attempts": reconnect_attempts, "timeout": timeout}
+    times = {"timeout": timeout, "reconnect_wait": reconnect_wait, "heartbeat": heartbeat}
+    given: dict[str, Any] = {name: seconds_of(time) for name, time in times.items() if time is not None}
+    given |= {"tls": tls, "reconnect_attempts": reconnect_attempts}
     session = Session(options_of(url, **given))
     await session.start(log_in)
     return Client(session)

@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import IggyError, RequestTimeout
 from headwater.iggy_client.auto_commit import AutoCommit, Commits
 from headwater.iggy_client.management import Name
@@ -37,19 +38,21 @@ class ConsumerOptions(Record):
     """`batch`: messages of one poll. `poll_interval`: seconds between polls; `idle`: the longest wait when nothing is there.
     `create_group` and `join`: whether both are done at first use, tried `init_attempts` times, `retry_wait` seconds apart.
     `allow_replay`: begin at `start` even where an offset is stored. `sync_interval`: how often a member asks which
-    partitions are its own; of one that went to another member it learns at its next poll."""
+    partitions are its own; of one that went to another member it learns at its next poll.
+
+    Times in seconds, or `timedelta`s."""
 
     start: PollingStrategy = PollingStrategy.next()
     auto_commit: AutoCommit = AutoCommit()
     batch: int = 1000
-    poll_interval: float = 0.0
-    idle: float = 0.05
+    poll_interval: Timeout = 0.0
+    idle: Timeout = 0.05
     create_group: bool = True
     join: bool = True
     init_attempts: int = 1
-    retry_wait: float = 1.0
+    retry_wait: Timeout = 1.0
     allow_replay: bool = False
-    sync_interval: float = 1.0
+    sync_interval: Timeout = 1.0
 
 
 class TopicConsumer:
@@ -130,24 +133,25 @@ class TopicConsumer:
                     break
         await self.store_pending()
 
-    async def next_batch(self, patience: float | None = None) -> list[ReceivedMessage]:
+    async def next_batch(self, patience: Timeout | None = None) -> list[ReceivedMessage]:
         """What one poll finds, of one partition; waits until there is something, or returns [] after `patience` seconds.
         Nothing counts as handed out before `hand` was called for it. Raises IggyError for what the server refuses,
         TransportError when the session is over."""
         await self._prepare()
         wait, began = SHORTEST_WAIT, time.monotonic()
+        idle, longest = seconds_of(self.options.idle), None if patience is None else seconds_of(patience)
         while True:
             if self.options.poll_interval:
-                await asyncio.sleep(self.options.poll_interval)
-            if self.in_group and time.monotonic() - self._synced_at >= self.options.sync_interval:
+                await asyncio.sleep(seconds_of(self.options.poll_interval))
+            if self.in_group and time.monotonic() - self._synced_at >= seconds_of(self.options.sync_interval):
                 await self._sync()
             batch = await self._round()
             if self._is_due():
                 await self.store_pending()
-            if batch or (patience is not None and time.monotonic() - began >= patience):
+            if batch or (longest is not None and time.monotonic() - began >= longest):
                 return batch
             await asyncio.sleep(wait)
-            wait = min(2 * wait, self.options.idle)
+            wait = min(2 * wait, idle)
 
     def hand(self, message: ReceivedMessage, is_last: bool) -> bool:
         """The message goes to the program, `is_last` of its batch; returns whether to `settle` it first."""
@@ -212,7 +216,7 @@ class TopicConsumer:
 
     def _is_due(self) -> bool:
         """Whether an interval is over and leaves something to store."""
-        interval = self.options.auto_commit.interval
+        interval = seconds_of(self.options.auto_commit.interval)
         return bool(interval and time.monotonic() - self._stored_at >= interval and self._commits.pending())
 
     # ── partitions ──
@@ -229,7 +233,7 @@ class TopicConsumer:
                 attempts -= 1
                 if attempts <= 0:
                     raise
-                await asyncio.sleep(self.options.retry_wait)
+                await asyncio.sleep(seconds_of(self.options.retry_wait))
         self._stored_at = time.monotonic()
         self._prepared = True
 
@@ -276,7 +280,7 @@ class TopicConsumer:
                 batch = await self._poll(partition)
             except RequestTimeout as error:
                 logger.warning("iggy_poll_without_answer partition=%s reason=%s", partition, error)
-                await asyncio.sleep(self.options.retry_wait)
+                await asyncio.sleep(seconds_of(self.options.retry_wait))
                 continue
             if batch is None:
                 break  # the partitions are others now

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import HeadwaterError, IggyError, IncompleteSend, RequestTimeout, TransportError
 from headwater.iggy_client.background import Background, Workers
 from headwater.iggy_client.management import Name
@@ -32,10 +33,10 @@ Place = tuple[Name, Name, Where]
 
 
 class Direct(NamedTuple):
-    """`batch`: messages of one request; `linger`: seconds between two requests."""
+    """`batch`: messages of one request; `linger`: seconds, or a `timedelta`, between two requests."""
 
     batch: int = 1000
-    linger: float = 0.0
+    linger: Timeout = 0.0
 
 
 class ProducerOptions(Record):
@@ -48,7 +49,7 @@ class ProducerOptions(Record):
     partitions: int = 1
     topic: TopicOptions | None = None
     retries: int = 3
-    retry_wait: float = 1.0
+    retry_wait: Timeout = 1.0
     on_error: Callable[[IncompleteSend], object] | None = None
 
 
@@ -117,7 +118,9 @@ class Producer:
     async def _deliver_later(self, place: Any, messages: list[Message]) -> None:
         await self._deliver(place, messages, len(messages))
 
-    async def _deliver(self, place: Place, messages: list[Message], batch: int, linger: float = 0.0) -> list[SentView]:
+    async def _deliver(
+        self, place: Place, messages: list[Message], batch: int, linger: Timeout = 0.0
+    ) -> list[SentView]:
         """Send in batches, each again when there is no answer. Raises IncompleteSend."""
         sent: list[SentView] = []
         size = batch or len(messages)
@@ -128,9 +131,9 @@ class Producer:
                 raise IncompleteSend(error, failed=messages[at:], committed=sent) from error
         return sent
 
-    async def _deliver_one(self, place: Place, batch: list[Message], linger: float) -> SentView:
+    async def _deliver_one(self, place: Place, batch: list[Message], linger: Timeout) -> SentView:
         if linger:
-            await self._linger(linger)
+            await self._linger(seconds_of(linger))
         stream, topic, where = place
         retries = self.options.retries
         while True:
@@ -140,7 +143,7 @@ class Producer:
                 if not retries:
                     raise
             retries -= 1
-            await asyncio.sleep(self.options.retry_wait)
+            await asyncio.sleep(seconds_of(self.options.retry_wait))
 
     async def _linger(self, seconds: float) -> None:
         clock = asyncio.get_running_loop().time

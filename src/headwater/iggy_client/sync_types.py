@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from headwater.client_connection.timeouts import Timeout
 from headwater.iggy_client.consumer import ConsumerOptions
 from headwater.iggy_client.management import Name
 from headwater.iggy_client.messages import Polled
@@ -239,7 +240,7 @@ class SyncTopicConsumer(Protocol):
         """Await `callback` for one message after the other, until the event is set, which is looked at ten times a second;
         then what is due is stored. An exception of the callback ends it, and its message counts as not consumed."""
 
-    def next_batch(self, patience: float | None = None) -> list[ReceivedMessage]:
+    def next_batch(self, patience: Timeout | None = None) -> list[ReceivedMessage]:
         """What one poll finds, of one partition; waits until there is something, or returns [] after `patience` seconds.
         Nothing counts as handed out before `hand` was called for it. Raises IggyError for what the server refuses,
         TransportError when the session is over."""
