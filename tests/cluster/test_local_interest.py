@@ -79,3 +79,20 @@ def test_what_a_peer_was_told_is_taken_back_line_by_line() -> None:
         local.add(Subscription(subject, queue))
     assert list(local.none_v2()) == [b"RS- $G a\r\n", b"RS- $G b q\r\n"]
     assert list(local.none_v1()) == [b"UNSUB RSID:1:1\r\n", b"UNSUB RSID:2:1\r\n", b"UNSUB QRSID:3:1\r\n"]
+
+
+def test_interest_of_leaf_nodes_is_told_with_their_cluster_and_in_sum() -> None:
+    local = LocalInterest(b"$G", imports=lambda subject: subject != b"secret")
+    assert local.add_of_leafs(b"c", b"foo", b"", 1) == News(b"", b"", b"LS+ c $G foo\r\n")
+    assert local.add_of_leafs(b"c", b"foo", b"", 1) == NOTHING
+    assert local.add_of_leafs(b"d", b"foo", b"", 1).leaf == b"LS+ d $G foo\r\n"
+    assert local.add_of_leafs(b"c", b"foo", b"q", 2).leaf == b"LS+ c $G foo q 2\r\n"
+    assert local.add_of_leafs(b"c", b"foo", b"q", 1).leaf == b"LS+ c $G foo q 3\r\n"
+    told = [b"LS+ c $G foo\r\n", b"LS+ d $G foo\r\n", b"LS+ c $G foo q 3\r\n"]
+    assert list(local.all_of_leafs(wanted=True)) == told
+    assert list(local.all_of_leafs(wanted=False))[2] == b"LS- c $G foo q\r\n"
+    assert local.add_of_leafs(b"c", b"foo", b"q", -3).leaf == b"LS- c $G foo q\r\n"
+    assert local.add_of_leafs(b"c", b"foo", b"", -1) == NOTHING
+    assert local.add_of_leafs(b"c", b"foo", b"", -1).leaf == b"LS- c $G foo\r\n"
+    assert local.add_of_leafs(b"c", b"secret", b"", 1) == NOTHING
+    assert list(local.all_v2()) == []

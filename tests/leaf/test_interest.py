@@ -109,3 +109,30 @@ def test_a_weight_that_nobody_can_have_costs_no_more_than_the_bound() -> None:
     assert interest.want(one, b"a", b"q", 999_999_999) == [(other, b"LS+ a q %d\r\n" % HEAVIEST)]
     assert interest.leave(one) == [(other, b"LS- a q\r\n")]
     assert interest.leave(one) == []
+
+
+def test_interest_of_peers_in_our_cluster_is_told_to_spokes_but_not_to_hubs() -> None:
+    one, other, above = spoke("a"), spoke("b"), hub()
+    interest = joined(one, other, above)
+    assert interest.peer_wants("p", b"", b"x", b"", 1) == [(one, b"LS+ x\r\n"), (other, b"LS+ x\r\n")]
+    assert interest.peer_wants("p", b"", b"x", b"", 1) == []
+    assert interest.peer_wants("p", b"a", b"y", b"q", 2) == [(other, b"LS+ y q 2\r\n")]
+    assert interest.peer_wants("q", b"a", b"y", b"q", 1) == [(other, b"LS+ y q 3\r\n")]
+    assert interest.peer_left("p") == [(one, b"LS- x\r\n"), (other, b"LS- x\r\n"), (other, b"LS+ y q 1\r\n")]
+    assert interest.peer_left("p") == []
+
+
+def test_a_loop_is_found_across_a_cluster() -> None:
+    below, above = spoke("a"), hub()
+    interest = joined(below, above)
+    assert interest.peer_wants("p", b"b", b"$LDS.x", b"", 1) == [(below, b"LS+ $LDS.x\r\n"), (above, b"LS+ $LDS.x\r\n")]
+
+
+def test_an_isolated_spoke_hears_of_peers_but_not_of_their_spokes() -> None:
+    there = spoke("a", isolated=True)
+    interest = joined(there)
+    assert interest.peer_wants("p", b"b", b"x", b"", 1) == []
+    assert interest.peer_wants("p", b"", b"x", b"", 1) == [(there, b"LS+ x\r\n")]
+    interest.leave(there)
+    late = spoke("c")
+    assert interest.join(late) == b"LS+ $LDS.mark\r\nLS+ x\r\n"

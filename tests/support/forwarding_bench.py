@@ -30,9 +30,17 @@ class Bench:
 
     unsubscribed = subscribed
 
-    def peer(self, in_v1: bool = False, headers: bool = True, ours: bool = False) -> tuple[FakeLink, Outlet]:
+    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None:
+        """The same for the interest of leaf nodes."""
+
+    def peers_wanted(self) -> list[tuple[Outlet, bytes, bytes, bytes, int]]:
+        return self.forwarding.entries()
+
+    def peer(
+        self, in_v1: bool = False, headers: bool = True, ours: bool = False, knows_leafs: bool = False
+    ) -> tuple[FakeLink, Outlet]:
         link, outlet = make_outlet(headers=headers and not in_v1)
-        self.forwarding.add_peer(outlet, in_v1, ours)
+        self.forwarding.add_peer(outlet, in_v1, ours, knows_leafs)
         return link, outlet
 
     def client(self, subject: bytes, queue: bytes = b"") -> FakeLink:

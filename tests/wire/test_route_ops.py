@@ -48,6 +48,9 @@ class Recorder(RouteOpHandler):
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> int:
         return self.said("no interest", account, subject, queue)
 
+    def on_leaf_interest(self, origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: int) -> int:
+        return self.said("leaf interest", origin, account, subject, queue, weight)
+
     def on_message(self, message: RouteMessage) -> int:
         m = message
         buffer = m.buffer
@@ -56,7 +59,8 @@ class Recorder(RouteOpHandler):
         block, payload = bytes(buffer[m.headers : m.payload]), bytes(buffer[m.payload : m.end])
         assert not reply or tail.startswith((reply + b" ", reply + b"\t"))
         assert tail.endswith(b"\r\n" + block + payload + b"\r\n")
-        return self.said("message", m.account, m.token, subject, reply, m.queues, block, payload)
+        origin = [m.origin] if m.origin else []
+        return self.said("message", m.account, m.token, subject, reply, m.queues, block, payload, *origin)
 
     def on_violation(self, violation: int) -> int:
         return self.said("violation", violation)
@@ -207,7 +211,50 @@ def test_account_of_a_dedicated_route_is_not_on_the_wire() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", [b"+OK\r\n", b"LS+ $G foo\r\n", b"A+ $G\r\n"])
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        (b"LS+ c $G foo\r\n", ("leaf interest", b"c", b"$G", b"foo", b"", 1)),
+        (b"LS+ c $G foo q 3\r\n", ("leaf interest", b"c", b"$G", b"foo", b"q", 3)),
+        (b"LS- c $G foo\r\n", ("leaf interest", b"c", b"$G", b"foo", b"", 0)),
+        (b"LS- c $G foo q\r\n", ("leaf interest", b"c", b"$G", b"foo", b"q", 0)),
+        (b"LMSG c $G foo 0 5\r\nhello\r\n", (*message(), b"c")),
+        (b"LMSG c $G foo bar 0 5\r\nhello\r\n", (*message(reply=b"bar"), b"c")),
+        (b"LMSG c $G foo | a b 0 5\r\nhello\r\n", (*message(queues=(b"a", b"b")), b"c")),
+        (b"LMSG c $G foo + bar a 0 5\r\nhello\r\n", (*message(reply=b"bar", queues=(b"a",)), b"c")),
+        (b"lmsg c  $G foo  0\t5\r\nhello\r\n", (*message(), b"c")),
+        (
+            b"LMSG c $G foo bar 12 17\r\nNATS/1.0\r\n\r\nhello\r\n",
+            (*message(reply=b"bar", block=b"NATS/1.0\r\n\r\n"), b"c"),
+        ),
+        (b"LMSG c $G foo 5\r\nhello\r\n", ("violation", route_ops.BAD_ARGUMENTS)),
+        (b"LS+ c $G foo q\r\n", ("violation", route_ops.BAD_ARGUMENTS)),
+    ],
+)
+def test_leaf_nodes_of_a_peer_are_named_by_their_cluster(line: bytes, call: Call) -> None:
+    for cut in range(len(line)):
+        assert calls_for([line[:cut], line[cut:]], route_ops.V2) == [call]
+
+
+def test_sizes_behind_an_origin_are_written_for_clients() -> None:
+    sizes: list[bytes] = []
+
+    class Tails(RouteOpHandler):
+        def on_message(self, message: RouteMessage) -> int:
+            sizes.append(bytes(message.buffer[message.tail : message.headers]))
+            return 0
+
+    parser = RouteOpParser(Tails(), dialect=route_ops.V2)
+    data = b"".join(
+        b"LMSG c $G foo%b%b\r\nhello%b\r\n" % (words, size, b"" if size == b"0 5" else bytes(7))
+        for words in (b" ", b" bar ", b" | q ", b" + bar q ")
+        for size in (b"0 5", b"12 12")
+    )
+    assert parser.parse(bytearray(data), 0, len(data)) == len(data)
+    assert sizes == [b"5\r\n", b"12 12\r\n", b"bar 5\r\n", b"bar 12 12\r\n"] * 2
+
+
+@pytest.mark.parametrize("line", [b"+OK\r\n", b"A+ $G\r\n", b"A- $G\r\n"])
 def test_what_is_not_for_us_is_passed_over(line: bytes) -> None:
     assert calls_for([line, b"PING\r\n"]) == [("ping",)]
 

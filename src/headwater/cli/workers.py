@@ -182,7 +182,7 @@ class Workers:
             raise ConfigError("workers are a cluster of their own", hint="leave out the cluster, or --workers")
         if config.broker.leafnodes is not None:
             raise ConfigError(
-                "workers are a cluster, which has no leaf nodes", hint="leave out leafnodes, or --workers"
+                "workers do not share a listener for leaf nodes, nor a hub", hint="leave out leafnodes, or --workers"
             )
         if config.logging.size_limit:
             raise ConfigError("workers share the log file: none may begin a new one", hint="let logrotate do it")

@@ -27,7 +27,11 @@ cdef class Arrivals:
     cdef Py_ssize_t _route_run(
         self, Match match, RouteMessage message, Py_ssize_t stride, Py_ssize_t count
     ) except? -1
+    cdef bint _for_leafs(self, RouteMessage message) except? -1
     cdef bint _takes_all(self, Match match, RouteMessage message) except? -1
     cpdef int deliver_to_queue(self, RouteMessage message, bytes queue, bint passed_on) except? -1
     cdef int _pass_on(self, RouteMessage message, bytes queue) except? -1
     cdef int _route(self, Match match, RouteMessage message) except? -1
+
+
+cdef bint _is_passed_on(RouteMessage message) except? -1

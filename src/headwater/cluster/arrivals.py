@@ -1,5 +1,7 @@
 """Delivers a peer's messages: to plain subscriptions here, and to one local member of each queue group its frame names.
 
+Where this broker has leaf nodes, they get the messages too (`exchange.junction`).
+
 When the last local member of a group has just left (`departed`), its message is passed on to a member at a peer, once. A
 frame that was already passed on goes to that group alone, and is dropped when the group has no member here either, so
 messages never bounce between brokers whose interest is out of date. Messages that cannot be passed on are counted.
@@ -9,12 +11,14 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.cluster.forwarding import Forwarding
+    from cython.cimports.headwater.exchange.junction import Junction
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match
     from cython.cimports.headwater.wire.route_ops import RouteMessage
 else:
     from headwater.cluster.forwarding import Forwarding
+    from headwater.exchange.junction import Junction
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match
@@ -52,14 +56,19 @@ class Arrivals:
         """A v2 message, or a plain one of v1."""
         match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
         queue: bytes
+        taken: list[bytes] | None = None
+        junction: Junction | None = cython.cast(Junction, self.router.junction)
+        if junction is not None and not _is_passed_on(message):
+            junction.from_route(self.router, message.origin, match, message.queues, message)
+            taken = junction.elsewhere
         if match is self._match and message.queues is self._queues:
             return self._route(cython.cast(Match, self._served), message)
         if message.queues or match.groups:
             takes_all: cython.bint = self._takes_all(match, message)
-            if not takes_all and len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+            if not takes_all and _is_passed_on(message):
                 return self.deliver_to_queue(message, message.queues[0], True)
             for queue in message.queues:
-                if queue not in match.queues:
+                if queue not in match.queues and (taken is None or queue not in taken):
                     self._pass_on(message, queue)
             served: Match = match.serving(message.queues, True)
             if takes_all:
@@ -70,7 +79,7 @@ class Arrivals:
     def deliver_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
         """`deliver` for `count` messages with the same line, each `stride` bytes behind the one before."""
         match: Match = self.router.sublist.find(message.buffer, message.subject, message.subject_end)
-        if self._takes_all(match, message):
+        if self._takes_all(match, message) and not self._for_leafs(message):
             count -= self._route_run(match.serving(message.queues, True), message, stride, count)
         while count > 0:
             self.deliver(message)
@@ -118,10 +127,15 @@ class Arrivals:
             done += 1
         return done
 
+    def _for_leafs(self, message: RouteMessage) -> cython.bint:
+        """Whether leaf nodes here have interest in the message."""
+        junction: Junction | None = cython.cast(Junction, self.router.junction)
+        return junction is not None and junction.leafs.has_interest(message.subject_bytes())
+
     def _takes_all(self, match: Match, message: RouteMessage) -> cython.bint:
         """Whether every group that the frame names has a member here, and the frame was not passed on."""
         queue: bytes
-        if len(message.queues) == 2 and message.queues[0] == message.queues[1]:
+        if _is_passed_on(message):
             return False
         for queue in message.queues:
             if queue not in match.queues:
@@ -148,3 +162,7 @@ class Arrivals:
 
     def _route(self, match: Match, message: RouteMessage) -> cython.int:
         return route_arrival(self.router, None, match, message, True)
+
+
+def _is_passed_on(message: RouteMessage) -> cython.bint:
+    return len(message.queues) == 2 and message.queues[0] == message.queues[1]

@@ -16,7 +16,6 @@ cdef class Forwarding(PeerInterest):
     cdef AddressedMessage _addressed
     cdef bytes _inbox
     cdef Match _inbox_match
-    cdef list _elsewhere
 
     cdef bint _goes_out(self, MessageView message) except? -1
     cdef Plan _plan(self, Match remote)
@@ -35,6 +34,9 @@ cdef class Forwarding(PeerInterest):
     cdef int _choose(
         self, Router router, Match match, Plan plan, MessageView message
     ) except? -1
+    cdef Py_ssize_t _pick(self, Match match, Choice choice) except? -2
+    cdef list _behind(self, bytes queue, bytes origin, MessageView message)
+    cdef int _list(self, Target target, bytes queue, list[Target] others) except? -1
     cdef int _send_listed(self, Router router, Target target, MessageView message) except? -1
     cdef int _send_token(
         self, Router router, Target target, Subscription subscription, bint passed_on, MessageView message

@@ -7,6 +7,11 @@ One `Forwarding` per account. Messages from a route go to `arrivals`, never here
     to an inbox             the same for a JetStream delivery, whose subject differs from the one it is routed by
     passed on               a message of a peer for a member that has left here: one member at another peer, once
 
+    of a leaf node          `spread`: as from a client, in frames that name the leaf node's cluster
+
+A group with no member in the cluster may have some at leaf nodes behind peers (`PeerInterest.behind`): one of those gets the
+message. Where this broker has leaf nodes too, `exchange.junction` decides between those and ours.
+
 One v2 frame carries the plain copy and the chosen groups; in v1 the plain copy and each chosen group member need a frame
 each, and the protocol has no headers: they are dropped and counted.
 """
@@ -17,6 +22,7 @@ if cython.compiled:
     from cython.cimports.headwater.cluster.frames import Frame, Target
     from cython.cimports.headwater.cluster.peer_interest import PeerInterest
     from cython.cimports.headwater.cluster.plans import Choice, Plan
+    from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Subscription
@@ -26,11 +32,14 @@ else:
     from headwater.cluster.frames import Frame, Target
     from headwater.cluster.peer_interest import PeerInterest
     from headwater.cluster.plans import Choice, Plan
+    from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Match, Outlet, Subscription
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.message_view import MessageView
+
+_NONE: list[bytes] = []
 
 
 class Forwarding(PeerInterest):
@@ -43,9 +52,6 @@ class Forwarding(PeerInterest):
         self._addressed = AddressedMessage()
         self._inbox = b""  # the last inbox, and below the peers that want it: most of the next messages go there too
         self._inbox_match = self.interest.match(b"")
-        self._elsewhere: list[bytes] | None = (
-            None  # of the message under way: groups with members here that peers serve
-        )
 
     def _goes_out(self, message: MessageView) -> cython.bint:
         """Whether messages on this subject may be sent to peers."""
@@ -55,7 +61,7 @@ class Forwarding(PeerInterest):
         """The plan for this Match: made once, and stored in the Match."""
         plan: Plan = cython.cast(Plan, remote.plan)
         if plan is None:
-            plan = Plan(remote, self.targets)
+            plan = Plan(remote, self.targets, self.origins)
             remote.plan = plan
         return plan
 
@@ -64,9 +70,12 @@ class Forwarding(PeerInterest):
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         elsewhere: list[bytes] | None = None
         frames: cython.int = 0
-        if (remote.plain or remote.groups) and self._goes_out(message):
+        if self.behind.count:
+            frames = self.spread(router, None, b"", match, None, _NONE, message)
+            elsewhere = self.elsewhere
+        elif (remote.plain or remote.groups) and self._goes_out(message):
             frames = self._send(router, match, self._plan(remote), message)
-            elsewhere = self._elsewhere
+            elsewhere = self.elsewhere
             if not match.plain and not match.groups:
                 return frames
         return frames + router.route_here(publisher, match, True, message, elsewhere, False)
@@ -79,9 +88,12 @@ class Forwarding(PeerInterest):
             self._inbox = inbox
         elsewhere: list[bytes] | None = None
         frames: cython.int = 0
-        if (remote.plain or remote.groups) and (self.withheld is None or not self.withheld.has(inbox)):
+        if self.behind.count:
+            frames = self.spread(router, None, b"", match, None, _NONE, self._addressed.to(inbox, message))
+            elsewhere = self.elsewhere
+        elif (remote.plain or remote.groups) and (self.withheld is None or not self.withheld.has(inbox)):
             frames = self._send(router, match, self._plan(remote), self._addressed.to(inbox, message))
-            elsewhere = self._elsewhere
+            elsewhere = self.elsewhere
             if not match.plain and not match.groups:
                 return frames
         return frames + router.route_under_here(inbox, match, message, elsewhere, False)
@@ -99,6 +111,11 @@ class Forwarding(PeerInterest):
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
         receivers: cython.int = 0
         plan: Plan
+        if self.behind.count and self.behind.find(message.buffer, message.subject, message.subject_end).groups:
+            for _ in range(count):
+                receivers += self.route(router, publisher, match, message)
+                message.advance(stride)
+            return receivers
         if (remote.plain or remote.groups) and self._goes_out(message):
             plan = self._plan(remote)
             if plan.limited or match.groups:  # each message needs its own choice, or a limit falls within the run
@@ -140,7 +157,7 @@ class Forwarding(PeerInterest):
         frame: Frame
         target: Target
         index: cython.Py_ssize_t
-        self._elsewhere = None
+        self.elsewhere = None
         if plan.settled is not None and not match.groups:
             for frame in plan.settled:
                 if not frame.target.outlet.closed:
@@ -168,25 +185,17 @@ class Forwarding(PeerInterest):
         """Choose one member of the cluster per group. A chosen remote member is noted at its peer, and gets a frame right
         away if the peer gets no other; returns the number of those frames."""
         frames: cython.int = 0
-        here: cython.Py_ssize_t
         picked: cython.Py_ssize_t
         choice: Choice
         target: Target
         others: list[Target] | None = None
         for choice in plan.choices:
-            here = 0
-            if match.groups and choice.queue in match.queues:
-                here = len(match.groups[match.queues.index(choice.queue)])
-            picked = self._chance.below(here + len(choice.entries))
-            if picked < here:
+            picked = self._pick(match, choice)
+            if picked < 0:
                 continue
-            target = choice.targets[picked - here]
-            if target.outlet.closed:
-                continue
-            if here > 0:
-                self._elsewhere = choice.alone if self._elsewhere is None else [*self._elsewhere, choice.queue]
+            target = choice.targets[picked]
             if target.in_v1:
-                frames += self._send_token(router, target, choice.entries[picked - here], False, message)
+                frames += self._send_token(router, target, choice.entries[picked], False, message)
             elif target.listed:
                 target.listed += choice.name
             else:
@@ -196,6 +205,135 @@ class Forwarding(PeerInterest):
         if others is not None:
             for target in others:
                 frames += self._send_listed(router, target, message)
+        return frames
+
+    def _pick(self, match: Match, choice: Choice) -> cython.Py_ssize_t:
+        """The index of the chosen member of a group; -1: one here. Notes groups that have members here, too."""
+        here: cython.Py_ssize_t = 0
+        if match.groups and choice.queue in match.queues:
+            here = len(match.groups[match.queues.index(choice.queue)])
+        picked: cython.Py_ssize_t = self._chance.below(here + len(choice.entries)) - here
+        if picked < 0 or cython.cast(Target, choice.targets[picked]).outlet.closed:
+            return -1
+        if here > 0:
+            self.elsewhere = choice.alone if self.elsewhere is None else [*self.elsewhere, choice.queue]
+        return picked
+
+    # ── where there are leaf nodes ──
+
+    def near(self, message: MessageView) -> list[bytes]:
+        return self.interest.find(message.buffer, message.subject, message.subject_end).queues
+
+    def far(self, message: MessageView) -> list[bytes]:
+        if self.behind.count == 0:
+            return _NONE
+        return self.behind.find(message.buffer, message.subject, message.subject_end).queues
+
+    def weigh(self, queue: bytes, source: PeerFrames | None, origin: bytes, message: MessageView) -> cython.Py_ssize_t:
+        return len(self._behind(queue, origin, message))
+
+    def _behind(self, queue: bytes, origin: bytes, message: MessageView) -> list[Subscription]:
+        """The members of a group at leaf nodes behind peers, but not at those of the cluster `origin`."""
+        found: Match = self.behind.find(message.buffer, message.subject, message.subject_end)
+        if queue not in found.queues:
+            return []
+        members: list[Subscription] = found.groups[found.queues.index(queue)]
+        return [
+            each
+            for each in members
+            if not cython.cast(Outlet, each.outlet).closed and (not origin or self.origins.get(each) != origin)
+        ]
+
+    def spread(
+        self,
+        router: Router,
+        source: PeerFrames | None,
+        origin: bytes,
+        match: Match,
+        queues: list[bytes] | None,
+        served: list[bytes],
+        message: MessageView,
+    ) -> cython.int:
+        self.elsewhere = None
+        if not self._goes_out(message):
+            return 0
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        plan: Plan = self._plan(remote)
+        frames: cython.int = 0
+        index: cython.Py_ssize_t
+        target: Target
+        choice: Choice
+        others: list[Target] = []
+        for index in range(len(plan.firsts)):
+            target = plan.first_targets[index]
+            if target.outlet.closed or (origin and plan.only[index] == origin):
+                continue
+            if target.in_v1:
+                frames += self._send_token(router, target, plan.firsts[index], False, message)
+            else:
+                target.plain = True
+                others.append(target)
+        for choice in plan.choices:
+            if queues is not None and choice.queue not in queues:
+                continue
+            index = self._pick(match, choice)
+            if index < 0:
+                continue
+            target = choice.targets[index]
+            if target.in_v1:
+                frames += self._send_token(router, target, choice.entries[index], False, message)
+            else:
+                self._list(target, choice.queue, others)
+        for queue in self.far(message):
+            if queue in served or queue in match.queues or queue in remote.queues:
+                continue
+            if queues is None or queue in queues:
+                members = self._behind(queue, origin, message)
+                if members:
+                    chosen: Subscription = members[self._chance.below(len(members))]
+                    self._list(self.targets[cython.cast(Outlet, chosen.outlet)], queue, others)
+        for target in others:
+            target.plain = False
+            if origin and target.knows_leafs:
+                self.headers_dropped += target.write_from(origin, target.listed, message)
+            else:
+                self.headers_dropped += target.write(target.listed, message)
+            target.listed = b""
+            frames += self._count(router, target, message, 1)
+        return frames
+
+    def _list(self, target: Target, queue: bytes, others: list[Target]) -> cython.int:
+        if not target.listed and not target.plain:
+            others.append(target)
+        target.listed = (target.listed or b" | ") + queue + b" "
+        return 0
+
+    def spread_run(
+        self,
+        router: Router,
+        source: PeerFrames | None,
+        origin: bytes,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if not remote.plain or not self._goes_out(message):
+            return 0
+        plan: Plan = self._plan(remote)
+        frames: cython.int = 0
+        index: cython.Py_ssize_t
+        target: Target
+        for index in range(len(plan.firsts)):
+            target = plan.first_targets[index]
+            if target.outlet.closed or target.in_v1 or (origin and plan.only[index] == origin):
+                continue
+            if origin and target.knows_leafs:
+                self.headers_dropped += target.write_run_from(origin, message, stride, count)
+            else:
+                self.headers_dropped += target.write_run(b"", message, stride, count)
+            self._count(router, target, message, count)
+            frames += 1
         return frames
 
     def _send_listed(self, router: Router, target: Target, message: MessageView) -> cython.int:

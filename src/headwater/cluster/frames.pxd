@@ -8,7 +8,13 @@ from headwater.wire.message_view cimport MessageView
 cdef class Target(PeerFrames):
     cdef readonly bint in_v1
     cdef readonly bint ours
+    cdef readonly bint knows_leafs
+    cdef bytes _account
 
+    cdef int write_from(self, bytes origin, bytes listed, MessageView message) except? -1
+    cdef Py_ssize_t write_run_from(
+        self, bytes origin, MessageView message, Py_ssize_t stride, Py_ssize_t count
+    ) except? -1
     cdef int write_token(
         self, Subscription subscription, bint passed_on, MessageView message
     ) except? -1

@@ -3,6 +3,7 @@
     v2   RMSG <account> <subject> [reply] <size>␍␊               HMSG with two sizes, where there are headers
          RMSG <account> <subject> | <queue>... <size>␍␊          for one member each of these groups, too
          RMSG <account> <subject> + <reply> <queue>... <size>␍␊
+         LMSG <origin> <account> <subject> …                     of a leaf node of the cluster `origin`; always two sizes
     v1   MSG <subject> <token> [reply] <size>␍␊               for plain interest; and for each chosen member of a group
 
 v1 has no headers, and a v2 peer may not support them: they are left out then, and the return value says so. The shown
@@ -26,12 +27,54 @@ PASSED_ON: bytes = b":2"  # behind a token of v1: the message has been passed on
 
 
 class Target(PeerFrames):
-    """A peer as a receiver of frames. `ours`: it is a Headwater broker."""
+    """A peer as a receiver of frames. `ours`: it is a Headwater broker; `knows_leafs`: it reads `write_from`'s frames."""
 
-    def __init__(self, outlet: Outlet, in_v1: bool, account: bytes, ours: bool) -> None:
+    def __init__(self, outlet: Outlet, in_v1: bool, account: bytes, ours: bool, knows_leafs: bool = False) -> None:
         PeerFrames.__init__(self, outlet, b"RMSG " + account + b" ", b"HMSG " + account + b" ")
         self.in_v1 = in_v1
         self.ours = ours
+        self.knows_leafs = knows_leafs
+        self._account = account
+
+    def write_from(self, origin: bytes, listed: bytes, message: MessageView) -> cython.int:
+        """`write` for a message of a leaf node of the cluster `origin`."""
+        output: OutputBuffer = self.outlet.output
+        buffer: bytearray = message.buffer
+        replies: cython.bint = message.reply_end > message.reply
+        bare: cython.bint = message.headers == message.payload
+        output.append_pair(
+            b"LMSG " + origin + b" " + self._account + b" ", buffer, message.subject, message.subject_end
+        )
+        output.append(b" + " if listed and replies else b" ")
+        if replies:
+            output.append_slice(buffer, message.reply, message.reply_end)
+            output.append(b" ")
+        if listed:
+            output.append(listed[3:] if replies else listed[1:])
+        if not bare and not self.outlet.headers:
+            output.append_pair(b"0 %d\r\n" % (message.end - message.payload), buffer, message.payload, message.end + 2)
+            return 1
+        if bare:
+            output.append(b"0 ")
+        output.append_slice(buffer, message.reply_end + 1 if replies else message.tail, message.end + 2)
+        return 0
+
+    def write_run_from(
+        self, origin: bytes, message: MessageView, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """`write_run` for messages of a leaf node, without a reply and for no group."""
+        left_out: cython.Py_ssize_t = 0
+        bare: cython.bint = message.headers == message.payload
+        if not bare and not self.outlet.headers:
+            for _ in range(count):
+                left_out += self.write_from(origin, b"", message)
+                message.advance(stride)
+            message.advance(-count * stride)
+            return left_out
+        head: bytes = b"LMSG " + origin + b" " + self._account + b" " + message.subject_bytes()
+        head += b" 0 " if bare else b" "
+        self.outlet.output.append_run(head, message.buffer, message.tail, message.end + 2, stride, count)
+        return 0
 
     def write_token(self, subscription: Subscription, passed_on: cython.bint, message: MessageView) -> cython.int:
         """Write a MSG with the token of one subscription. Returns 1 when headers were left out."""

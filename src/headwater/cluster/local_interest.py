@@ -11,6 +11,8 @@ colon; our tokens use a number that is never reused.
 Ended queue subscriptions are remembered for a while (`forget_departed` removes them, in two steps): messages to them may
 still be in flight, and have to reach another member.
 
+Interest of our leaf nodes is announced with the name of their cluster (LS+), to peers that know of it; v1 does not.
+
 Subjects below `_SYS.` belong to the server and are never announced; nor is what `imports` does not allow.
 """
 
@@ -18,7 +20,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from headwater.exchange.sublist import Subscription
-from headwater.wire.route_lines import interest_v2, no_interest_v2, subscribe_v1, unsubscribe_v1
+from headwater.wire.route_lines import (
+    interest_v2,
+    leaf_interest_v2,
+    no_interest_v2,
+    subscribe_v1,
+    unsubscribe_v1,
+)
 
 
 class News(NamedTuple):
@@ -26,6 +34,7 @@ class News(NamedTuple):
 
     v1: bytes
     v2: bytes
+    leaf: bytes = b""  # v2's, for peers that know of leaf nodes
 
 
 NOTHING = News(b"", b"")
@@ -46,6 +55,7 @@ class LocalInterest:
         self.account = account
         self._imports = imports
         self._counts: dict[tuple[bytes, bytes], int] = {}
+        self._of_leafs: dict[tuple[bytes, bytes, bytes], int] = {}  # by origin, subject and queue
         self._tokens: dict[Subscription, bytes] = {}
         self._queues: dict[bytes, bytes] = {}  # the queue group of each QRSID token
         self._departed = _Departed()
@@ -83,6 +93,19 @@ class LocalInterest:
             self._departed.queues.add(queue)
         return News(unsubscribe_v1(token), line)
 
+    def add_of_leafs(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> News:
+        """So many more or fewer leaf nodes of the cluster `origin`, or members behind them, have interest."""
+        if subject.startswith(b"_SYS.") or not self._imports(subject):
+            return NOTHING
+        key = (origin, subject, queue)
+        before = self._of_leafs.get(key, 0)
+        count = self._of_leafs[key] = max(0, before + change)
+        if not count:
+            del self._of_leafs[key]
+        if count == before or (not queue and bool(count) == bool(before)):
+            return NOTHING
+        return News(b"", b"", leaf_interest_v2(origin, self.account, subject, queue, count))
+
     def queue_of(self, token: bytes) -> bytes | None:
         """The group behind one of our QRSID tokens, current or recent; None for an unknown token."""
         return self._queues.get(token) or self._departed.tokens.get(token) or self._departed_before.tokens.get(token)
@@ -114,6 +137,11 @@ class LocalInterest:
         """The lines that withdraw all interest from a v2 peer."""
         for subject, queue in self._counts:
             yield no_interest_v2(self.account, subject, queue)
+
+    def all_of_leafs(self, *, wanted: bool) -> Iterator[bytes]:
+        """The lines that announce the interest of leaf nodes to a v2 peer, or withdraw it."""
+        for (origin, subject, queue), count in self._of_leafs.items():
+            yield leaf_interest_v2(origin, self.account, subject, queue, count if wanted else 0)
 
     def wants(self, subject: bytes) -> bool:
         """Whether a local client has a plain subscription to exactly this subject."""

@@ -119,6 +119,8 @@ class Peer(Record, frozen=False):
     ws_connect_urls: tuple[str, ...] = ()
     configured: str = ""
     ours: bool = False  # it is a Headwater broker too
+    knows_leafs: bool = False  # it reads what is announced for leaf nodes
+    leafnode_urls: tuple[str, ...] = ()
     dialled: bool = False
     leaving: bool = False  # lame duck
     imports: SubjectLists | None = None  # the subscriptions of its clients that it announces to us
@@ -127,7 +129,7 @@ class Peer(Record, frozen=False):
     @property
     def is_open_to_clients(self) -> bool:
         """Whether its addresses are announced to clients."""
-        return bool(self.connect_urls or self.ws_connect_urls) and not self.leaving
+        return bool(self.connect_urls or self.ws_connect_urls or self.leafnode_urls) and not self.leaving
 
 
 class _Link(Record, frozen=False):
@@ -194,6 +196,16 @@ class Mesh:
     def websocket_urls(self) -> tuple[str, ...]:
         """The same for clients that use WebSocket."""
         return self._advertised(peer.ws_connect_urls for peer in self.peers.values() if not peer.leaving)
+
+    def leafnode_urls(self) -> tuple[str, ...]:
+        """Where leaf nodes reach the other members, in a stable order."""
+        found = (peer.leafnode_urls for peer in self.peers.values() if not peer.leaving)
+        return tuple(dict.fromkeys(url for urls in found for url in urls))
+
+    def offer_leafnodes(self, urls: tuple[str, ...]) -> None:
+        """Where leaf nodes reach this broker; peers that join from now on are told."""
+        self.info.leafnode_urls = urls
+        self._said.clear()
 
     def _advertised(self, found: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(url for urls in found for url in urls)) if self.options.advertise else ()
@@ -412,6 +424,8 @@ class Mesh:
             ws_connect_urls=info.ws_connect_urls,
             configured=configured,
             ours=bool(info.headwater),
+            knows_leafs=info.lnoc,
+            leafnode_urls=info.leafnode_urls,
             dialled=bool(state.dialled),
             leaving=info.ldm,
             imports=info.imports,
@@ -471,9 +485,10 @@ class Mesh:
             return self._on_gossip(info)
         if info.client_id:
             return []
-        before = (peer.connect_urls, peer.ws_connect_urls, peer.leaving)
+        before = (peer.connect_urls, peer.ws_connect_urls, peer.leafnode_urls, peer.leaving)
         peer.connect_urls, peer.ws_connect_urls, peer.leaving = info.connect_urls, info.ws_connect_urls, info.ldm
-        changed = before != (peer.connect_urls, peer.ws_connect_urls, peer.leaving)
+        peer.leafnode_urls = info.leafnode_urls
+        changed = before != (peer.connect_urls, peer.ws_connect_urls, peer.leafnode_urls, peer.leaving)
         actions: list[Action] = [TellClients()] if changed else []
         if peer.exports != info.exports:
             peer.exports = info.exports

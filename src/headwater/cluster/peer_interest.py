@@ -3,6 +3,9 @@
 It has a `Sublist` of its own, so that brokers without a cluster never consult it, and messages from a route can never be
 routed to another (one hop). A v2 peer announces a subject once, and a queue group with its member count: one entry per
 member. A v1 peer announces every subscription of its clients, with a token each.
+
+A v2 peer's leaf nodes have interest of their own, announced with their cluster's name (`origin`). Their queue groups are
+kept apart (`behind`), because members in our own cluster come first.
 """
 
 import cython
@@ -23,16 +26,19 @@ class PeerInterest(PeerForwarding):
     """`account`: the account's name, as written in frames."""
 
     def __init__(self, account: bytes) -> None:
+        PeerForwarding.__init__(self)
         self.account = account
         self.interest = Sublist()
+        self.behind = Sublist()
+        self.origins: dict[Subscription, bytes] = {}  # of the entries of leaf nodes
         self.withheld: SubjectSet | None = None  # never sent to peers, even when a wider subscription covers it
         self.targets: dict[Outlet, Target] = {}
-        self._known: dict[Outlet, dict[tuple[bytes, bytes], list[Subscription]]] = {}
+        self._known: dict[Outlet, dict[tuple[bytes, ...], list[Subscription]]] = {}
 
     # ── peers ──
 
-    def add_peer(self, outlet: Outlet, in_v1: bool, ours: bool = False) -> None:
-        self.targets[outlet] = Target(outlet, in_v1, self.account, ours)
+    def add_peer(self, outlet: Outlet, in_v1: bool, ours: bool = False, knows_leafs: bool = False) -> None:
+        self.targets[outlet] = Target(outlet, in_v1, self.account, ours, knows_leafs)
         self._known[outlet] = {}
 
     def has_peer(self, outlet: Outlet) -> bool:
@@ -43,24 +49,33 @@ class PeerInterest(PeerForwarding):
         """Remove a peer and its interest."""
         for subscriptions in self._known.pop(outlet, {}).values():
             for subscription in subscriptions:
-                self.interest.remove(subscription)
+                self._remove(subscription)
         self.targets.pop(outlet, None)
 
     # ── what they want ──
 
-    def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int) -> None:
-        """RS+: set the number of queue group members, an entry each; `weight` is 1 for plain interest."""
+    def want(self, outlet: Outlet, subject: bytes, queue: bytes, weight: int, origin: bytes = b"") -> None:
+        """RS+: set the number of queue group members, an entry each; `weight` is 1 for plain interest. LS+: the same for
+        leaf nodes of the cluster `origin`."""
         known = self._known.get(outlet)
         if known is None:
             return
-        entries = known.setdefault((subject, queue), [])
+        key = (subject, queue, origin) if origin else (subject, queue)
+        entries = known.setdefault(key, [])
         while len(entries) > weight:
-            self.interest.remove(entries.pop())
+            self._remove(entries.pop())
         while len(entries) < weight:
-            entries.append(Subscription(subject, queue, b"", outlet))
-            self.interest.insert(entries[len(entries) - 1])
+            entry = Subscription(subject, queue, b"", outlet)
+            entries.append(entry)
+            if origin:
+                self.origins[entry] = origin
+            (self.behind if origin and queue else self.interest).insert(entry)
         if not entries:
-            del known[subject, queue]
+            del known[key]
+
+    def _remove(self, entry: Subscription) -> None:
+        origin = self.origins.pop(entry, b"")
+        (self.behind if origin and entry.queue else self.interest).remove(entry)
 
     def want_one(self, outlet: Outlet, subject: bytes, queue: bytes, token: bytes) -> None:
         """v1's SUB: one subscription of one client of the peer. A token that is in use is left alone."""
@@ -90,13 +105,13 @@ class PeerInterest(PeerForwarding):
 
     def has_interest(self, subject: bytes) -> cython.bint:
         goes: cython.bint = self.withheld is None or not self.withheld.has(subject)
-        return goes and bool(self.interest.has_interest(subject))
+        return goes and bool(self.interest.has_interest(subject) or self.behind.has_interest(subject))
 
     def pending(self, subject: bytes) -> cython.Py_ssize_t:
         match: Match = self.interest.match(subject)
         most: cython.Py_ssize_t = 0
         members: list[Subscription]
-        for members in [match.firsts(), *match.groups]:
+        for members in [match.firsts(), *match.groups, *self.behind.match(subject).groups]:
             for subscription in members:
                 outlet: Outlet | None = subscription.outlet
                 if outlet is not None:
@@ -106,6 +121,14 @@ class PeerInterest(PeerForwarding):
     def wants_of(self, outlet: Outlet) -> list[bytes]:
         """The subject of each entry of one peer; for v2 one per subject and group."""
         return [entries[0].subject for entries in self._known.get(outlet, {}).values()]
+
+    def entries(self) -> list[tuple[Outlet, bytes, bytes, bytes, int]]:
+        """All that v2 peers have announced: peer, origin, subject, queue, and how many members."""
+        return [
+            (outlet, self.origins.get(found[0], b""), found[0].subject, found[0].queue, len(found))
+            for outlet, known in self._known.items()
+            for found in known.values()
+        ]
 
     def peers_want(self) -> list[tuple[bytes, bytes, int]]:
         """All announced (subject, queue, number), sorted; the number counts members of a group, peers otherwise."""

@@ -17,6 +17,7 @@ cdef class Choice:
 cdef class Plan:
     cdef readonly list firsts
     cdef readonly list first_targets
+    cdef readonly list only
     cdef readonly list choices
     cdef readonly bint limited
     cdef readonly list settled

@@ -33,10 +33,14 @@ class Choice:
 
 
 class Plan:
-    """`targets`: each peer's target. `limited`: some subscription has a message limit."""
+    """`targets`: each peer's target. `limited`: some subscription has a message limit. `only`: for each peer with plain
+    interest the cluster of the leaf nodes that alone have it there, or b""."""
 
-    def __init__(self, match: Match, targets: dict[Outlet, Target]) -> None:
+    def __init__(
+        self, match: Match, targets: dict[Outlet, Target], origins: dict[Subscription, bytes] | None = None
+    ) -> None:
         self.firsts: list[Subscription] = match.firsts()
+        self.only: list[bytes] = [_only(match, each, origins) if origins else b"" for each in self.firsts]
         self.first_targets = [targets[cython.cast(Outlet, each.outlet)] for each in self.firsts]
         self.choices: list[Choice] = []
         self.limited = any(each.maximum != 0 for each in self.firsts)
@@ -66,3 +70,8 @@ class Plan:
                 before = listed.get(target, b"")
                 listed[target] = before + choice.name if before else choice.listed
         return frames + [Frame(target, None, queues) for target, queues in listed.items()]
+
+
+def _only(match: Match, first: Subscription, origins: dict[Subscription, bytes]) -> bytes:
+    found = {origins.get(each, b"") for each in match.plain if each.outlet is first.outlet}
+    return found.pop() if len(found) == 1 else b""

@@ -71,7 +71,7 @@ MAX_EARLY: int = 1 << 16  # ops of interest kept for a peer that is not register
 
 class Interest(NamedTuple):
     """A change of a peer's interest. v2: `number` members of `queue`, 0 for the end. v1: a subscription with `token`, or,
-    when `subject` is empty, its end after `number` messages (0: now).
+    when `subject` is empty, its end after `number` messages (0: now). `origin`: the cluster of leaf nodes that have it.
     """
 
     account: bytes
@@ -79,6 +79,7 @@ class Interest(NamedTuple):
     queue: bytes
     token: bytes
     number: int
+    origin: bytes = b""
 
 
 class Destination:
@@ -185,6 +186,11 @@ class Route(PeerConnection):
 
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
         return self._take_interest(Interest(account, subject, queue, b"", 0))
+
+    def on_leaf_interest(
+        self, origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t
+    ) -> cython.int:
+        return self._take_interest(Interest(account, subject, queue, b"", weight, origin))
 
     def _take_interest(self, interest: Interest) -> cython.int:
         if self.registered:

@@ -24,7 +24,6 @@ from headwater.cluster.mesh import (
     Action,
     Close,
     Dial,
-    Dialect,
     Lost,
     Mesh,
     MeshOptions,
@@ -94,6 +93,7 @@ class Cluster:
         )
         self._info = info
         self._tell_clients = tell_clients
+        self._tell_leafs: Callable[[tuple[str, ...]], None] = lambda urls: None
         self._journal = journal
         self._routes: dict[int, Route] = {}
         self._last_number = 0  # the highest route number in use
@@ -151,7 +151,7 @@ class Cluster:
         self._stopping = True
         self.connections.withdraw()
         for peer, route in self.routes():
-            self._send_interest(route, peer.dialect, wanted=False)
+            self._send_interest(route, peer, wanted=False)
         await self._settle()
 
     async def stop(self) -> None:
@@ -173,6 +173,12 @@ class Cluster:
             route = awaited[answer]
             self._silent.add(route.number)
             logger.warning("route_not_drained peer=%s seconds=%g", peer_of(route), SETTLE_SECONDS)
+
+    def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
+        """This broker accepts leaf nodes at `urls`; `tell` is called with those of the peers, whenever they change."""
+        self._tell_leafs = tell
+        if self.mesh is not None:
+            self.mesh.offer_leafnodes(urls)
 
     def leave(self) -> None:
         """Lame duck: the peers stop announcing this broker to clients."""
@@ -344,16 +350,16 @@ class Cluster:
         if self.mesh is None or self._stopping:
             return
         for peer in self.mesh.peers.values():
-            line = self._spaces.news_line(space, news, peer.dialect)
+            line = self._spaces.news_line(space, news, peer)
             route = self._routes.get(peer.link)
             if line and route is not None and route.link is not None and not route.link.closing:
                 # Written with the answer to the client, or before: once the client has its PONG, the change is on its way.
                 route.link.output.append(line)
                 space.router.mark_dirty(_outlet(route))
 
-    def _send_interest(self, route: Route, dialect: Dialect, *, wanted: bool) -> None:
-        """Announce all interest of local clients to a peer, or withdraw it."""
-        data = self._spaces.lines(dialect, wanted=wanted)
+    def _send_interest(self, route: Route, peer: Peer, *, wanted: bool) -> None:
+        """Announce all interest of local clients and leaf nodes to a peer, or withdraw it."""
+        data = self._spaces.lines(peer, wanted=wanted)
         if data:
             self._send(route, data)
 
@@ -379,12 +385,13 @@ class Cluster:
                 case Registered(peer):
                     self._registered(peer)
                 case Repeat(peer):
-                    self._send_interest(self._routes[peer.link], peer.dialect, wanted=not self._stopping)
+                    self._send_interest(self._routes[peer.link], peer, wanted=not self._stopping)
                 case Lost(peer):
                     self._lost(peer)
                 case TellClients():
                     if self.mesh is not None:
                         self._tell_clients(self.mesh.client_urls(), self.mesh.websocket_urls())
+                        self._tell_leafs(self.mesh.leafnode_urls())
                 case _:
                     assert_never(action)
         unsent, self._unsent = self._unsent, []
@@ -417,7 +424,7 @@ class Cluster:
         route.register()
         self.watch.settled(route)
         _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, peer_of(route))
-        self._send_interest(route, peer.dialect, wanted=not self._stopping)
+        self._send_interest(route, peer, wanted=not self._stopping)
         self._peers_changed.set()
 
     def _lost(self, peer: Peer) -> None:

@@ -49,6 +49,14 @@ class Space:
         """A subscription has ended."""
         self._announce(self, self.wanted.remove(subscription))
 
+    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None:
+        """The interest of our leaf nodes has changed."""
+        self._announce(self, self.wanted.add_of_leafs(origin, subject, queue, change))
+
+    def peers_wanted(self) -> list[tuple[Outlet, bytes, bytes, bytes, int]]:
+        """What the peers want so far: peer, origin, subject, queue, members."""
+        return self.forwarding.entries()
+
 
 class Spaces:
     """All accounts, by name. `announce` sends changes of local interest to the peers."""
@@ -103,9 +111,11 @@ class Spaces:
         if not space.forwarding.has_peer(outlet):
             if peer is None or outlet.closed:
                 return False
-            space.forwarding.add_peer(outlet, peer.dialect == "v1", peer.ours)
+            space.forwarding.add_peer(outlet, peer.dialect == "v1", peer.ours, peer.knows_leafs)
         if not interest.token:
-            space.forwarding.want(outlet, subject, interest.queue, number)
+            space.forwarding.want(outlet, subject, interest.queue, number, interest.origin)
+            if space.router.junction is not None:
+                space.router.junction.peer_wants(outlet, interest.origin, subject, interest.queue, number)
         elif subject:
             space.forwarding.want_one(outlet, subject, interest.queue, interest.token)
         else:
@@ -126,6 +136,8 @@ class Spaces:
         """Forget all interest of a peer."""
         for space in self:
             space.forwarding.drop_peer(outlet)
+            if space.router.junction is not None:
+                space.router.junction.peer_left(outlet)
 
     def wants_of(self, outlet: Outlet) -> list[bytes]:
         """The subjects that a peer has interest in, in all accounts."""
@@ -133,19 +145,20 @@ class Spaces:
 
     # interest of clients here
 
-    def lines(self, dialect: str, *, wanted: bool) -> bytes:
-        """The ops that announce all interest of local clients, or (`wanted` False) withdraw it."""
-        if dialect == "v2":
-            return b"".join(
-                line for space in self for line in (space.wanted.all_v2() if wanted else space.wanted.none_v2())
-            )
+    def lines(self, peer: "Peer", *, wanted: bool) -> bytes:
+        """The ops that announce all interest of local clients and leaf nodes, or (`wanted` False) withdraw it."""
+        if peer.dialect == "v2":
+            lines = [line for space in self for line in (space.wanted.all_v2() if wanted else space.wanted.none_v2())]
+            if peer.knows_leafs:
+                lines += [line for space in self for line in space.wanted.all_of_leafs(wanted=wanted)]
+            return b"".join(lines)
         local = self.first().wanted
         return b"".join(local.all_v1() if wanted else local.none_v1())
 
-    def news_line(self, space: Space, news: News, dialect: str) -> bytes:
-        """The op for one change; empty where the dialect does not know the account."""
-        if dialect == "v2":
-            return news.v2
+    def news_line(self, space: Space, news: News, peer: "Peer") -> bytes:
+        """The op for one change; empty where the peer does not know of such."""
+        if peer.dialect == "v2":
+            return news.leaf if news.leaf and peer.knows_leafs else news.v2
         return news.v1 if space is self.first() else b""
 
     @property

@@ -8,7 +8,7 @@ from headwater.cluster.route import Interest
 
 MOST = 1 << 16  # entries per peer; a peer with more interest in unknown accounts has to reconnect after the reload
 
-_Key = tuple[bytes, bytes, bytes]  # account, subject, queue
+_Key = tuple[bytes, bytes, bytes, bytes]  # account, subject, queue, origin
 
 
 class Unclaimed:
@@ -20,7 +20,7 @@ class Unclaimed:
     def note(self, number: int, interest: Interest) -> bool:
         """Keep a change of the interest of the peer at this route; False when that exceeds the limit."""
         known = self._by_route.setdefault(number, {})
-        key = (interest.account, interest.subject, interest.queue)
+        key = (interest.account, interest.subject, interest.queue, interest.origin)
         if not interest.number:
             known.pop(key, None)
         elif key in known or len(known) < MOST:

@@ -115,10 +115,10 @@ class BrokerOptions(Record):
             _check_domain(domain)
 
     def _check_leafnodes(self, leafnodes: "LeafOptions") -> None:
-        if self.cluster is not None:
+        if self.cluster is not None and self.cluster.protocol != "v2":
             raise ConfigError(
-                "leafnodes do not go with a cluster of Headwater brokers",
-                hint="one broker, or a cluster of nats-servers, can be a hub",
+                f"leafnodes do not go with cluster.protocol {self.cluster.protocol}",
+                hint="v1 has no names of clusters, and messages of leaf nodes would come back to them",
             )
         if self.operator is not None:
             if leafnodes.users:

@@ -1,5 +1,6 @@
 cimport cython
 from headwater.exchange.flusher cimport Flusher
+from headwater.exchange.peer_frames cimport PeerFrames
 from headwater.exchange.sublist cimport Match, Outlet, Sublist, Subscription
 from headwater.exchange.xorshift cimport Xorshift
 from headwater.wire.message_view cimport MessageView
@@ -9,6 +10,49 @@ cdef class Router
 
 
 cdef class PeerForwarding:
+    cdef public list elsewhere
+
+    cpdef list near(self, MessageView message)
+    cpdef list far(self, MessageView message)
+    cpdef Py_ssize_t weigh(
+        self, bytes queue, PeerFrames source, bytes origin, MessageView message
+    ) except? -1
+    cpdef int spread(
+        self,
+        Router router,
+        PeerFrames source,
+        bytes origin,
+        Match match,
+        list[bytes] queues,
+        list[bytes] served,
+        MessageView message,
+    ) except? -1
+    cpdef int spread_run(
+        self,
+        Router router,
+        PeerFrames source,
+        bytes origin,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
+    cpdef int from_leaf(
+        self,
+        Router router,
+        PeerFrames source,
+        bytes origin,
+        Match match,
+        list[bytes] queues,
+        MessageView message,
+    ) except? -1
+    cpdef int from_route(
+        self,
+        Router router,
+        bytes origin,
+        Match match,
+        list[bytes] queues,
+        MessageView message,
+    ) except? -1
     cpdef bint has_interest(self, bytes subject) except? -1
     cpdef Py_ssize_t pending(self, bytes subject) except? -1
     cpdef int route(
@@ -42,11 +86,12 @@ cdef class Router:
     cdef readonly Flusher flusher
     cdef Xorshift _chance
     cdef readonly PeerForwarding forwarding
-    cdef object _observer
+    cdef readonly object junction
+    cdef object _routes_observer
+    cdef object _leafs_observer
     cdef readonly set between
     cdef set _unannounced
     cdef set _for_leafs
-    cdef bint _has_leafs
     cdef public object imports
     cdef public Outlet publisher
     cdef public bytes inbox

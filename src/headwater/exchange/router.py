@@ -19,23 +19,28 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.flusher import Flusher
+    from cython.cimports.headwater.exchange.peer_frames import PeerFrames
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from cython.cimports.headwater.exchange.xorshift import Xorshift
     from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
     from cython.cimports.headwater.wire.message_view import MessageView, composed
 else:
     from headwater.exchange.flusher import Flusher
+    from headwater.exchange.peer_frames import PeerFrames
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headwater.exchange.awaited import Awaited
 from headwater.exchange.flusher import MAX_PENDING
 from headwater.exchange.sublist import Callback
+
+if TYPE_CHECKING:
+    from headwater.exchange.junction import Junction, LeafsSide, RoutesSide
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +53,12 @@ class RouterObserver(Protocol):
 
 
 class PeerForwarding:
-    """The other brokers of a cluster; `cluster.forwarding.Forwarding` implements it."""
+    """The other brokers of a cluster (`cluster.forwarding`), the leaf nodes and hubs (`leaf.forwarding`), or both
+    (`junction`)."""
+
+    def __init__(self) -> None:
+        # Of the message under way: the groups with members here that peers serve, for `Router.route_here`.
+        self.elsewhere: list[bytes] | None = None
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether some peer has interest in `subject`."""
@@ -90,6 +100,70 @@ class PeerForwarding:
         """`Router.route_run`, here and at the peers."""
         raise NotImplementedError
 
+    # For `junction`: one kind of peers beside the other.
+
+    def near(self, message: MessageView) -> list[bytes]:
+        """The queue groups with members in this cluster, at peers."""
+        raise NotImplementedError
+
+    def far(self, message: MessageView) -> list[bytes]:
+        """The queue groups with members at leaf nodes and hubs."""
+        raise NotImplementedError
+
+    def weigh(self, queue: bytes, source: PeerFrames | None, origin: bytes, message: MessageView) -> cython.Py_ssize_t:
+        """How many members of such a group may get a message."""
+        raise NotImplementedError
+
+    def spread(
+        self,
+        router: "Router",
+        source: PeerFrames | None,
+        origin: bytes,
+        match: Match,
+        queues: list[bytes] | None,
+        served: list[bytes],
+        message: MessageView,
+    ) -> cython.int:
+        """Send one message to peers only; returns the number of frames, and sets `elsewhere`.
+
+        `source`: the leaf node or hub that it came from, `origin` the cluster of that. `queues`: the groups that it is for,
+        None for all; those that are `served` are left out.
+        """
+        raise NotImplementedError
+
+    def spread_run(
+        self,
+        router: "Router",
+        source: PeerFrames | None,
+        origin: bytes,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """The same for a run on a subject without groups."""
+        raise NotImplementedError
+
+    # For messages that came from a peer, where there are both kinds.
+
+    def from_leaf(
+        self,
+        router: "Router",
+        source: PeerFrames,
+        origin: bytes,
+        match: Match,
+        queues: list[bytes],
+        message: MessageView,
+    ) -> cython.int:
+        """Send a message of a leaf node on; `origin` is empty for one of a hub, which goes to leaf nodes only. Returns the
+        number of frames, and sets `elsewhere`."""
+        raise NotImplementedError
+
+    def from_route(
+        self, router: "Router", origin: bytes, match: Match, queues: list[bytes], message: MessageView
+    ) -> cython.int:
+        """Send a message of a peer in the cluster on to leaf nodes; sets `elsewhere` to the groups that they serve."""
+        raise NotImplementedError
+
 
 class Router:
     """Interest and delivery for one subject space.
@@ -104,11 +178,12 @@ class Router:
         self.flusher = Flusher(schedule, max_pending)
         self._chance = Xorshift(seed)
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and none of its cost
-        self._observer: RouterObserver | None = None
+        self.junction: Junction | None = None  # where there are both a cluster and leaf nodes
+        self._routes_observer: RoutesSide | None = None
+        self._leafs_observer: LeafsSide | None = None
         self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
         self._unannounced: set[Subscription] = set()  # those of them that other brokers have themselves
         self._for_leafs: set[Subscription] = set()  # those of them that leaf nodes, without such accounts, are sent
-        self._has_leafs = False
         self.imports: RouterObserver | None = None  # streams imported from other accounts
         self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
         self.inbox = b""  # the subject that a message under another one is delivered to (`route_under`)
@@ -117,21 +192,40 @@ class Router:
 
     # ── interest ──
 
-    def join(self, forwarding: PeerForwarding, observer: RouterObserver, *, leafs: bool = False) -> None:
-        """Forward to peers from now on, those of a cluster or leaf nodes. The observer is called for all interest, that
-        which is here already included."""
-        self.forwarding = forwarding
-        self._observer = observer
-        self._has_leafs = leafs
+    def join(self, forwarding: PeerForwarding, observer: "RoutesSide") -> None:
+        """Forward to the peers of a cluster from now on. The observer is called for all interest, that which is here already
+        included."""
+        self._routes_observer = observer
+        self._connect(forwarding, self.forwarding, forwarding)
         for subscription in self.sublist.all():
-            if subscription not in self._unannounced or (leafs and subscription in self._for_leafs):
+            if subscription not in self._unannounced:
                 observer.subscribed(subscription)
+
+    def join_leafs(self, forwarding: PeerForwarding, observer: "LeafsSide") -> None:
+        """The same for leaf nodes and hubs."""
+        self._leafs_observer = observer
+        self._connect(forwarding, forwarding, self.forwarding)
+        for subscription in self.sublist.all():
+            if subscription not in self._unannounced or subscription in self._for_leafs:
+                observer.subscribed(subscription)
+
+    def _connect(self, new: PeerForwarding, leafs: PeerForwarding | None, routes: PeerForwarding | None) -> None:
+        self.forwarding = new
+        if leafs is None or routes is None or self._leafs_observer is None or self._routes_observer is None:
+            return
+        from headwater.exchange.junction import Junction
+
+        self.forwarding = self.junction = Junction(
+            routes, leafs, self._routes_observer, self._leafs_observer, self._chance
+        )
 
     def subscribe(self, subscription: Subscription) -> None:
         """Add interest; the subject was checked by the caller."""
         self.sublist.insert(subscription)
-        if self._observer is not None:
-            self._observer.subscribed(subscription)
+        if self._routes_observer is not None:
+            self._routes_observer.subscribed(subscription)
+        if self._leafs_observer is not None:
+            self._leafs_observer.subscribed(subscription)
         if self.imports is not None:
             self.imports.subscribed(subscription)
         if self.awaited:
@@ -158,8 +252,10 @@ class Router:
             self._unannounced.add(subscription)
             if to_leafs:
                 self._for_leafs.add(subscription)
-        if self._observer is not None and (announce or (to_leafs and self._has_leafs)):
-            self._observer.subscribed(subscription)
+        if self._routes_observer is not None and announce:
+            self._routes_observer.subscribed(subscription)
+        if self._leafs_observer is not None and (announce or to_leafs):
+            self._leafs_observer.subscribed(subscription)
         if self.awaited:
             self.awaited.heard(subject)
         return subscription
@@ -171,8 +267,10 @@ class Router:
         outlet: Outlet | None = subscription.outlet
         if outlet is not None:
             outlet.subscriptions.pop(subscription.sid, None)
-        if self._observer is not None:
-            self._observer.unsubscribed(subscription)
+        if self._routes_observer is not None:
+            self._routes_observer.unsubscribed(subscription)
+        if self._leafs_observer is not None:
+            self._leafs_observer.unsubscribed(subscription)
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
         self.between.discard(subscription)

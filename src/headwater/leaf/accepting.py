@@ -45,7 +45,10 @@ class Nodes(Protocol):
     """What `Accepting` needs from `service.LeafNodes`."""
 
     options: LeafOptions
-    info: LeafInfo
+
+    @property
+    def info(self) -> LeafInfo: ...
+
     accounts: "Accounts"
     clock: Callable[[], float]
 
@@ -172,10 +175,18 @@ class Accepting:
         guard = Guard(verdict.rules, self._nodes.clock) if verdict.rules is not None else None
         leaf.allow(Crossing(never("", system=system)), guard)
         isolated = connect.isolate or self._nodes.options.isolate
-        neighbour = Neighbour(is_hub=connect.is_hub, cluster=connect.cluster, isolated=isolated, hears=told)
-        target = LeafTarget(leaf.standing(), sends, "" if connect.is_hub else connect.cluster)
+        origin = connect.cluster or connect.name or f"leaf-{leaf.number}"
+        neighbour = Neighbour(
+            is_hub=connect.is_hub, cluster=connect.cluster, origin=origin, isolated=isolated, hears=told
+        )
+        cluster = b"" if connect.is_hub else connect.cluster.encode()
+        target = LeafTarget(leaf.standing(), sends, cluster, is_hub=connect.is_hub)
         target.guard = guard if guard is not None and guard.tracks else None
         self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.info.headers)
+
+    def tell_again(self, leaf: LeafConnection) -> None:
+        """Send a joined spoke our INFO, which has changed."""
+        self._answer(leaf)
 
     def _answer(self, leaf: LeafConnection) -> None:
         """Send the second INFO: the account here, and which subjects may cross."""

@@ -30,6 +30,7 @@ cdef class LeafConnection(PeerConnection):
     cdef Router _router
     cdef LeafForwarding _forwarding
     cdef LeafTarget _target
+    cdef bytes _origin
     cdef Guard _guard
     cdef object _hears
 

@@ -10,6 +10,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.exchange.auth.guard import Guard
+    from cython.cimports.headwater.exchange.junction import Junction
     from cython.cimports.headwater.exchange.peer_connection import PeerConnection
     from cython.cimports.headwater.exchange.router import Router
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
@@ -19,6 +20,7 @@ if cython.compiled:
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.exchange.auth.guard import Guard
+    from headwater.exchange.junction import Junction
     from headwater.exchange.peer_connection import PeerConnection
     from headwater.exchange.router import Router
     from headwater.exchange.shown_subject import route_arrival
@@ -103,6 +105,7 @@ class LeafConnection(PeerConnection):
         self._router: Router | None = None
         self._forwarding: LeafForwarding | None = None
         self._target: LeafTarget | None = None
+        self._origin = b""  # of a spoke: its cluster
         self._guard: Guard | None = None
         self._hears: Crossing | None = None
 
@@ -151,6 +154,7 @@ class LeafConnection(PeerConnection):
         self._router = account.router
         self._forwarding = forwarding
         self._target = target
+        self._origin = self.neighbour.origin if self.neighbour is not None and not self.neighbour.is_hub else b""
         target.outlet.headers = headers
         self.joined = True
 
@@ -232,13 +236,21 @@ class LeafConnection(PeerConnection):
         match: Match = router.sublist.find(view.buffer, view.subject, view.subject_end)
         forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
         frames: cython.int = 0
-        if len(forwarding.targets) > 1:
+        elsewhere: list[bytes] | None = None
+        junction: Junction | None = cython.cast(Junction, router.junction)
+        if junction is not None:
+            target: LeafTarget = cython.cast(LeafTarget, self._target)
+            frames = junction.from_leaf(router, target, self._origin, match, queues, view)
+            elsewhere = junction.elsewhere
+        elif len(forwarding.targets) > 1:
             frames = forwarding.pass_on(router, cython.cast(LeafTarget, self._target), match.queues, queues, view)
         if queues or match.groups:
             if queues and not frames:
                 for queue in queues:
                     if queue not in match.queues:
                         self.groups_missed += 1
+            if elsewhere is not None:
+                queues = [queue for queue in queues if queue not in elsewhere]
             match = match.serving(queues, True)
         if match.plain or match.groups:
             route_arrival(router, self.outlet, match, view, False)
@@ -253,10 +265,15 @@ class LeafConnection(PeerConnection):
             match = match.serving(_NO_QUEUES, True)
         if not match.separate or not self._may_come(message):
             return RouteOpHandler.on_message_run(self, message, stride, count)
+        junction: Junction | None = cython.cast(Junction, router.junction)
+        if junction is not None:
+            if junction.far(message):
+                return RouteOpHandler.on_message_run(self, message, stride, count)
+            junction.spread_run(router, self._target, self._origin, message, stride, count)
         self.traffic.messages += count
         self.traffic.bytes += count * (message.end - message.headers)
         forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
-        if len(forwarding.targets) > 1:
+        if junction is None and len(forwarding.targets) > 1:
             forwarding.send_run(router, self._target, match, message, stride, count)
         router.route_run_here(self.outlet, match, message, stride, count)
         return 0

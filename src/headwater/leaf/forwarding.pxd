@@ -11,13 +11,16 @@ from headwater.wire.message_view cimport MessageView
 @cython.final
 cdef class LeafTarget(PeerFrames):
     cdef readonly object sends  # Crossing
-    cdef readonly str cluster
+    cdef public bytes cluster
+    cdef readonly bint is_hub
+    cdef public bint is_route
     cdef readonly Py_ssize_t kept_back
     cdef bytes _last
     cdef bint _open
     cdef bint able
     cdef public Guard guard
 
+    cdef bint _is_answer(self, MessageView message) except? -1
     cpdef bint takes(self, MessageView message, LeafTarget source) except? -1
 
 
@@ -45,6 +48,7 @@ cdef class LeafForwarding(PeerForwarding):
     cdef dict _weights
     cdef Xorshift _chance
     cdef AddressedMessage _addressed
+    cdef LeafTarget _over_routes
 
     cpdef int pass_on(
         self, Router router, LeafTarget source, list[bytes] served, list[bytes] queues, MessageView message
@@ -69,5 +73,6 @@ cdef class LeafForwarding(PeerForwarding):
         MessageView message,
     ) except? -1
     cdef LeafTarget _choose(self, LeafChoice choice, LeafTarget source, MessageView message)
+    cdef Py_ssize_t _total(self, LeafChoice choice, LeafTarget source, MessageView message) except? -1
     cdef int _write(self, Router router, LeafTarget target, MessageView message) except? -1
     cdef int _count(self, Router router, LeafTarget target, MessageView message, Py_ssize_t count) except? -1

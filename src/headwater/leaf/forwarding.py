@@ -1,7 +1,8 @@
 """Forwards messages to leaf nodes and hubs: which of them get a message, and in which frame.
 
 One `LeafForwarding` per account. A message goes to every neighbour with plain interest, except back to its source, between
-two spokes of one cluster, and where its subject may not cross. For a queue group
+two spokes of one cluster, and where its subject may not cross; and a message of a peer in our cluster goes to spokes only.
+For a queue group
 
     a local member          takes it: nothing is sent
     else one neighbour      chosen by the number of members behind each; the group's name in the frame marks the choice
@@ -18,7 +19,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.shown_subject import AddressedMessage
     from cython.cimports.headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from cython.cimports.headwater.exchange.xorshift import Xorshift
-    from cython.cimports.headwater.wire.memory import equals
+    from cython.cimports.headwater.wire.memory import OutputBuffer, equals
     from cython.cimports.headwater.wire.message_view import MessageView
 else:
     from headwater.exchange.auth.guard import Guard
@@ -27,7 +28,7 @@ else:
     from headwater.exchange.shown_subject import AddressedMessage
     from headwater.exchange.sublist import Match, Outlet, Sublist, Subscription
     from headwater.exchange.xorshift import Xorshift
-    from headwater.wire.memory import equals
+    from headwater.wire.memory import OutputBuffer, equals
     from headwater.wire.message_view import MessageView
 
 from headwater.leaf.permissions import Crossing
@@ -35,14 +36,29 @@ from headwater.leaf.permissions import Crossing
 _NONE: list[bytes] = []
 
 
+class _Nowhere:
+    """The link of an outlet that nothing is written to."""
+
+    pending = 0
+
+    def flush(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+_NOWHERE = _Nowhere()
+
+
 class LeafTarget(PeerFrames):
-    """A neighbour as a receiver of frames. `sends`: what may cross to it. `cluster`: its cluster, or ""; always "" for
+    """A neighbour as a receiver of frames. `sends`: what may cross to it. `cluster`: its cluster, or b""; always b"" for
     hubs, because messages from one may go to another.
     """
 
-    def __init__(self, outlet: Outlet, sends: Crossing, cluster: str = "") -> None:
+    def __init__(self, outlet: Outlet, sends: Crossing, cluster: bytes = b"", *, is_hub: bool = False) -> None:
         PeerFrames.__init__(self, outlet, b"LMSG ", b"HMSG ")
         self.cluster = cluster
+        self.is_hub = is_hub
+        self.is_route = False  # no neighbour: stands for the peers of our cluster as a source
         self.kept_back = 0  # messages that were not sent because they may not cross
         self.able = False  # scratch field of `_choose`
         self.guard: Guard | None = None  # set for a user with `allow_responses`: remembers reply subjects
@@ -58,8 +74,11 @@ class LeafTarget(PeerFrames):
         """Whether a message from `source` (None: a local one) may go to this neighbour now."""
         if self.outlet.closed or self is source:
             return False
-        if source is not None and source.cluster and source.cluster == self.cluster:
-            return False
+        if source is not None:
+            if source.cluster and source.cluster == self.cluster:
+                return False
+            if source.is_route and self.is_hub:
+                return self._is_answer(message)
         if self._open and message.buffer[message.subject] != 36:  # $
             return True
         if self._last and equals(message.buffer, message.subject, message.subject_end, self._last):
@@ -70,6 +89,10 @@ class LeafTarget(PeerFrames):
             return False
         self._last = subject
         return True
+
+    def _is_answer(self, message: MessageView) -> cython.bint:
+        """An answer that crossed accounts, at a peer, to a request that a hub sent here."""
+        return bool(message.subject_bytes().startswith(b"_R_.")) and bool(self.sends.has(message.subject_bytes()))
 
 
 class LeafChoice:
@@ -101,6 +124,7 @@ class LeafForwarding(PeerForwarding):
     """`seed` starts the choice among members of queue groups; any integer."""
 
     def __init__(self, seed: int) -> None:
+        PeerForwarding.__init__(self)
         self.interest = Sublist()
         self.targets: dict[Outlet, LeafTarget] = {}
         self.headers_dropped = 0
@@ -108,6 +132,8 @@ class LeafForwarding(PeerForwarding):
         self._weights: dict[Subscription, int] = {}
         self._chance = Xorshift(seed)
         self._addressed = AddressedMessage()
+        self._over_routes = LeafTarget(Outlet(_NOWHERE, OutputBuffer()), Crossing(()))
+        self._over_routes.is_route = True
 
     # ── neighbours and what they want ──
 
@@ -245,6 +271,62 @@ class LeafForwarding(PeerForwarding):
         message.advance(-stride * count)
         return frames
 
+    # ── beside the peers of a cluster ──
+
+    def near(self, message: MessageView) -> list[bytes]:
+        return _NONE
+
+    def far(self, message: MessageView) -> list[bytes]:
+        return self.interest.find(message.buffer, message.subject, message.subject_end).queues
+
+    def weigh(self, queue: bytes, source: PeerFrames | None, origin: bytes, message: MessageView) -> cython.Py_ssize_t:
+        choice: LeafChoice
+        for choice in self._plan(self.interest.find(message.buffer, message.subject, message.subject_end)).choices:
+            if choice.queue == queue:
+                return self._total(choice, cython.cast(LeafTarget, source), message)
+        return 0
+
+    def spread(
+        self,
+        router: Router,
+        source: PeerFrames | None,
+        origin: bytes,
+        match: Match,
+        queues: list[bytes] | None,
+        served: list[bytes],
+        message: MessageView,
+    ) -> cython.int:
+        """As the base class has it; without a `source` and with `queues` the message is one of a peer, and `elsewhere` names
+        the groups that got it here."""
+        self.elsewhere = None
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        if not remote.plain and not remote.groups:
+            return 0
+        sender = cython.cast(LeafTarget, source)
+        if source is None and queues is not None:
+            sender = self._over_routes
+            sender.cluster = origin
+        return self._send(router, sender, served, queues, remote, message)
+
+    def spread_run(
+        self,
+        router: Router,
+        source: PeerFrames | None,
+        origin: bytes,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
+        frames: cython.int = 0
+        target: LeafTarget
+        for target in self._plan(remote).plain:
+            if target.takes(message, cython.cast(LeafTarget, source)):
+                self.headers_dropped += target.write_run(b"", message, stride, count)
+                self._count(router, target, message, count)
+                frames += 1
+        return frames
+
     def _plan(self, remote: Match) -> LeafPlan:
         plan: LeafPlan = cython.cast(LeafPlan, remote.plan)
         if plan is None:
@@ -275,6 +357,8 @@ class LeafForwarding(PeerForwarding):
             chosen = self._choose(choice, source, message)
             if chosen is None:
                 continue
+            if source is not None and source.is_route:
+                self.elsewhere = [choice.queue] if self.elsewhere is None else [*self.elsewhere, choice.queue]
             target = chosen
             if target.listed:
                 target.listed += choice.name
@@ -293,14 +377,9 @@ class LeafForwarding(PeerForwarding):
 
     def _choose(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> LeafTarget | None:
         """One of the neighbours that may get the message, weighted; None when there is none."""
-        total: cython.Py_ssize_t = 0
         index: cython.Py_ssize_t
         target: LeafTarget
-        for index in range(len(choice.targets)):
-            target = choice.targets[index]
-            target.able = target.takes(message, source)
-            if target.able:
-                total += choice.weights[index]
+        total: cython.Py_ssize_t = self._total(choice, source, message)
         if total == 0:
             return None
         total = self._chance.below(total)
@@ -311,6 +390,18 @@ class LeafForwarding(PeerForwarding):
                 if total < 0:
                     return target
         return None
+
+    def _total(self, choice: LeafChoice, source: LeafTarget | None, message: MessageView) -> cython.Py_ssize_t:
+        """The weight of the neighbours that may get the message; notes which they are."""
+        total: cython.Py_ssize_t = 0
+        index: cython.Py_ssize_t
+        target: LeafTarget
+        for index in range(len(choice.targets)):
+            target = choice.targets[index]
+            target.able = target.takes(message, source)
+            if target.able:
+                total += choice.weights[index]
+        return total
 
     def _write(self, router: Router, target: LeafTarget, message: MessageView) -> cython.int:
         self.headers_dropped += target.write(target.listed, message)

@@ -1,20 +1,20 @@
 """Which interest of one account is announced to which of its leaf nodes and hubs. Pure: protocol lines come out.
 
-    to a spoke   local interest, and that of our hubs and of the other spokes
-    to a hub     local interest, and that of our spokes; not that of another hub
+    to a spoke   local interest, that of our hubs and the other spokes, and that of peers in our cluster and their spokes
+    to a hub     local interest, and that of our spokes; not that of another hub, nor of peers: they have their own links
     never        a neighbour's own interest; subjects that its permissions deny; interest of a spoke of the same cluster
 
 A subject counts once, a queue group with its members: each line has the whole weight, never a difference. An isolated
 spoke gets no interest of other spokes.
 
 Every account has a subject of its own below `$LDS.`, which is announced like any other interest. A server that gets its
-own subject back is part of a loop.
+own subject back is part of a loop; so those subjects do come from peers to hubs.
 """
 
 from collections.abc import Iterator
 
 from headwater.leaf.permissions import Crossing
-from headwater.wire.leaf_lines import leaf_interest
+from headwater.wire.leaf_lines import LOOP_DETECTION, leaf_interest
 
 Key = tuple[bytes, bytes]
 """Subject and queue group, which is empty for plain interest."""
@@ -28,11 +28,15 @@ class Neighbour:
     `hears`: the part of our interest that is announced to it.
     """
 
-    def __init__(self, *, is_hub: bool, cluster: str = "", isolated: bool = False, hears: Crossing) -> None:
+    def __init__(
+        self, *, is_hub: bool, cluster: str = "", origin: str = "", isolated: bool = False, hears: Crossing
+    ) -> None:
         self.is_hub = is_hub
         self.cluster = cluster
+        self.origin = (origin or cluster).encode()  # of a spoke: what peers in our cluster know it by
         self.isolated = isolated
         self.hears = hears
+        self.sends: Crossing | None = None  # what may cross to it; None: all
         self.wants: dict[Key, int] = {}
         self.told: dict[Key, int] = {}
 
@@ -49,6 +53,10 @@ class Interest:
         self._spokes: dict[Key, int] = {}
         self._hubs: dict[Key, int] = {}
         self._neighbours: list[Neighbour] = []
+        self._by_peer: dict[object, dict[tuple[bytes, Key], int]] = {}
+        self._peers: dict[
+            Key, dict[bytes, int]
+        ] = {}  # in all, by the cluster of the peers' spokes; b"" for peers' clients
 
     # ── here ──
 
@@ -76,12 +84,12 @@ class Interest:
     def repeat(self, neighbour: Neighbour) -> bytes:
         """The lines that announce all interest to a neighbour, including what was announced before."""
         neighbour.told.clear()
-        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs))
+        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
     def renew(self, neighbour: Neighbour) -> bytes:
         """The permissions of a neighbour have changed: the lines for the difference."""
-        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *neighbour.told))
+        keys = dict.fromkeys((*self._here, *self._spokes, *self._hubs, *self._peers, *neighbour.told))
         return b"".join(line for key in keys for line in self._news(neighbour, key))
 
     def leave(self, neighbour: Neighbour) -> list[Line]:
@@ -109,6 +117,41 @@ class Interest:
         _change(self._hubs if neighbour.is_hub else self._spokes, key, weight - before)
         return self._tell(key)
 
+    # ── at peers in our cluster ──
+
+    def peer_wants(self, peer: object, origin: bytes, subject: bytes, queue: bytes, weight: int) -> list[Line]:
+        """A peer's interest, or that of its spokes of the cluster `origin`. Returns the lines to send."""
+        known, key = self._by_peer.setdefault(peer, {}), (subject, queue)
+        before = known.pop((origin, key), 0)
+        weight = min(weight, HEAVIEST) if queue else min(weight, 1)
+        if weight:
+            known[origin, key] = weight
+        if weight == before:
+            return []
+        by_origin = self._peers.setdefault(key, {})
+        total = by_origin.pop(origin, 0) + weight - before
+        if total:
+            by_origin[origin] = total
+        if not by_origin:
+            del self._peers[key]
+        return self._tell(key)
+
+    def peer_left(self, peer: object) -> list[Line]:
+        """A peer is gone. Returns the lines to send."""
+        known = self._by_peer.get(peer, {})
+        lines = [
+            line for origin, (subject, queue) in [*known] for line in self.peer_wants(peer, origin, subject, queue, 0)
+        ]
+        self._by_peer.pop(peer, None)
+        return lines
+
+    def of_spokes(self) -> Iterator[tuple[Neighbour, bytes, bytes, int]]:
+        """What each spoke wants: subject, queue, members."""
+        for each in self._neighbours:
+            if not each.is_hub:
+                for (subject, queue), weight in each.wants.items():
+                    yield each, subject, queue, weight
+
     # ── announcements ──
 
     def _tell(self, key: Key) -> list[Line]:
@@ -132,11 +175,18 @@ class Interest:
 
     def _weight(self, neighbour: Neighbour, key: Key) -> int:
         here = self._here.get(key, 0)
+        peers = self._peers.get(key) if self._peers else None
         if neighbour.is_hub:
+            if peers and key[0].startswith(LOOP_DETECTION):
+                here += sum(peers.values())
             return here + self._spokes.get(key, 0)
         here += self._hubs.get(key, 0)
+        if peers:
+            here += peers.get(b"", 0)
         if neighbour.isolated:
             return here
+        if peers:
+            here += sum(weight for origin, weight in peers.items() if origin and origin != neighbour.origin)
         others = self._spokes.get(key, 0) - neighbour.wants.get(key, 0)
         if others and neighbour.cluster:
             others -= sum(

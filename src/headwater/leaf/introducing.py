@@ -33,7 +33,10 @@ class Nodes(Protocol):
     """What `Introducing` needs from `service.LeafNodes`."""
 
     options: LeafOptions
-    info: LeafInfo
+
+    @property
+    def info(self) -> LeafInfo: ...
+
     accounts: "Accounts"
     stores: "Callable[[Account], bool]"
     clock: Callable[[], float]
@@ -135,10 +138,12 @@ class Introducing:
         sends, hears = self._crossings(remote, info, account)
         leaf.allow(hears, None)
         isolated = remote.options.isolate or self._nodes.options.isolate
-        neighbour = Neighbour(is_hub=not remote.options.hub, isolated=isolated, hears=hears)
+        origin = info.cluster or info.server_name  # counts when `hub` makes a spoke of the one that we dialled
+        neighbour = Neighbour(is_hub=not remote.options.hub, origin=origin, isolated=isolated, hears=hears)
+        target = LeafTarget(leaf.standing(), sends, is_hub=not remote.options.hub)
         headers = info.headers and self._nodes.info.headers
         remote.joined(self._nodes.address_of(leaf))
-        self._nodes.join(leaf, account, neighbour, LeafTarget(leaf.standing(), sends), headers=headers)
+        self._nodes.join(leaf, account, neighbour, target, headers=headers)
 
     def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
         """What may cross to the hub, and from it."""

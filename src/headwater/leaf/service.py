@@ -95,7 +95,10 @@ class LeafNodes:
     ) -> None:
         self.options = options
         self.port = 0
-        self.info = info
+        self._info = info
+        self.cluster_name: Callable[[], str] | None = None  # of a cluster: its current name
+        self.urls: tuple[str, ...] = ()  # where spokes reach us
+        self._peers_urls: tuple[str, ...] = ()  # and the peers in our cluster
         self.observers: list[LeafObserver] = []
         self.slow = 0
         self.stale = 0
@@ -147,11 +150,12 @@ class LeafNodes:
         self.port = self._listener.port
         shown = options.advertise or f"{bracketed(options.host)}:{self.port}"
         hidden = options.no_advertise or (not options.advertise and options.host in ("0.0.0.0", "::", ""))
-        self.info = self.info.replace(
+        self.urls = () if hidden else (shown,)
+        self._info = self._info.replace(
             host=options.host,
             port=self.port,
             ip=shown,
-            leafnode_urls=() if hidden else (shown,),
+            leafnode_urls=self.urls,
             tls_required=options.tls is not None,
             tls_verify=options.tls is not None and options.tls.verify,
         )
@@ -206,6 +210,27 @@ class LeafNodes:
         """A reload has changed mappings or added accounts."""
         for space in self._spaces.values():
             space.mappings_changed()
+
+    @property
+    def info(self) -> LeafInfo:
+        """Our INFO for neighbours."""
+        name = self.cluster_name() if self.cluster_name is not None else ""
+        if name and name != self._info.cluster:
+            self._info = self._info.replace(cluster=name)
+            for leaf in self.joined():  # a generated name has given way to a peer's: join hubs under that one
+                if leaf.remote is not None:
+                    leaf.close("", "the cluster has another name now")
+        return self._info
+
+    def tell_urls(self, others: tuple[str, ...]) -> None:
+        """The peers in our cluster accept leaf nodes at `others`: tell ours, for when they lose us."""
+        if others == self._peers_urls or self._listener is None or not self.urls:
+            return
+        self._peers_urls = others
+        self._info = self._info.replace(leafnode_urls=(*self.urls, *others))
+        for leaf in self.joined():
+            if leaf.remote is None and not leaf.websocket:
+                self.accepting.tell_again(leaf)
 
     # ── views ──
 
@@ -286,7 +311,7 @@ class LeafNodes:
         if leaf.outlet is not None:
             space.forwarding.drop(leaf.outlet)
         if leaf.neighbour is not None:
-            self._tell(space, space.interest.leave(leaf.neighbour))
+            space.leave(leaf.neighbour)
         account.leafnodes -= 1
         for observer in self.observers:
             observer.leaf_left(leaf)
@@ -355,6 +380,7 @@ class LeafNodes:
         """Join an account: route the neighbour's messages, and announce our interest to it."""
         space = self._space(account)
         leaf.neighbour = neighbour
+        neighbour.sends = target.sends
         leaf.join(account, space.forwarding, target, headers)
         space.forwarding.add(target)
         account.leafnodes += 1
@@ -402,7 +428,7 @@ class LeafNodes:
                 return
         if not subject.startswith(LOOP_DETECTION):
             space.forwarding.want(target.outlet, subject, queue, min(weight, 1 << 16))
-        self._tell(space, space.interest.want(neighbour, subject, queue, weight))
+        space.want(neighbour, subject, queue, weight)
         if weight and space.account.router.awaited:
             space.account.router.awaited.heard(subject)
 
@@ -470,6 +496,7 @@ class LeafNodes:
 
     def _sweep(self) -> None:
         now = self.clock()
+        _ = self.info
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         for number, leaf in list(self._leafs.items()):
             deadline, said = self._deadlines.get(number, (now + 1, ""))

@@ -15,7 +15,8 @@ from headwater.wire.leaf_lines import LOOP_DETECTION
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
-    from headwater.exchange.sublist import Subscription
+    from headwater.exchange.sublist import Outlet, Subscription
+    from headwater.leaf.interest import Neighbour
 
 _MARK_LENGTH = 22
 
@@ -35,7 +36,7 @@ class LeafSpace:
         self.refused = 0
         self.missed = 0
         self._kept_back = 0
-        account.router.join(self.forwarding, self, leafs=True)
+        account.router.join_leafs(self.forwarding, self)
         self.mappings_changed()
 
     def mappings_changed(self) -> None:
@@ -70,3 +71,49 @@ class LeafSpace:
         if subscription in self._announced:
             self._announced.discard(subscription)
             self._tell(self, self.interest.remove(subscription.subject, subscription.queue))
+
+    # ── neighbours ──
+
+    def want(self, neighbour: "Neighbour", subject: bytes, queue: bytes, weight: int) -> None:
+        """A neighbour's interest is now `weight`: announce that to the others and, of a spoke, to peers in our cluster."""
+        before = neighbour.wants.get((subject, queue), 0)
+        self._tell(self, self.interest.want(neighbour, subject, queue, weight))
+        self._tell_peers(neighbour, subject, queue, neighbour.wants.get((subject, queue), 0) - before)
+
+    def leave(self, neighbour: "Neighbour") -> None:
+        """A neighbour is gone."""
+        wanted = dict(neighbour.wants)
+        self._tell(self, self.interest.leave(neighbour))
+        for (subject, queue), weight in wanted.items():
+            self._tell_peers(neighbour, subject, queue, -weight)
+
+    def _tell_peers(self, neighbour: "Neighbour", subject: bytes, queue: bytes, change: int) -> None:
+        junction = self.account.router.junction
+        if junction is None or neighbour.is_hub or not change or not self._concerns_peers(neighbour, subject):
+            return
+        junction.leafs_want(neighbour.origin, subject, queue, change)
+
+    def _concerns_peers(self, neighbour: "Neighbour", subject: bytes) -> bool:
+        """Whether interest is worth telling: not that in the server itself, nor in what may not cross."""
+        if subject.startswith(b"$SYS.") and not self.account.is_system:
+            return False
+        return neighbour.sends is None or neighbour.sends.lets(subject)
+
+    # ── peers in our cluster ──
+
+    def leafs_wanted(self) -> list[tuple[bytes, bytes, bytes, int]]:
+        """What the spokes want so far: origin, subject, queue, members."""
+        return [
+            (each.origin, subject, queue, weight)
+            for each, subject, queue, weight in self.interest.of_spokes()
+            if self._concerns_peers(each, subject)
+        ]
+
+    def peer_wants(self, peer: "Outlet", origin: bytes, subject: bytes, queue: bytes, weight: int) -> None:
+        """A peer's interest, or that of its spokes of the cluster `origin`, is now `weight`."""
+        if not subject.startswith(b"$SYS.") or self.account.is_system:
+            self._tell(self, self.interest.peer_wants(peer, origin, subject, queue, weight))
+
+    def peer_left(self, peer: "Outlet") -> None:
+        """A peer is gone."""
+        self._tell(self, self.interest.peer_left(peer))

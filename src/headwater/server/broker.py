@@ -565,6 +565,9 @@ class Broker:
             stores=lambda account: account.name in self.jetstreams,
         )
         await self.leafnodes.start()
+        if self.cluster is not None:
+            self.leafnodes.cluster_name = self.cluster.name
+            self.cluster.serve_leafs(self.leafnodes.urls, self.leafnodes.tell_urls)
 
     def _refuse_jetstream(self, account: Account) -> None:
         """Answer JetStream requests in this account with an error: it has no streams."""
@@ -614,6 +617,8 @@ class Broker:
                 cluster_dynamic=not cluster.name,
                 connect_urls=ours,
                 ws_connect_urls=ours_by_websocket,
+                lnoc=True,
+                lnocu=True,
                 headwater=VERSION,
                 auth_required=bool(cluster.username),
                 tls_required=cluster.tls is not None,

@@ -51,7 +51,8 @@ def make_leafnodes(
         auth_required=True,  # always, as nats-server says it
         max_payload=options.max_payload,
         jetstream=options.jetstream,
-        cluster=(options.server_name or server_id) if leafs.remotes else "",  # as nats-server that is part of none
+        # As a nats-server that is part of no cluster.
+        cluster=(options.server_name or server_id) if leafs.remotes and options.cluster is None else "",
         domain=options.jetstream_domain if options.jetstream else "",
         api_lvl=API_LEVEL,
         info_on_connect=True,

@@ -44,6 +44,9 @@ class RouteInfo(Record, frozen=False):
     client_id: int = 0
     imports: SubjectLists | None = None  # `import` on the wire
     exports: SubjectLists | None = None  # and `export`
+    lnoc: bool = False  # it reads the `origin` of LS+ and LMSG
+    lnocu: bool = False  # and of LS-
+    leafnode_urls: tuple[str, ...] = ()  # where leaf nodes reach it
     headwater: str = ""  # ours alone; two brokers that both send it agree at once which of two links stays
 
 
@@ -87,3 +90,10 @@ def interest_v2(account: bytes, subject: bytes, queue: bytes = b"", weight: int 
 
 def no_interest_v2(account: bytes, subject: bytes, queue: bytes = b"") -> bytes:
     return b"RS- %b %b %b\r\n" % (account, subject, queue) if queue else b"RS- %b %b\r\n" % (account, subject)
+
+
+def leaf_interest_v2(origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: int) -> bytes:
+    """LS+ on a route, for leaf nodes of the cluster `origin`; with a queue for every change of its weight, 0 being the end
+    of it (LS-)."""
+    verb, size = (b"LS+", b" %d" % weight if queue else b"") if weight else (b"LS-", b"")
+    return b"%b %b %b %b%b%b\r\n" % (verb, origin, account, subject, b" " + queue if queue else b"", size)

@@ -10,6 +10,7 @@ cdef bytes _MESSAGE_VERBS
 cdef class RouteMessage(MessageView):
     cdef public bytes account
     cdef public bytes token
+    cdef public bytes origin
     cdef public list queues
 
 
@@ -23,6 +24,9 @@ cdef class RouteOpHandler:
     cpdef int on_unsubscribe(self, bytes token, Py_ssize_t maximum) except? -1
     cpdef int on_interest(self, bytes account, bytes subject, bytes queue, Py_ssize_t weight) except? -1
     cpdef int on_no_interest(self, bytes account, bytes subject, bytes queue) except? -1
+    cpdef int on_leaf_interest(
+        self, bytes origin, bytes account, bytes subject, bytes queue, Py_ssize_t weight
+    ) except? -1
     cpdef int on_message(self, RouteMessage message) except? -1
     cpdef int on_message_run(
         self, RouteMessage message, Py_ssize_t stride, Py_ssize_t count

@@ -12,6 +12,9 @@
         RMSG <account> <subject> + <reply> <queue>... <size>␍␊<payload>␍␊
         HMSG: RMSG's forms with two sizes, <header size> <total size>
         on the route of one account its name is left out everywhere
+        of leaf nodes at the peer, with the name of their cluster (`origin`), which keeps a message from going back there:
+        LS+ <origin> <account> <subject> [queue weight]␍␊      LS- <origin> <account> <subject> [queue]␍␊
+        LMSG <origin> …                               HMSG's forms: the size of the header block is there, if only as 0
     leaf nodes, which are of one account each
         LS+ <subject> [queue weight]␍␊      LS- <subject> [queue]␍␊
         LMSG, HMSG: RMSG's and HMSG's forms, without the account
@@ -77,12 +80,15 @@ _BLANKS: bytes = bytes.maketrans(b"\t", b" ")
 
 
 class RouteMessage(MessageView):
-    """One routed message. `account` and `token` are empty where the dialect has none; `queues` are the groups it is for."""
+    """One routed message. `account` and `token` are empty where the dialect has none; `queues` are the groups it is for.
+    `origin`: on a route, the cluster of the leaf node that it came from; else empty.
+    """
 
     def __init__(self) -> None:
         MessageView.__init__(self)
         self.account = b""
         self.token = b""
+        self.origin = b""
         self.queues: list[bytes] = []
 
 
@@ -122,6 +128,12 @@ class RouteOpHandler:
 
     def on_no_interest(self, account: bytes, subject: bytes, queue: bytes) -> cython.int:
         """v2: that interest has ended."""
+        return 0
+
+    def on_leaf_interest(
+        self, origin: bytes, account: bytes, subject: bytes, queue: bytes, weight: cython.Py_ssize_t
+    ) -> cython.int:
+        """v2: leaf nodes at the peer, of the cluster `origin`, have interest; a `weight` of 0 is the end of it."""
         return 0
 
     def on_message(self, message: RouteMessage) -> cython.int:
@@ -253,6 +265,7 @@ class RouteOpParser:
             message.token = b""
             message.subject = line.second
             message.subject_end = line.second_end
+        message.origin = b""
         message.buffer = buffer
         message.headers = line.body
         message.payload = line.body + line.header_size
@@ -311,7 +324,7 @@ class RouteOpParser:
         at: cython.Py_ssize_t = self._read_address(buffer, verb, argument, line_end)
         exact: cython.bint = message.subject_end > message.subject and at < line_end
         words: list[bytes] = _words(slice_bytes(buffer, at, line_end))
-        sizes: cython.Py_ssize_t = 2 if verb == b"HMSG" else 1
+        sizes: cython.Py_ssize_t = 2 if verb == b"HMSG" or message.origin else 1
         listed: cython.bint = in_v2 and len(words) > sizes + 1 and words[0] in (b"|", b"+")
         if not exact or (len(words) not in (sizes, sizes + 1) and not listed):
             return self._violation(BAD_ARGUMENTS)
@@ -337,8 +350,11 @@ class RouteOpParser:
             message.queues = words[first : len(words) - sizes]
         exact = line_end == newline - 1 and _spaced_out(words) == line_end - at and message.subject_end == at - 1
         message.buffer = buffer
-        if exact and not (listed and reply):
-            message.tail = line_end - _spaced_out(words[len(words) - sizes :]) if listed else at
+        bare: cython.bint = bool(message.origin) and header_size == 0  # clients get one size then
+        if bare:
+            sizes = 1
+        if exact and not ((listed or bare) and reply):
+            message.tail = line_end - _spaced_out(words[len(words) - sizes :]) if listed or bare else at
             message.reply = message.tail
             message.reply_end = message.tail + len(reply)
             message.headers = newline + 1
@@ -355,8 +371,13 @@ class RouteOpParser:
         message: RouteMessage = self._message
         message.account = self.account
         message.token = b""
+        message.origin = b""
         message.queues = []
         end: cython.Py_ssize_t
+        if verb == b"LMSG" and self.dialect != LEAF:
+            end = token_end(buffer, at, line_end)
+            message.origin = slice_bytes(buffer, at, end)
+            at = skip_blanks(buffer, end, line_end)
         if verb[0] in b"RHL" and not self.account and self.dialect != LEAF:
             end = token_end(buffer, at, line_end)
             message.account = slice_bytes(buffer, at, end)
@@ -408,9 +429,18 @@ class RouteOpParser:
             return self.handler.on_error(argument.strip(b" \t'"))
         if self.dialect == LEAF and verb[0] in b"L":
             return self._hear_leaf(verb, _words(argument))
-        if verb == b"+OK" or verb[0] in b"LA":  # leaf nodes and gateways: their interest is not for us
+        if verb == b"+OK" or verb[0] in b"A":  # gateways: their interest is not for us
             return 0
         words: list[bytes] = _words(argument)
+        if verb[0] in b"L" and words:
+            if self.account:
+                words.insert(1, self.account)
+            if verb == b"LS+" and len(words) == 3:
+                return self.handler.on_leaf_interest(words[0], words[1], words[2], b"", 1)
+            if verb == b"LS+" and len(words) == 5 and _size(words[4]) >= 0:
+                return self.handler.on_leaf_interest(words[0], words[1], words[2], words[3], _size(words[4]))
+            if verb == b"LS-" and len(words) in (3, 4):
+                return self.handler.on_leaf_interest(words[0], words[1], words[2], b"".join(words[3:]), 0)
         if verb == b"SUB" and len(words) in (2, 3):
             return self.handler.on_subscribe(words[0], words[1] if len(words) == 3 else b"", words[len(words) - 1])
         if verb == b"UNSUB" and len(words) in (1, 2):

@@ -119,9 +119,15 @@ _ROUTE_OPS: dict[tuple[Phase, ...], dict[Verb, Rule]] = {
         Verb.HMSG: Rule(
             "<account> <subject> [reply] <header size> <total size>", "a message with headers; as RMSG else"
         ),
-        Verb.LS_ADD: Rule("<account> <subject>", "interest of a leaf node: ignored"),
-        Verb.LS_REMOVE: Rule("<account> <subject>", "ignored"),
-        Verb.LMSG: Rule("<account> <subject> [reply] <size>", "a message of a leaf node, taken as RMSG"),
+        Verb.LS_ADD: Rule(
+            "<origin> <account> <subject> [queue group weight]",
+            "leaf nodes of the cluster `origin` have interest there",
+        ),
+        Verb.LS_REMOVE: Rule("<origin> <account> <subject> [queue group]", "that interest ends"),
+        Verb.LMSG: Rule(
+            "<origin> <account> <subject> [reply] <header size> <total size>",
+            "a message of a leaf node of the cluster `origin`; as HMSG else",
+        ),
         Verb.A_ADD: Rule("<account>", "a gateway's: ignored"),
         Verb.A_REMOVE: Rule("<account>", "a gateway's: ignored"),
     },

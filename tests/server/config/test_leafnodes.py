@@ -139,8 +139,11 @@ def test_what_is_refused(refusal: Refusal, block: str, reason: str) -> None:
     assert SEED not in said
 
 
-def test_leaf_nodes_do_not_go_with_a_cluster(refusal: Refusal) -> None:
-    assert "do not go with a cluster" in refusal("leafnodes { port: 1 }\ncluster { name: c, port: 2 }")
+def test_leaf_nodes_do_not_go_with_the_old_protocol_of_clusters(load_text: Load, refusal: Refusal) -> None:
+    text = "leafnodes { port: 1 }\ncluster { name: c, port: 2, protocol: v2 }"
+    load_text(text).finish()
+    for protocol in ("v1", "auto"):
+        assert f"do not go with cluster.protocol {protocol}" in refusal(text.replace("v2", protocol))
 
 
 def test_the_domain_of_accounts_without_streams(load_text: Load, refusal: Refusal) -> None:

@@ -1,0 +1,192 @@
+"""Which peers, leaf nodes and hubs get a message, and who hears of which interest; the router is real, links are not."""
+
+from collections import Counter
+
+import pytest
+from support.fake_link import FakeLink, make_outlet
+from support.forwarding_bench import Bench, arrive
+
+from headwater.exchange.router import Router
+from headwater.exchange.sublist import Outlet, Subscription
+from headwater.leaf.forwarding import LeafForwarding, LeafTarget
+from headwater.leaf.permissions import Crossing
+from headwater.wire.message_view import composed
+
+Known = tuple[object, bytes, bytes, bytes, int]
+
+
+class Told:
+    """The leaf nodes' side: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[Known] = []
+        self.before: list[tuple[bytes, bytes, bytes, int]] = []
+
+    def subscribed(self, subscription: Subscription) -> None:
+        """Interest here, which these tests do not need."""
+
+    unsubscribed = subscribed
+
+    def peer_wants(self, peer: Outlet, origin: bytes, subject: bytes, queue: bytes, weight: int) -> None:
+        self.heard.append((peer, origin, subject, queue, weight))
+
+    def peer_left(self, peer: Outlet) -> None:
+        self.heard.append((peer, b"", b"", b"", 0))
+
+    def leafs_wanted(self) -> list[tuple[bytes, bytes, bytes, int]]:
+        return self.before
+
+
+class Crossroads(Bench):
+    """A node of a cluster with a peer, two spokes of different clusters and a hub; each wants `foo`."""
+
+    def __init__(self, groups: str = "", subject: bytes = b"foo") -> None:
+        super().__init__()
+        self.leafs = LeafForwarding(3)
+        self.told = Told()
+        self.wanted: list[tuple[bytes, bytes, bytes, int]] = []
+        self.router.join_leafs(self.leafs, self.told)
+        self.links: dict[str, FakeLink] = {}
+        self.targets: dict[str, LeafTarget] = {}
+        for name, cluster in (("spoke a", b"a"), ("spoke b", b"b"), ("hub", b"")):
+            link, outlet = make_outlet(headers=True)
+            target = LeafTarget(outlet, Crossing(()), cluster, is_hub=name == "hub")
+            self.leafs.add(target)
+            self.leafs.want(outlet, subject, b"q" if name in groups else b"", 1)
+            self.links[name], self.targets[name] = link, target
+        self.links["peer"], self.at_peer = self.peer(knows_leafs=True)
+        self.forwarding.want(self.at_peer, subject, b"q" if "peer" in groups else b"", 1)
+
+    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None:
+        self.wanted.append((origin, subject, queue, change))
+
+    def heard(self) -> dict[str, bytes]:
+        """What each got, and drops that."""
+        self.router.flush()
+        return {name: said for name, link in self.links.items() if (said := link.said())}
+
+    def from_leaf(self, name: str, queues: list[bytes]) -> None:
+        message = composed(b"foo", b"", b"", b"hi")
+        match = self.router.sublist.match(b"foo")
+        assert self.router.junction is not None
+        origin = self.targets[name].cluster
+        self.router.junction.from_leaf(self.router, self.targets[name], origin, match, queues, message)
+
+
+LMSG = b"LMSG foo 2\r\nhi\r\n"
+
+
+def test_a_clients_message_goes_to_all() -> None:
+    bench = Crossroads()
+    assert bench.publish(b"foo") == 4
+    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG, "hub": LMSG, "peer": b"RMSG $G foo 2\r\nhi\r\n"}
+
+
+def test_a_peers_message_goes_to_spokes_of_other_clusters() -> None:
+    bench = Crossroads()
+    arrive(bench, b"RMSG $G foo 2\r\nhi\r\n")
+    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG}
+    arrive(bench, b"LMSG b $G foo 0 2\r\nhi\r\n")
+    assert bench.heard() == {"spoke a": LMSG}
+
+
+def test_a_spokes_message_goes_to_peers_with_its_cluster_and_to_the_others() -> None:
+    bench = Crossroads()
+    bench.from_leaf("spoke a", [])
+    assert bench.heard() == {"spoke b": LMSG, "hub": LMSG, "peer": b"LMSG a $G foo 0 2\r\nhi\r\n"}
+
+
+def test_a_hubs_message_does_not_go_to_peers() -> None:
+    bench = Crossroads()
+    bench.from_leaf("hub", [])
+    assert bench.heard() == {"spoke a": LMSG, "spoke b": LMSG}
+
+
+def test_an_answer_that_crosses_accounts_at_a_peer_goes_to_a_hub_too() -> None:
+    bench = Crossroads(subject=b"_R_.*")
+    arrive(bench, b"RMSG $G _R_.x 2\r\nhi\r\n")
+    assert set(bench.heard()) == {"spoke a", "spoke b", "hub"}
+
+
+def test_messages_of_the_leaf_nodes_that_want_them_at_a_peer_are_not_sent_back_there() -> None:
+    bench = Crossroads()
+    bench.forwarding.want(bench.at_peer, b"foo", b"", 0)
+    bench.forwarding.want(bench.at_peer, b"foo", b"", 1, b"a")
+    bench.from_leaf("spoke a", [])
+    assert set(bench.heard()) == {"spoke b", "hub"}
+    bench.from_leaf("spoke b", [])
+    assert set(bench.heard()) == {"spoke a", "hub", "peer"}
+
+
+def test_members_in_the_cluster_come_before_leaf_nodes() -> None:
+    bench = Crossroads("spoke a, spoke b, hub, peer")
+    for _ in range(20):
+        bench.publish(b"foo")
+        assert bench.heard() == {"peer": b"RMSG $G foo | q 2\r\nhi\r\n"}
+        bench.from_leaf("spoke a", [b"q"])
+        assert bench.heard() == {"peer": b"LMSG a $G foo | q 0 2\r\nhi\r\n"}
+    here = bench.client(b"foo", b"q")
+    arrive(bench, b"RMSG $G foo | q 2\r\nhi\r\n")
+    assert here.said()
+    assert not bench.heard()
+
+
+def test_a_group_at_leaf_nodes_alone_gets_each_message_once_wherever_they_are() -> None:
+    bench = Crossroads("spoke a, spoke b, hub")
+    bench.forwarding.want(bench.at_peer, b"foo", b"", 0)
+    bench.forwarding.want(bench.at_peer, b"foo", b"q", 2, b"c")
+    chosen: Counter[str] = Counter()
+    for _ in range(200):
+        bench.publish(b"foo")
+        ((name, frame),) = bench.heard().items()
+        assert b" | q " in frame
+        chosen[name] += 1
+    assert set(chosen) == {"spoke a", "spoke b", "hub", "peer"}
+    assert chosen["peer"] > chosen["hub"], "it has two members"
+
+
+def test_a_group_of_a_peers_frame_is_served_by_a_leaf_node_where_no_member_is_left() -> None:
+    bench = Crossroads("spoke a")
+    bench.leafs.want(bench.targets["spoke b"].outlet, b"foo", b"", 0)
+    arrive(bench, b"RMSG $G foo | q 2\r\nhi\r\n")
+    assert bench.heard() == {"spoke a": b"LMSG foo | q 2\r\nhi\r\n"}
+    assert bench.arrivals.groups_missed == 0
+    arrive(bench, b"LMSG a $G foo | q 0 2\r\nhi\r\n")
+    assert not bench.heard(), "it came from there"
+    assert bench.arrivals.groups_missed == 1
+
+
+@pytest.mark.parametrize("groups", ["", "spoke a", "peer"])
+def test_a_run_comes_as_its_messages_one_by_one(groups: str) -> None:
+    frames = b"RMSG $G foo 2\r\nhi\r\n" * 3
+    whole, alone = Crossroads(groups), Crossroads(groups)
+    arrive(whole, frames)
+    for _ in range(3):
+        arrive(alone, b"RMSG $G foo 2\r\nhi\r\n")
+    assert whole.heard() == alone.heard()
+
+
+def test_interest_is_told_across_and_what_was_there_before_too() -> None:
+    bench = Crossroads()
+    junction = bench.router.junction
+    assert junction is not None
+    junction.peer_wants(bench.at_peer, b"", b"x", b"", 1)
+    junction.peer_left(bench.at_peer)
+    assert bench.told.heard == [(bench.at_peer, b"", b"x", b"", 1), (bench.at_peer, b"", b"", b"", 0)]
+    junction.leafs_want(b"a", b"y", b"", 1)
+    assert bench.wanted == [(b"a", b"y", b"", 1)]
+    again, later, side = Router(bench.scheduled.append, 7), Told(), Crossroads()
+    later.before = [(b"a", b"z", b"q", 2)]
+    side.forwarding.want(side.at_peer, b"w", b"g", 3, b"b")
+    again.join_leafs(LeafForwarding(1), later)
+    again.join(side.forwarding, side)
+    assert side.wanted == later.before
+    assert (side.at_peer, b"b", b"w", b"g", 3) in later.heard
+
+
+def test_interest_anywhere_counts() -> None:
+    bench = Crossroads()
+    assert bench.router.has_interest(b"foo")
+    assert not bench.router.has_interest(b"bar")
+    bench.forwarding.want(bench.at_peer, b"bar", b"q", 1, b"c")
+    assert bench.router.has_interest(b"bar")

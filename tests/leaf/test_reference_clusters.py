@@ -1,0 +1,107 @@
+"""A cluster of hubs and a cluster that is its spoke, of nats-servers, ours or both: what crosses, and what does not.
+
+Every node of the spoke has a link of its own, to one node of the hub. Real ones alone prove the expectations.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from nats.errors import NoRespondersError
+from support.clusters import heard_by_all, run
+from support.leaf_clusters import PLACES, clients_of, clusters
+from support.leafs import OURS, REAL, Inbox, LeafServer, until
+
+pytestmark = pytest.mark.interop
+KINDS = {
+    "real": (REAL, REAL, REAL, REAL),
+    "our hubs": (OURS, OURS, REAL, REAL),
+    "our spokes": (REAL, REAL, OURS, OURS),
+    "mixed": (OURS, REAL, REAL, OURS),
+    "ours": (OURS, OURS, OURS, OURS),
+}
+MEMBERS = ["0123", "01", "23", "02", "12", "3"]
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=list(KINDS))
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LeafServer]]:
+    with clusters(tmp_path_factory.mktemp("clusters"), request.param) as started:
+        yield started
+
+
+def test_every_message_comes_to_every_place_once(servers: list[LeafServer]) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        clients = await clients_of(stack, servers)
+        inboxes = [Inbox() for _ in clients]
+        for client, inbox in zip(clients, inboxes, strict=True):
+            await client.subscribe("all.*", cb=inbox.take)
+        await heard_by_all(clients, clients)
+        for at, client in enumerate(clients):
+            for number in range(20):
+                headers = {"x": "1"} if number % 3 == 1 else None
+                await client.publish(f"all.{at}", b"%d" % number, reply="r" if number % 3 == 2 else "", headers=headers)
+            await client.flush()
+        await until(lambda: all(len(inbox.got) >= 80 for inbox in inboxes), "all at all")
+        await heard_by_all(clients, clients)
+        for inbox in inboxes:
+            for at in range(4):
+                got = [message for message in inbox.got if message.subject == f"all.{at}"]
+                assert [message.data for message in got] == [b"%d" % number for number in range(20)]
+                assert [message.headers for message in got[:3]] == [None, {"x": "1"}, None]
+                assert [message.reply for message in got[:3]] == ["", "", "r"]
+
+    run(test)
+
+
+def test_a_queue_group_gets_each_message_once_in_the_publishers_cluster_first(servers: list[LeafServer]) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        clients = await clients_of(stack, servers)
+        inboxes = {(members, int(place)): Inbox() for members in MEMBERS for place in members}
+        for (members, place), inbox in inboxes.items():
+            await clients[place].subscribe(f"work.{members}", "group", cb=inbox.take)
+        await heard_by_all(clients, clients)
+        for at, client in enumerate(clients):
+            for members in MEMBERS:
+                for number in range(20):
+                    await client.publish(f"work.{members}", b"%d %d" % (at, number), reply="r" if number % 2 else "")
+            await client.flush()
+        await until(lambda: sum(len(inbox.got) for inbox in inboxes.values()) >= 80 * len(MEMBERS), "all of them")
+        await heard_by_all(clients, clients)
+        for members in MEMBERS:
+            places = [int(place) for place in members]
+            got = [(place, message.data) for place in places for message in inboxes[members, place].got]
+            assert sorted(data for _, data in got) == sorted(b"%d %d" % (at, n) for at in range(4) for n in range(20))
+            for place, data in got:
+                at = int(data.split()[0])
+                if any(other // 2 == at // 2 for other in places):
+                    assert place // 2 == at // 2, f"a message from {PLACES[at]} left its cluster"
+
+    run(test)
+
+
+def test_a_request_is_answered_from_anywhere_and_nobody_is_told_of_as_such(servers: list[LeafServer]) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        clients = await clients_of(stack, servers)
+        for serving in clients:
+
+            async def answer(message: object) -> None:
+                await message.respond(b"pong")  # type: ignore[attr-defined]
+
+            subscription = await serving.subscribe("service", cb=answer)
+            await heard_by_all(clients, clients)
+            for asking in clients:
+                assert (await asking.request("service", b"ping", timeout=10)).data == b"pong"
+            await subscription.unsubscribe()
+            await heard_by_all(clients, clients)
+        for asking in clients:
+            async with asyncio.timeout(20):
+                while True:
+                    try:
+                        await asking.request("service", b"", timeout=0.05)
+                    except NoRespondersError:
+                        break
+                    except TimeoutError:
+                        continue
+
+    run(test)
