@@ -53,9 +53,9 @@ SAMPLES = {
     Verb.RS_ADD: b"RS+ $G a.*\r\n",
     Verb.RS_REMOVE: b"RS- $G a.*\r\n",
     Verb.RMSG: b"RMSG $G a.b 3\r\nxyz\r\n",
-    Verb.LS_ADD: b"LS+ $G a.*\r\n",
-    Verb.LS_REMOVE: b"LS- $G a.*\r\n",
-    Verb.LMSG: b"LMSG $G a.b 3\r\nxyz\r\n",
+    Verb.LS_ADD: b"LS+ c $G a.*\r\n",
+    Verb.LS_REMOVE: b"LS- c $G a.*\r\n",
+    Verb.LMSG: b"LMSG c $G a.b 0 3\r\nxyz\r\n",
     Verb.A_ADD: b"A+ $G\r\n",
     Verb.A_REMOVE: b"A- $G\r\n",
 }
@@ -83,12 +83,17 @@ CALLS = {
     Verb.RMSG: "on_message",
     Verb.LMSG: "on_message",
 }
-PEER_CALLS = {**CALLS, Verb.PUB: "on_message"}
+PEER_CALLS = {
+    **CALLS,
+    Verb.PUB: "on_message",
+    Verb.LS_ADD: "on_leaf_interest",
+    Verb.LS_REMOVE: "on_leaf_interest",
+}
 LEAF_CALLS = {**CALLS, Verb.LS_ADD: "on_interest", Verb.LS_REMOVE: "on_no_interest"}
 IGNORED = {
     Sender.CLIENT: {Verb.OK},
     Sender.SERVER: set[Verb](),
-    Sender.PEER: {Verb.OK, Verb.LS_ADD, Verb.LS_REMOVE, Verb.A_ADD, Verb.A_REMOVE},
+    Sender.PEER: {Verb.OK, Verb.A_ADD, Verb.A_REMOVE},
 }
 
 
