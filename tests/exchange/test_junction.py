@@ -6,6 +6,7 @@ import pytest
 from support.fake_link import FakeLink, make_outlet
 from support.forwarding_bench import Bench, arrive
 
+from headwater.exchange.junction import junction_of, meet
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Outlet, Subscription
 from headwater.leaf.forwarding import LeafForwarding, LeafTarget
@@ -19,6 +20,7 @@ class Told:
     """The leaf nodes' side: keeps what it is told."""
 
     def __init__(self) -> None:
+        self.forwarding = LeafForwarding(1)
         self.heard: list[Known] = []
         self.before: list[tuple[bytes, bytes, bytes, int]] = []
 
@@ -45,7 +47,9 @@ class Crossroads(Bench):
         self.leafs = LeafForwarding(3)
         self.told = Told()
         self.wanted: list[tuple[bytes, bytes, bytes, int]] = []
+        self.told.forwarding = self.leafs
         self.router.join_leafs(self.leafs, self.told)
+        meet(self.router)
         self.links: dict[str, FakeLink] = {}
         self.targets: dict[str, LeafTarget] = {}
         for name, cluster in (("spoke a", b"a"), ("spoke b", b"b"), ("hub", b"")):
@@ -68,9 +72,10 @@ class Crossroads(Bench):
     def from_leaf(self, name: str, queues: list[bytes]) -> None:
         message = composed(b"foo", b"", b"", b"hi")
         match = self.router.sublist.match(b"foo")
-        assert self.router.junction is not None
+        junction = junction_of(self.router)
+        assert junction is not None
         origin = self.targets[name].cluster
-        self.router.junction.from_leaf(self.router, self.targets[name], origin, match, queues, message)
+        junction.from_leaf(self.router, self.targets[name], origin, match, queues, message)
 
 
 LMSG = b"LMSG foo 2\r\nhi\r\n"
@@ -168,7 +173,7 @@ def test_a_run_comes_as_its_messages_one_by_one(groups: str) -> None:
 
 def test_interest_is_told_across_and_what_was_there_before_too() -> None:
     bench = Crossroads()
-    junction = bench.router.junction
+    junction = junction_of(bench.router)
     assert junction is not None
     junction.peer_wants(bench.at_peer, b"", b"x", b"", 1)
     junction.peer_left(bench.at_peer)
@@ -178,8 +183,9 @@ def test_interest_is_told_across_and_what_was_there_before_too() -> None:
     again, later, side = Router(bench.scheduled.append, 7), Told(), Crossroads()
     later.before = [(b"a", b"z", b"q", 2)]
     side.forwarding.want(side.at_peer, b"w", b"g", 3, b"b")
-    again.join_leafs(LeafForwarding(1), later)
+    again.join_leafs(later.forwarding, later)
     again.join(side.forwarding, side)
+    meet(again)
     assert side.wanted == later.before
     assert (side.at_peer, b"b", b"w", b"g", 3) in later.heard
 

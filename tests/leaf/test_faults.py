@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.clusters import connect, run
-from support.leafs import OURS, REAL, Inbox, LeafServer, both_cross, serve, spoke_config, until
+from support.leafs import OURS, REAL, Inbox, LeafServer, both_cross, serve, spoke_config, until, websocket_port
 from support.route_proxy import INTO, OUT_OF, RouteProxy
 
 from headwater.testing.ports import free_port
@@ -19,6 +19,7 @@ pairs = pytest.mark.parametrize(("hub_kind", "leaf_kind"), PAIRS)
 HUB = (
     'server_name: H, ping_interval: "300ms", leafnodes { listen: "127.0.0.1:-1", compression: off, no_advertise: true }'
 )
+WEBSOCKET = '\nwebsocket { listen: "127.0.0.1:-1", no_tls: true }'
 
 Fault = Callable[[RouteProxy], Coroutine[Any, Any, None]]
 
@@ -45,13 +46,16 @@ def swallowing(*ways: str) -> Fault:
 
 
 @contextmanager
-def line(directory: Path, hub_kind: str, leaf_kind: str) -> Iterator[tuple[RouteProxy, LeafServer, LeafServer]]:
-    """A hub and a leaf node of it, with a proxy in between that is still to be started."""
+def line(
+    directory: Path, hub_kind: str, leaf_kind: str, scheme: str = "nats-leaf"
+) -> Iterator[tuple[RouteProxy, LeafServer, LeafServer]]:
+    """A hub and a leaf node of it, with a proxy in between that is still to be started; `scheme`: nats-leaf or ws."""
     port = free_port()
-    with serve(hub_kind, directory / "hub", HUB) as hub:
+    with serve(hub_kind, directory / "hub", HUB + WEBSOCKET * (scheme == "ws")) as hub:
         proxy = RouteProxy(port)
-        proxy.target = hub.leaf_port
-        config = spoke_config(hub, more='ping_interval: "300ms"').replace(f":{hub.leaf_port}", f":{port}")
+        proxy.target = websocket_port(hub) if scheme == "ws" else hub.leaf_port
+        config = spoke_config(hub, more='ping_interval: "300ms"')
+        config = config.replace(hub.leaf_url, f"{scheme}://127.0.0.1:{port}")
         with serve(leaf_kind, directory / "leaf", config) as leaf:
             yield proxy, hub, leaf
 
@@ -65,6 +69,19 @@ def line(directory: Path, hub_kind: str, leaf_kind: str) -> Iterator[tuple[Route
 def test_nothing_comes_twice_and_nothing_is_lost_but_in_the_outage(
     tmp_path: Path, hub_kind: str, leaf_kind: str, fault: Fault
 ) -> None:
+    with line(tmp_path, hub_kind, leaf_kind) as (proxy, *servers):
+        count_all(proxy, servers, fault)
+
+
+@pairs
+def test_nothing_is_lost_by_websocket_but_in_a_black_hole(tmp_path: Path, hub_kind: str, leaf_kind: str) -> None:
+    with line(tmp_path, hub_kind, leaf_kind, "ws") as (proxy, *servers):
+        count_all(proxy, servers, swallowing(INTO, OUT_OF))
+
+
+def count_all(proxy: RouteProxy, servers: list[LeafServer], fault: Fault) -> None:
+    """Numbers go both ways before, during and after a fault of the line."""
+
     async def test(stack: AsyncExitStack) -> None:
         await stack.enter_async_context(proxy)
         clients = [await connect(stack, server.url) for server in servers]
@@ -101,13 +118,12 @@ def test_nothing_comes_twice_and_nothing_is_lost_but_in_the_outage(
                 wanted = set(range(sent)) if origin == side else {*range(before), *range(after, sent)}
                 assert not wanted - set(got), "lost outside the outage"
 
-    with line(tmp_path, hub_kind, leaf_kind) as (proxy, *servers):
-        run(test)
+    run(test)
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("leaf_kind", [OURS])
-def test_a_hub_that_is_killed_is_found_again(tmp_path: Path, leaf_kind: str) -> None:
+@pytest.mark.parametrize("scheme", ["nats-leaf", "ws"])
+def test_a_hub_that_is_killed_is_found_again(tmp_path: Path, scheme: str) -> None:
     async def test(stack: AsyncExitStack) -> None:
         await stack.enter_async_context(proxy)
         clients = [await connect(stack, server.url) for server in (hub, leaf)]
@@ -118,14 +134,15 @@ def test_a_hub_that_is_killed_is_found_again(tmp_path: Path, leaf_kind: str) -> 
         await clients[1].subscribe("at.home", cb=inbox.take)
         await clients[1].publish("at.home", b"while it is down")
         await until(lambda: inbox.data == [b"while it is down"], "clients of the leaf node go on")
-        again = await asyncio.to_thread(stack.enter_context, serve(REAL, tmp_path / "again", HUB))
-        proxy.target = again.leaf_port
+        config = HUB + WEBSOCKET * (scheme == "ws")
+        again = await asyncio.to_thread(stack.enter_context, serve(REAL, tmp_path / "again", config))
+        proxy.target = websocket_port(again) if scheme == "ws" else again.leaf_port
         there = await connect(stack, again.url)
         await both_cross(there, clients[1])
         await there.publish("at.home", b"from the hub")
         await until(lambda: inbox.data[1:] == [b"from the hub"], "it is joined again")
 
-    with line(tmp_path, REAL, leaf_kind) as (proxy, hub, leaf):
+    with line(tmp_path, REAL, OURS, scheme) as (proxy, hub, leaf):
         run(test)
 
 

@@ -334,7 +334,7 @@ def test_who_is_refused_tells_why_and_tries_again(tmp_path: Path, hub_kind: str)
         assert nodes.joined() == []
 
 
-def test_a_user_of_an_account_with_a_callout_may_not_join_unasked(tmp_path: Path) -> None:
+def test_a_user_of_an_account_with_a_callout_may_not_join_while_no_service_listens(tmp_path: Path) -> None:
     service, user = Key(NkeyKind.USER, 61), Key(NkeyKind.USER, 77)
     chain = Chain(authorization={"auth_users": [service.public]})
     config = f"{chain.config()}leafnodes {{ {LISTEN} }}"

@@ -1,14 +1,13 @@
 """A hub that is reached by WebSocket, each side real or ours: joined, cut, with TLS below, and beside clients."""
 
 import asyncio
-import re
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from support.certificates import make_certificates
 from support.clusters import connect, run
-from support.leafs import OURS, PAIR_NAMES, PAIRS, REAL, Inbox, LeafServer, both_cross, serve, until
+from support.leafs import OURS, PAIR_NAMES, PAIRS, REAL, Inbox, LeafServer, both_cross, serve, until, websocket_port
 from support.route_proxy import RouteProxy
 
 import headwater
@@ -18,14 +17,6 @@ pytestmark = pytest.mark.interop
 pairs = pytest.mark.parametrize(("hub_kind", "leaf_kind"), PAIRS, ids=PAIR_NAMES)
 LEAFS = 'leafnodes { listen: "127.0.0.1:-1", compression: off }'
 HUB = f'server_name: H\nwebsocket {{ listen: "127.0.0.1:-1", no_tls: true }}\n{LEAFS}'
-
-
-def websocket_port(hub: LeafServer) -> int:
-    if hub.embedded is not None:
-        return hub.embedded.websocket_port
-    found = re.search(r"Listening for websocket clients on wss?://\S+:(\d+)", hub.log())
-    assert found is not None
-    return int(found[1])
 
 
 def spoke(url: str, more: str = "") -> str:

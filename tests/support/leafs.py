@@ -59,6 +59,15 @@ def serve(kind: str, directory: Path, config: str, port: int = -1) -> Iterator[L
         yield LeafServer(kind, ours.port, leafs.port if leafs is not None else 0, None, ours)
 
 
+def websocket_port(hub: LeafServer) -> int:
+    """Of its WebSocket listener."""
+    if hub.embedded is not None:
+        return hub.embedded.websocket_port
+    found = re.search(r"Listening for websocket clients on wss?://\S+:(\d+)", hub.log())
+    assert found is not None
+    return int(found[1])
+
+
 HUB = 'server_name: H, leafnodes { listen: "127.0.0.1:-1", compression: off }'
 
 

@@ -203,7 +203,7 @@ class Mesh:
         return tuple(dict.fromkeys(url for urls in found for url in urls))
 
     def offer_leafnodes(self, urls: tuple[str, ...]) -> None:
-        """Where leaf nodes reach this broker; peers that join from now on are told."""
+        """Where leaf nodes reach this broker: it is in the INFO for peers that join from now on."""
         self.info.leafnode_urls = urls
         self._said.clear()
 

@@ -92,8 +92,9 @@ class Cluster:
             max_pending=max_pending,
         )
         self._info = info
-        self._tell_clients = tell_clients
-        self._tell_leafs: Callable[[tuple[str, ...]], None] = lambda urls: None
+        self._tellers: list[Callable[[Mesh], None]] = [
+            lambda mesh: tell_clients(mesh.client_urls(), mesh.websocket_urls())
+        ]
         self._journal = journal
         self._routes: dict[int, Route] = {}
         self._last_number = 0  # the highest route number in use
@@ -176,7 +177,7 @@ class Cluster:
 
     def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
         """This broker accepts leaf nodes at `urls`; `tell` is called with those of the peers, whenever they change."""
-        self._tell_leafs = tell
+        self._tellers.append(lambda mesh: tell(mesh.leafnode_urls()))
         if self.mesh is not None:
             self.mesh.offer_leafnodes(urls)
 
@@ -188,7 +189,7 @@ class Cluster:
     def add_account(self, account: Account) -> None:
         """A reload has added an account: announce its interest, and apply what peers announced before."""
         space = self._spaces.add(account)
-        space.router.join(space.forwarding, space)
+        space.join()
         for number, interest in self._spaces.claim(account):
             self.on_interest(self._routes[number], interest)
 
@@ -390,8 +391,8 @@ class Cluster:
                     self._lost(peer)
                 case TellClients():
                     if self.mesh is not None:
-                        self._tell_clients(self.mesh.client_urls(), self.mesh.websocket_urls())
-                        self._tell_leafs(self.mesh.leafnode_urls())
+                        for tell in self._tellers:
+                            tell(self.mesh)
                 case _:
                     assert_never(action)
         unsent, self._unsent = self._unsent, []

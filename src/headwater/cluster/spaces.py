@@ -17,6 +17,7 @@ from headwater.cluster.route_permissions import Filter
 from headwater.cluster.unclaimed import Unclaimed
 from headwater.exchange.account import Account
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.junction import junction_of, meet
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Outlet, Subscription
 from headwater.wire.route_lines import RouteInfo
@@ -36,10 +37,15 @@ class Space:
     ) -> None:
         self.router = router
         self.wanted = LocalInterest(name, imports.lets)
-        self.forwarding = Forwarding(name, int.from_bytes(os.urandom(4)))
+        self.forwarding: Forwarding = Forwarding(name, int.from_bytes(os.urandom(4)))
         self.forwarding.withheld = exports.denied
         self.arrivals = Arrivals(router, self.forwarding, self.wanted.has_departed, self.wanted.queue_of)
         self._announce = announce
+
+    def join(self) -> None:
+        """Connect the router: it now forwards to the peers, and reports changes of interest."""
+        self.router.join(self.forwarding, self)
+        meet(self.router)
 
     def subscribed(self, subscription: Subscription) -> None:
         """The router has a new subscription."""
@@ -76,7 +82,7 @@ class Spaces:
     def join(self) -> None:
         """Connect the routers: they now forward to the peers, and report changes of interest."""
         for space in self:
-            space.router.join(space.forwarding, space)
+            space.join()
 
     def declare(self, info: RouteInfo) -> None:
         """Enter the permissions into INFO."""
@@ -114,8 +120,9 @@ class Spaces:
             space.forwarding.add_peer(outlet, peer.dialect == "v1", peer.ours, peer.knows_leafs)
         if not interest.token:
             space.forwarding.want(outlet, subject, interest.queue, number, interest.origin)
-            if space.router.junction is not None:
-                space.router.junction.peer_wants(outlet, interest.origin, subject, interest.queue, number)
+            junction = junction_of(space.router)
+            if junction is not None:
+                junction.peer_wants(outlet, interest.origin, subject, interest.queue, number)
         elif subject:
             space.forwarding.want_one(outlet, subject, interest.queue, interest.token)
         else:
@@ -136,8 +143,9 @@ class Spaces:
         """Forget all interest of a peer."""
         for space in self:
             space.forwarding.drop_peer(outlet)
-            if space.router.junction is not None:
-                space.router.junction.peer_left(outlet)
+            junction = junction_of(space.router)
+            if junction is not None:
+                junction.peer_left(outlet)
 
     def wants_of(self, outlet: Outlet) -> list[bytes]:
         """The subjects that a peer has interest in, in all accounts."""

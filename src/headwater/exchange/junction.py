@@ -35,27 +35,9 @@ else:
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.message_view import MessageView
 
-from collections.abc import Iterable
-from typing import Protocol
-
-from headwater.exchange.router import RouterObserver
+from headwater.exchange.router import LeafsSide, RoutesSide
 
 _NONE: list[bytes] = []
-
-
-class RoutesSide(RouterObserver, Protocol):
-    """What the cluster hears of clients and leaf nodes, and tells of its peers; `cluster.spaces.Space` implements it."""
-
-    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None: ...
-    def peers_wanted(self) -> Iterable[tuple[Outlet, bytes, bytes, bytes, int]]: ...
-
-
-class LeafsSide(RouterObserver, Protocol):
-    """What the leaf nodes hear of clients and peers, and tell of themselves; `leaf.space.LeafSpace` implements it."""
-
-    def peer_wants(self, peer: Outlet, origin: bytes, subject: bytes, queue: bytes, weight: int) -> None: ...
-    def peer_left(self, peer: Outlet) -> None: ...
-    def leafs_wanted(self) -> Iterable[tuple[bytes, bytes, bytes, int]]: ...
 
 
 class Junction(PeerForwarding):
@@ -221,3 +203,15 @@ class Junction(PeerForwarding):
         ours: cython.Py_ssize_t = self.leafs.weigh(queue, source, b"", message)
         theirs: cython.Py_ssize_t = self.routes.weigh(queue, source, origin, message)
         return ours > 0 and (theirs == 0 or self._chance.below(ours + theirs) < ours)
+
+
+def meet(router: Router) -> None:
+    """Make a junction where `router` has joined both a cluster and leaf nodes, and has none yet."""
+    routes, leafs = router.routes_side, router.leafs_side
+    if routes is not None and leafs is not None and router.junction is None:
+        router.cross(Junction(routes.forwarding, leafs.forwarding, routes, leafs, router.chance))
+
+
+def junction_of(router: Router) -> Junction | None:
+    """Where there are both kinds of peers."""
+    return router.junction if isinstance(router.junction, Junction) else None

@@ -185,11 +185,6 @@ class BrokerOptions(Record):
             return
         if self.operator is not None:
             raise ConfigError("with an operator, auth_callout is in the JWTs of accounts, not in the configuration")
-        if self.leafnodes is not None and self.leafnodes.port is not None:
-            raise ConfigError(
-                "auth_callout does not go with a listener for leaf nodes",
-                hint="their users are not shown to its service",
-            )
         accounts = {account.name for account in self.accounts} | {GLOBAL_ACCOUNT, self.system_account}
         for name in (callout.account, *callout.allowed_accounts):
             if name not in accounts:

@@ -84,11 +84,11 @@ cdef class PeerForwarding:
 cdef class Router:
     cdef readonly Sublist sublist
     cdef readonly Flusher flusher
-    cdef Xorshift _chance
+    cdef readonly Xorshift chance
     cdef readonly PeerForwarding forwarding
-    cdef readonly object junction
-    cdef object _routes_observer
-    cdef object _leafs_observer
+    cdef readonly PeerForwarding junction
+    cdef readonly object routes_side
+    cdef readonly object leafs_side
     cdef readonly set between
     cdef set _unannounced
     cdef set _for_leafs

@@ -32,15 +32,12 @@ else:
     from headwater.wire.memory import OutputBuffer, slice_bytes
     from headwater.wire.message_view import MessageView, composed
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from headwater.exchange.awaited import Awaited
 from headwater.exchange.flusher import MAX_PENDING
 from headwater.exchange.sublist import Callback
-
-if TYPE_CHECKING:
-    from headwater.exchange.junction import Junction, LeafsSide, RoutesSide
 
 logger = logging.getLogger(__name__)
 
@@ -165,6 +162,29 @@ class PeerForwarding:
         raise NotImplementedError
 
 
+class RoutesSide(RouterObserver, Protocol):
+    """The cluster's side: interest of clients and leaf nodes goes in, that of its peers comes out
+    (`cluster.spaces.Space`)."""
+
+    @property
+    def forwarding(self) -> PeerForwarding: ...
+
+    def leafs_want(self, origin: bytes, subject: bytes, queue: bytes, change: int) -> None: ...
+    def peers_wanted(self) -> Iterable[tuple[Outlet, bytes, bytes, bytes, int]]: ...
+
+
+class LeafsSide(RouterObserver, Protocol):
+    """The leaf nodes' side: interest of clients and peers goes in, that of leaf nodes comes out
+    (`leaf.space.LeafSpace`)."""
+
+    @property
+    def forwarding(self) -> PeerForwarding: ...
+
+    def peer_wants(self, peer: Outlet, origin: bytes, subject: bytes, queue: bytes, weight: int) -> None: ...
+    def peer_left(self, peer: Outlet) -> None: ...
+    def leafs_wanted(self) -> Iterable[tuple[bytes, bytes, bytes, int]]: ...
+
+
 class Router:
     """Interest and delivery for one subject space.
 
@@ -176,11 +196,11 @@ class Router:
     ) -> None:
         self.sublist = Sublist()
         self.flusher = Flusher(schedule, max_pending)
-        self._chance = Xorshift(seed)
+        self.chance = Xorshift(seed)
         self.forwarding: PeerForwarding | None = None  # None: there is no cluster, and none of its cost
-        self.junction: Junction | None = None  # where there are both a cluster and leaf nodes
-        self._routes_observer: RoutesSide | None = None
-        self._leafs_observer: LeafsSide | None = None
+        self.junction: PeerForwarding | None = None  # where there are both a cluster and leaf nodes
+        self.routes_side: RoutesSide | None = None
+        self.leafs_side: LeafsSide | None = None
         self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
         self._unannounced: set[Subscription] = set()  # those of them that other brokers have themselves
         self._for_leafs: set[Subscription] = set()  # those of them that leaf nodes, without such accounts, are sent
@@ -192,40 +212,32 @@ class Router:
 
     # ── interest ──
 
-    def join(self, forwarding: PeerForwarding, observer: "RoutesSide") -> None:
-        """Forward to the peers of a cluster from now on. The observer is called for all interest, that which is here already
-        included."""
-        self._routes_observer = observer
-        self._connect(forwarding, self.forwarding, forwarding)
+    def join(self, forwarding: PeerForwarding, side: RoutesSide) -> None:
+        """Forward to the peers of a cluster from now on. `side` is called for all interest, that which is here already
+        included. Where leaf nodes have been joined before, `junction.meet` is to follow."""
+        self.forwarding, self.routes_side = forwarding, side
         for subscription in self.sublist.all():
             if subscription not in self._unannounced:
-                observer.subscribed(subscription)
+                side.subscribed(subscription)
 
-    def join_leafs(self, forwarding: PeerForwarding, observer: "LeafsSide") -> None:
-        """The same for leaf nodes and hubs."""
-        self._leafs_observer = observer
-        self._connect(forwarding, forwarding, self.forwarding)
+    def join_leafs(self, forwarding: PeerForwarding, side: LeafsSide) -> None:
+        """The same for leaf nodes and hubs, where a cluster may have been joined before."""
+        self.forwarding, self.leafs_side = forwarding, side
         for subscription in self.sublist.all():
             if subscription not in self._unannounced or subscription in self._for_leafs:
-                observer.subscribed(subscription)
+                side.subscribed(subscription)
 
-    def _connect(self, new: PeerForwarding, leafs: PeerForwarding | None, routes: PeerForwarding | None) -> None:
-        self.forwarding = new
-        if leafs is None or routes is None or self._leafs_observer is None or self._routes_observer is None:
-            return
-        from headwater.exchange.junction import Junction
-
-        self.forwarding = self.junction = Junction(
-            routes, leafs, self._routes_observer, self._leafs_observer, self._chance
-        )
+    def cross(self, junction: PeerForwarding) -> None:
+        """Forward to both kinds of peers by `junction`."""
+        self.forwarding = self.junction = junction
 
     def subscribe(self, subscription: Subscription) -> None:
         """Add interest; the subject was checked by the caller."""
         self.sublist.insert(subscription)
-        if self._routes_observer is not None:
-            self._routes_observer.subscribed(subscription)
-        if self._leafs_observer is not None:
-            self._leafs_observer.subscribed(subscription)
+        if self.routes_side is not None:
+            self.routes_side.subscribed(subscription)
+        if self.leafs_side is not None:
+            self.leafs_side.subscribed(subscription)
         if self.imports is not None:
             self.imports.subscribed(subscription)
         if self.awaited:
@@ -252,10 +264,10 @@ class Router:
             self._unannounced.add(subscription)
             if to_leafs:
                 self._for_leafs.add(subscription)
-        if self._routes_observer is not None and announce:
-            self._routes_observer.subscribed(subscription)
-        if self._leafs_observer is not None and (announce or to_leafs):
-            self._leafs_observer.subscribed(subscription)
+        if self.routes_side is not None and announce:
+            self.routes_side.subscribed(subscription)
+        if self.leafs_side is not None and (announce or to_leafs):
+            self.leafs_side.subscribed(subscription)
         if self.awaited:
             self.awaited.heard(subject)
         return subscription
@@ -267,10 +279,10 @@ class Router:
         outlet: Outlet | None = subscription.outlet
         if outlet is not None:
             outlet.subscriptions.pop(subscription.sid, None)
-        if self._routes_observer is not None:
-            self._routes_observer.unsubscribed(subscription)
-        if self._leafs_observer is not None:
-            self._leafs_observer.unsubscribed(subscription)
+        if self.routes_side is not None:
+            self.routes_side.unsubscribed(subscription)
+        if self.leafs_side is not None:
+            self.leafs_side.unsubscribed(subscription)
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
         self.between.discard(subscription)
@@ -366,7 +378,7 @@ class Router:
             if elsewhere is not None and match.queues[index] in elsewhere:
                 continue
             members = match.groups[index]
-            position = self._chance.below(len(members))
+            position = self.chance.below(len(members))
             for _tried in range(len(members)):
                 subscription = members[position]
                 if subscription.callback is not None:

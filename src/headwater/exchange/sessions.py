@@ -267,8 +267,21 @@ class Sessions:
         self._compared(session, verdict)
 
     def _ask(self, session: Session, question: "Question") -> None:
+        kind = "websocket" if question.shown.connection_type == WEBSOCKET else "nats"
+        client = {"id": session.client_id, "kind": "Client", "type": kind}
+        self.ask(question, client, self.options.seconds_to_authenticate, session.late_verdict)
+
+    def ask(
+        self,
+        question: "Question",
+        client: dict[str, object],
+        seconds: float,
+        act: Callable[[Identity | Refusal], None],
+    ) -> None:
+        """Ask a callout service about a login; `act` is called once, within `seconds`. `client`: facts about
+        the connection beside the credentials."""
         if self.keys is None:
-            asyncio.get_running_loop().call_soon(session.late_verdict, Refusal("this broker has no key to ask with"))
+            asyncio.get_running_loop().call_soon(act, Refusal("this broker has no key to ask with"))
             return
         if self._callouts is None:
             from headwater.exchange.auth.callouts import Callouts
@@ -276,16 +289,13 @@ class Sessions:
             self._callouts = Callouts(self.accounts, self.keys, self._wall_clock, self._place)
         info, shown = self.greetings.info, question.shown
         server = {"name": info.server_name, "host": info.host, "version": info.version, "cluster": info.cluster}
-        client = {
+        facts = {
             "host": shown.address,
-            "id": session.client_id,
             "user": shown.user or shown.nkey,
             "name": question.connect.name,
-            "kind": "Client",
-            "type": "websocket" if shown.connection_type == WEBSOCKET else "nats",
+            **client,
         }
-        seconds = self.options.seconds_to_authenticate
-        self._callouts.ask(question, server, client, seconds, session.late_verdict)
+        self._callouts.ask(question, server, facts, seconds, act)
 
     def admitted(self, session: Session) -> None:
         """A CONNECT was accepted: the time to authenticate ends, the time until the credentials expire begins."""

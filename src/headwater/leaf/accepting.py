@@ -4,13 +4,14 @@
     ─▶ the gate: which user is it, and which account does it join?
             ─▶ INFO with `connect_info`: the account, and what may cross ─▶ joined
 
-A refused spoke gets nats-server's error texts; the reason is only in our log and journal.
+Where a callout service decides on clients it is asked about spokes, too (`ask`); users in `leafnodes.authorization` are not
+left to it. A refused spoke gets nats-server's error texts; the reason is only in our log and journal.
 """
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headwater.errors import RemoteProtocolError
 from headwater.exchange.access_options import Permissions
@@ -29,26 +30,29 @@ from headwater.leaf import handshake
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
+from headwater.leaf.own_info import OwnInfo
 from headwater.leaf.permissions import Crossing, encoded, lists_of, never, without_queues
 from headwater.net.layer import Layer
 from headwater.net.websocket_doors import Doors
 from headwater.wire import error_texts
-from headwater.wire.leaf_lines import LeafConnect, LeafInfo, decode_leaf_connect, encode_leaf_info
+from headwater.wire.handshake import ConnectOptions
+from headwater.wire.leaf_lines import LeafConnect, decode_leaf_connect, encode_leaf_info
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
+    from headwater.exchange.auth.callout import Question
     from headwater.exchange.auth.gate import Gate
+
+Ask = Callable[["Question", dict[str, Any], float, Callable[[Identity | Refusal], None]], None]
+"""Asks a callout service; the last argument is called with the verdict within so many seconds."""
 
 
 class Nodes(Protocol):
     """What `Accepting` needs from `service.LeafNodes`."""
 
     options: LeafOptions
-
-    @property
-    def info(self) -> LeafInfo: ...
-
+    own: OwnInfo
     accounts: "Accounts"
     clock: Callable[[], float]
 
@@ -58,16 +62,22 @@ class Nodes(Protocol):
     def refuse(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
     def broke(self, leaf: LeafConnection, said: str, reason: str) -> None: ...
     def repeat(self, leaf: LeafConnection, *, all_of_it: bool) -> None: ...
+    def expect(self, leaf: LeafConnection, seconds: float, said: str) -> None: ...
     def join(
         self, leaf: LeafConnection, account: "Account", neighbour: Neighbour, target: LeafTarget, *, headers: bool
     ) -> None: ...
 
 
 class Accepting:
-    """`gate`: authenticates on the leaf node port. `wall_clock`: seconds since 1970."""
+    """`gate`: authenticates on the leaf node port. `ask`: a callout service, for `seconds` at most. `wall_clock`: seconds
+    since 1970."""
 
-    def __init__(self, nodes: Nodes, gate: "Gate", wall_clock: Callable[[], float]) -> None:
+    def __init__(
+        self, nodes: Nodes, gate: "Gate", ask: Ask | None, seconds: float, wall_clock: Callable[[], float]
+    ) -> None:
         self._nodes = nodes
+        self._ask = ask
+        self._seconds = seconds
         self._gate = gate
         self._wall_clock = wall_clock
         self.doors = Doors(self._make_websocket)
@@ -92,25 +102,35 @@ class Accepting:
             self._nodes.repeat(leaf, all_of_it=True)
             return False
         leaf.connect = connect
-        refusal = handshake.refusal_of(connect, self._nodes.info.cluster)
+        refusal = handshake.refusal_of(connect, self._nodes.own.info.cluster)
         if refusal:
             self._nodes.refuse(leaf, refusal, refusal)
             return False
         verdict = self._judge(leaf, connect)
-        if not isinstance(verdict, PasswordCheck):
+        if isinstance(verdict, Identity | Refusal):
             self._hear_verdict(leaf, verdict)
             return False
         if leaf.link is not None:
             leaf.link.pause_reading()
+        if not isinstance(verdict, PasswordCheck):
+            self._ask_service(leaf, verdict)
+            return True
         outcome = asyncio.get_running_loop().run_in_executor(None, verdict.decide)
         outcome.add_done_callback(partial(self._hear_late_verdict, leaf))
         return True
 
-    def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> Identity | Refusal | PasswordCheck:
+    def _judge(self, leaf: LeafConnection, connect: LeafConnect) -> "Identity | Refusal | PasswordCheck | Question":
         if self._nodes.options.account and not self._nodes.options.users:
             return Identity(account=self._nodes.options.account)
+        verdict = self._gate.decide(self._shown(leaf, connect), self._wall_clock())
+        if isinstance(verdict, Lookup):  # a spoke dials again, and finds its account known then
+            verdict.find(verdict.account, lambda: None)
+            return Refusal("the account of the user's JWT is not known yet")
+        return verdict if isinstance(verdict, PasswordCheck) else self._delegated(leaf, connect, verdict)
+
+    def _shown(self, leaf: LeafConnection, connect: LeafConnect) -> Credentials:
         layer = leaf.link.layer if leaf.link is not None else None
-        shown = Credentials(
+        return Credentials(
             user=connect.user,
             password=connect.password,
             token=connect.auth_token,
@@ -122,20 +142,54 @@ class Accepting:
             connection_type=LEAFNODE_WS if leaf.websocket else LEAFNODE,
             address=leaf.link.host if leaf.link is not None else "",
         )
-        verdict = self._gate.decide(shown, self._wall_clock())
-        if isinstance(verdict, Lookup):  # a spoke dials again, and finds its account known then
-            verdict.find(verdict.account, lambda: None)
-            return Refusal("the account of the user's JWT is not known yet")
-        if not isinstance(verdict, Refusal) and self._gate.delegates(shown, verdict) is not None:
-            return Refusal("an auth_callout decides on this user, and it is not asked about leaf nodes")
-        return verdict
+
+    def _delegated(
+        self, leaf: LeafConnection, connect: LeafConnect, verdict: Identity | Refusal
+    ) -> "Identity | Refusal | Question":
+        """The verdict, or the question to the callout service that decides in its place."""
+        shown = self._shown(leaf, connect)
+        callout = self._gate.delegates(shown, verdict)
+        if callout is None:
+            return self._gate.guarded(verdict) if isinstance(verdict, Identity) else verdict
+        from headwater.exchange.auth.callout import Question
+
+        return Question(
+            callout, shown, ConnectOptions(name=connect.name, version=connect.version, protocol=connect.protocol)
+        )
+
+    def _ask_service(self, leaf: LeafConnection, question: "Question") -> None:
+        if self._ask is None:
+            self._hear_answer(leaf, Refusal("an auth_callout decides on this user, and cannot be asked"))
+            return
+        self._nodes.expect(leaf, self._seconds + 1.0, error_texts.AUTHORIZATION)
+        about = {"id": leaf.number, "kind": "Leafnode"}
+        self._ask(question, about, self._seconds, partial(self._hear_answer, leaf))
+
+    def _hear_answer(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
+        if self._nodes.is_open(leaf):
+            self._hear_verdict(leaf, verdict)
+            leaf.go_on()
+
+    def farewell(self, leaf: LeafConnection) -> str:
+        """The error for a spoke whose credentials have expired; "" while they hold."""
+        now, identity = self._wall_clock(), leaf.identity
+        if identity.expires is not None and identity.expires <= now:
+            return error_texts.USER_EXPIRED
+        if identity.account_expires is not None and identity.account_expires <= now:
+            return error_texts.ACCOUNT_EXPIRED
+        return ""
 
     def _hear_late_verdict(self, leaf: LeafConnection, outcome: "asyncio.Future[Identity | Refusal]") -> None:
         """A hashed password has been compared; that takes 0.1 s, so it ran in another thread."""
         if outcome.cancelled() or not self._nodes.is_open(leaf):
             return
         failed = outcome.exception() is not None
-        self._hear_verdict(leaf, Refusal("the check failed") if failed else outcome.result())
+        verdict = Refusal("the check failed") if failed or leaf.connect is None else outcome.result()
+        found = verdict if leaf.connect is None else self._delegated(leaf, leaf.connect, verdict)
+        if not isinstance(found, Identity | Refusal):
+            self._ask_service(leaf, found)
+            return
+        self._hear_verdict(leaf, found)
         leaf.go_on()
 
     def _hear_verdict(self, leaf: LeafConnection, verdict: Identity | Refusal) -> None:
@@ -169,7 +223,7 @@ class Accepting:
         system = account.is_system
         told = Crossing(never("", system=system), [without_queues(permissions.publish)])
         sends = Crossing(
-            (*never(self._nodes.info.domain, system=system), *encoded(connect.deny_pub)),
+            (*never(self._nodes.own.info.domain, system=system), *encoded(connect.deny_pub)),
             [without_queues(permissions.subscribe)],
         )
         guard = Guard(verdict.rules, self._nodes.clock) if verdict.rules is not None else None
@@ -182,7 +236,7 @@ class Accepting:
         cluster = b"" if connect.is_hub else connect.cluster.encode()
         target = LeafTarget(leaf.standing(), sends, cluster, is_hub=connect.is_hub)
         target.guard = guard if guard is not None and guard.tracks else None
-        self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.info.headers)
+        self._nodes.join(leaf, account, neighbour, target, headers=connect.headers and self._nodes.own.info.headers)
 
     def tell_again(self, leaf: LeafConnection) -> None:
         """Send a joined spoke our INFO, which has changed."""
@@ -195,7 +249,7 @@ class Accepting:
         permissions = leaf.identity.rules.source if leaf.identity.rules is not None else Permissions()
         leaf.send(
             encode_leaf_info(
-                handshake.info_for(self._nodes.info, leaf.number, websocket=leaf.websocket).replace(
+                handshake.info_for(self._nodes.own.info, leaf.number, websocket=leaf.websocket).replace(
                     connect_info=True,
                     remote_account=leaf.account.name,
                     acc_is_sys=leaf.account.is_system,

@@ -18,6 +18,7 @@ from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import secured
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Neighbour
+from headwater.leaf.own_info import OwnInfo
 from headwater.leaf.permissions import Crossing, encoded, never, rules_of
 from headwater.leaf.remote import Address, Remote
 from headwater.wire.leaf_lines import PROTOCOL, LeafConnect, LeafInfo, decode_leaf_info, encode_leaf_connect
@@ -33,10 +34,7 @@ class Nodes(Protocol):
     """What `Introducing` needs from `service.LeafNodes`."""
 
     options: LeafOptions
-
-    @property
-    def info(self) -> LeafInfo: ...
-
+    own: OwnInfo
     accounts: "Accounts"
     stores: "Callable[[Account], bool]"
     clock: Callable[[], float]
@@ -103,7 +101,7 @@ class Introducing:
     def _introduction(self, remote: Remote, address: Address, info: LeafInfo) -> LeafConnect:
         from headwater.leaf.credentials import prove
 
-        ours, options = self._nodes.info, remote.options
+        ours, options = self._nodes.own.info, remote.options
         connect = LeafConnect(
             version=ours.version,
             server_id=ours.server_id,
@@ -132,7 +130,7 @@ class Introducing:
                 leaf.close("", f"{handshake.DUPLICATE}: another remote leads to the same account of {info.server_name}")
                 return
             age = self._nodes.clock() - other.opened
-            if not handshake.ours_stays(self._nodes.info.server_id, info.server_id, age):
+            if not handshake.ours_stays(self._nodes.own.info.server_id, info.server_id, age):
                 leaf.close("", f"{handshake.loop_text(account.name)}: it is our leaf node already")
                 return
         sends, hears = self._crossings(remote, info, account)
@@ -141,14 +139,14 @@ class Introducing:
         origin = info.cluster or info.server_name  # counts when `hub` makes a spoke of the one that we dialled
         neighbour = Neighbour(is_hub=not remote.options.hub, origin=origin, isolated=isolated, hears=hears)
         target = LeafTarget(leaf.standing(), sends, is_hub=not remote.options.hub)
-        headers = info.headers and self._nodes.info.headers
+        headers = info.headers and self._nodes.own.info.headers
         remote.joined(self._nodes.address_of(leaf))
         self._nodes.join(leaf, account, neighbour, target, headers=headers)
 
     def _crossings(self, remote: Remote, info: LeafInfo, account: "Account") -> tuple[Crossing, Crossing]:
         """What may cross to the hub, and from it."""
         options, system = remote.options, account.is_system
-        denied = (*never(self._nodes.info.domain, system=system), *encoded(options.deny_exports))
+        denied = (*never(self._nodes.own.info.domain, system=system), *encoded(options.deny_exports))
         sends = Crossing(denied, [rules_of(info.exports)])
         hears = Crossing(
             (*never("", system=system), *encoded(options.deny_imports)),

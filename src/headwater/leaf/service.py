@@ -23,12 +23,13 @@ from headwater.exchange.backpressure import Backpressure
 from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.sublist import Outlet
 from headwater.leaf import handshake
-from headwater.leaf.accepting import Accepting
+from headwater.leaf.accepting import Accepting, Ask
 from headwater.leaf.connection import LeafConnection
 from headwater.leaf.dialling import check_remote, layer_for
 from headwater.leaf.forwarding import LeafTarget
 from headwater.leaf.interest import Line, Neighbour
 from headwater.leaf.introducing import Introducing
+from headwater.leaf.own_info import OwnInfo
 from headwater.leaf.remote import Address, Remote
 from headwater.leaf.space import LeafSpace
 from headwater.model.subject import is_literal, is_valid_subject
@@ -72,8 +73,9 @@ class LeafObserver(Protocol):
 
 
 class LeafNodes:
-    """`info`: our INFO for neighbours; its `cluster` keeps a spoke from joining itself. `domain`: of the JetStream here, ""
-    for none. `gate` and `make_link`: of the listener. `stores(account)`: whether the account has JetStream.
+    """`info`: our INFO for neighbours; its `cluster` keeps a spoke from joining itself. `domain`: of the JetStream here,
+    "" for none. `gate` and `make_link`: of the listener. `stores(account)`: whether the account has JetStream.
+    `ask` asks a callout service about a spoke, for `seconds_to_ask`.
     """
 
     def __init__(
@@ -84,6 +86,8 @@ class LeafNodes:
         gate: "Gate",
         *,
         make_link: Callable[[LinkOwner], Link] | None = None,
+        ask: Ask | None = None,
+        seconds_to_ask: float = 2.0,
         stores: Callable[["Account"], bool],
         ping_interval: float,
         ping_max: int,
@@ -95,10 +99,6 @@ class LeafNodes:
     ) -> None:
         self.options = options
         self.port = 0
-        self._info = info
-        self.cluster_name: Callable[[], str] | None = None  # of a cluster: its current name
-        self.urls: tuple[str, ...] = ()  # where spokes reach us
-        self._peers_urls: tuple[str, ...] = ()  # and the peers in our cluster
         self.observers: list[LeafObserver] = []
         self.slow = 0
         self.stale = 0
@@ -126,7 +126,8 @@ class LeafNodes:
         self._timers: set[asyncio.TimerHandle] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
-        self.accepting = Accepting(self, gate, wall_clock)
+        self.own = OwnInfo(info, self.joined, lambda leaf: self.accepting.tell_again(leaf))
+        self.accepting = Accepting(self, gate, ask, seconds_to_ask, wall_clock)
         self._introducing = Introducing(self)
 
     # ── starting and stopping ──
@@ -150,15 +151,14 @@ class LeafNodes:
         self.port = self._listener.port
         shown = options.advertise or f"{bracketed(options.host)}:{self.port}"
         hidden = options.no_advertise or (not options.advertise and options.host in ("0.0.0.0", "::", ""))
-        self.urls = () if hidden else (shown,)
-        self._info = self._info.replace(
+        info = self.own.info.replace(
             host=options.host,
             port=self.port,
             ip=shown,
-            leafnode_urls=self.urls,
             tls_required=options.tls is not None,
             tls_verify=options.tls is not None and options.tls.verify,
         )
+        self.own.listens(info, () if hidden else (shown,))
 
     def open(self) -> None:
         """Start accepting spokes and dialling hubs."""
@@ -211,27 +211,6 @@ class LeafNodes:
         for space in self._spaces.values():
             space.mappings_changed()
 
-    @property
-    def info(self) -> LeafInfo:
-        """Our INFO for neighbours."""
-        name = self.cluster_name() if self.cluster_name is not None else ""
-        if name and name != self._info.cluster:
-            self._info = self._info.replace(cluster=name)
-            for leaf in self.joined():  # a generated name has given way to a peer's: join hubs under that one
-                if leaf.remote is not None:
-                    leaf.close("", "the cluster has another name now")
-        return self._info
-
-    def tell_urls(self, others: tuple[str, ...]) -> None:
-        """The peers in our cluster accept leaf nodes at `others`: tell ours, for when they lose us."""
-        if others == self._peers_urls or self._listener is None or not self.urls:
-            return
-        self._peers_urls = others
-        self._info = self._info.replace(leafnode_urls=(*self.urls, *others))
-        for leaf in self.joined():
-            if leaf.remote is None and not leaf.websocket:
-                self.accepting.tell_again(leaf)
-
     # ── views ──
 
     def connections(self) -> list[LeafConnection]:
@@ -266,7 +245,7 @@ class LeafNodes:
     def make(self) -> LeafConnection:
         """Create the owner of a connection that is being accepted."""
         self._numbers += 1
-        return LeafConnection(self, self._numbers, self.info.max_payload)
+        return LeafConnection(self, self._numbers, self.own.info.max_payload)
 
     def opened(self, leaf: LeafConnection) -> None:
         """A connection is established; the accepting side sends first."""
@@ -284,7 +263,7 @@ class LeafNodes:
         seconds = self.options.auth_timeout + (self.options.tls.timeout if self.options.tls is not None else 0.0)
         self._deadlines[leaf.number] = (now + seconds, error_texts.AUTHENTICATION_TIMEOUT)
         leaf.nonce = base64.urlsafe_b64encode(os.urandom(_NONCE_BYTES)).decode("ascii").rstrip("=")
-        info = handshake.info_for(self.info, leaf.number, websocket=leaf.websocket)
+        info = handshake.info_for(self.own.info, leaf.number, websocket=leaf.websocket)
         leaf.send(encode_leaf_info(info.replace(nonce=leaf.nonce)))
 
     def lost(self, leaf: LeafConnection, error: Exception | None) -> None:
@@ -469,7 +448,7 @@ class LeafNodes:
     async def _dial(self, remote: Remote) -> None:
         address = remote.next()
         self._numbers += 1
-        leaf = LeafConnection(self, self._numbers, self.info.max_payload, remote)
+        leaf = LeafConnection(self, self._numbers, self.own.info.max_payload, remote)
         leaf.websocket = address.is_websocket
         self._addresses[leaf.number] = address
         try:
@@ -496,7 +475,7 @@ class LeafNodes:
 
     def _sweep(self) -> None:
         now = self.clock()
-        _ = self.info
+        _ = self.own.info  # it looks for a change of the cluster's name
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         for number, leaf in list(self._leafs.items()):
             deadline, said = self._deadlines.get(number, (now + 1, ""))
@@ -506,6 +485,8 @@ class LeafNodes:
                     self.refuse(leaf, said, "it did not show who it is in time")
                 else:
                     leaf.close(said, said or "the hub said no INFO in time")
+            elif leaf.joined and leaf.remote is None and (farewell := self.accepting.farewell(leaf)):
+                leaf.close(farewell)
             elif leaf.joined and now >= self._next_ping.get(number, now + 1):
                 self._next_ping[number] = now + self._ping_interval
                 if not leaf.ping(self._ping_max, now):

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from headwater.exchange.junction import junction_of, meet
 from headwater.leaf.forwarding import LeafForwarding, LeafTarget
 from headwater.leaf.interest import Interest, Line
 from headwater.model.short_hash import short_name
@@ -37,6 +38,7 @@ class LeafSpace:
         self.missed = 0
         self._kept_back = 0
         account.router.join_leafs(self.forwarding, self)
+        meet(account.router)
         self.mappings_changed()
 
     def mappings_changed(self) -> None:
@@ -88,7 +90,7 @@ class LeafSpace:
             self._tell_peers(neighbour, subject, queue, -weight)
 
     def _tell_peers(self, neighbour: "Neighbour", subject: bytes, queue: bytes, change: int) -> None:
-        junction = self.account.router.junction
+        junction = junction_of(self.account.router)
         if junction is None or neighbour.is_hub or not change or not self._concerns_peers(neighbour, subject):
             return
         junction.leafs_want(neighbour.origin, subject, queue, change)

@@ -208,7 +208,7 @@ class Broker:
             if options.cluster is not None:
                 await self._start_cluster(options.cluster, accounts, sessions)
             if options.leafnodes is not None:
-                await self._start_leafnodes(options.leafnodes, gate, accounts)
+                await self._start_leafnodes(options.leafnodes, gate, accounts, sessions)
             if self._iggy_options is not None:
                 from headwater.server.faces.iggy import IggyFace
 
@@ -552,7 +552,7 @@ class Broker:
         }
         accounts.map_subjects(self.options.mappings, cluster, domains)
 
-    async def _start_leafnodes(self, leafs: "LeafOptions", gate: Gate, accounts: Accounts) -> None:
+    async def _start_leafnodes(self, leafs: "LeafOptions", gate: Gate, accounts: Accounts, sessions: Sessions) -> None:
         from headwater.server.leafnodes import make_leafnodes
 
         self.leafnodes = make_leafnodes(
@@ -563,11 +563,12 @@ class Broker:
             server_id=self.server_id,
             journal=self.journal,
             stores=lambda account: account.name in self.jetstreams,
+            ask=sessions.ask,
         )
         await self.leafnodes.start()
         if self.cluster is not None:
-            self.leafnodes.cluster_name = self.cluster.name
-            self.cluster.serve_leafs(self.leafnodes.urls, self.leafnodes.tell_urls)
+            self.leafnodes.own.cluster_name = self.cluster.name
+            self.cluster.serve_leafs(self.leafnodes.own.urls, self.leafnodes.own.peers_listen)
 
     def _refuse_jetstream(self, account: Account) -> None:
         """Answer JetStream requests in this account with an error: it has no streams."""

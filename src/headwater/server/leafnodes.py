@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.exchange.auth.gate import Gate
     from headwater.exchange.journal import Journal
     from headwater.exchange.options import BrokerOptions
+    from headwater.leaf.accepting import Ask
     from headwater.net.link import Link, LinkOwner
 
 
@@ -38,6 +39,7 @@ def make_leafnodes(
     server_id: str,
     journal: "Journal",
     stores: "Callable[[Account], bool]",
+    ask: "Ask",
 ) -> LeafNodes:
     """Raises ConfigError for certificates that cannot be used, and for accounts that there are not."""
     info = LeafInfo(
@@ -71,6 +73,8 @@ def make_leafnodes(
         gate.for_leafnodes(),
         make_link=make_link,
         stores=stores,
+        ask=ask,
+        seconds_to_ask=options.seconds_to_authenticate,
         ping_interval=options.ping_interval,
         ping_max=options.ping_max,
         write_deadline=options.write_deadline,

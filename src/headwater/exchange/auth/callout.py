@@ -7,7 +7,7 @@ A request names a user key that was made for it alone: an answer with another on
 one for another server, one with another signature, and a user in an account that the service may not fill.
 
 A service never learns what it may not: the request goes to its account only, and members of that account who are not
-the broker may not publish on its subject (`Guarded`). Leaf nodes are never shown to it.
+the broker may not publish on its subject (`Guarded`). It is asked about leaf nodes as about clients.
 """
 
 from collections.abc import Mapping

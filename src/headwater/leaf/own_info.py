@@ -1,0 +1,49 @@
+"""Our INFO for neighbours, and what changes in it: the name of our cluster, and where its brokers accept spokes.
+
+A cluster without a configured name takes that of a peer: hubs are then joined again, under the new name. Spokes hear of the
+other brokers' addresses, and dial those when they lose us.
+"""
+
+from collections.abc import Callable, Iterable
+
+from headwater.leaf.connection import LeafConnection
+from headwater.wire.leaf_lines import LeafInfo
+
+
+class OwnInfo:
+    """`joined()`: the neighbours. `tell(leaf)` sends INFO to a spoke."""
+
+    def __init__(
+        self, info: LeafInfo, joined: Callable[[], Iterable[LeafConnection]], tell: Callable[[LeafConnection], None]
+    ) -> None:
+        self.urls: tuple[str, ...] = ()  # where spokes reach us
+        self.cluster_name: Callable[[], str] | None = None  # of a cluster: its current name
+        self._info = info
+        self._joined = joined
+        self._tell = tell
+
+    @property
+    def info(self) -> LeafInfo:
+        """As it is now."""
+        name = self.cluster_name() if self.cluster_name is not None else ""
+        if name and name != self._info.cluster:
+            self._info = self._info.replace(cluster=name)
+            for leaf in self._joined():
+                if leaf.remote is not None:
+                    leaf.close("", "the cluster has another name now")
+        return self._info
+
+    def listens(self, info: LeafInfo, urls: tuple[str, ...]) -> None:
+        """We accept spokes at `urls`, none where they are not to be known."""
+        self.urls = urls
+        self._info = info.replace(leafnode_urls=urls)
+
+    def peers_listen(self, urls: tuple[str, ...]) -> None:
+        """The peers in our cluster accept spokes at `urls`: tell ours."""
+        known = (*self.urls, *urls)
+        if not self.urls or known == self._info.leafnode_urls:
+            return
+        self._info = self._info.replace(leafnode_urls=known)
+        for leaf in self._joined():
+            if leaf.remote is None and not leaf.websocket:
+                self._tell(leaf)
