@@ -1,6 +1,7 @@
 """The `nats` tool (in Go) against the real nats-server and our broker: every command of a conversation says the same.
 
-Runs where HEADWATER_NATS_TOOL names the tool; written with 0.2.4. What no two runs share (times, ids, rates) is masked.
+Runs where HEADWATER_NATS_TOOL names the tool; written with 0.2.4, and run with 0.5.1. What no two runs share (times, ids,
+rates) is masked.
 """
 
 import os
@@ -187,3 +188,16 @@ def test_the_tool_is_told_the_same_by_both(urls: list[str], tmp_path: Path, conv
     for stream in re.findall(r"^stream add (\w+)", conversation, re.MULTILINE):
         for url in urls:
             said(url, f"stream rm {stream} -f", tmp_path)
+
+
+def test_what_the_tool_backs_up_from_one_it_restores_on_the_other(urls: list[str], tmp_path: Path) -> None:
+    for number, url in enumerate(urls):
+        said(url, "stream add B --subjects b.> --defaults", tmp_path)
+        said(url, "pub b.a one --count 3", tmp_path)
+        saved = said(url, f"stream backup B kept{number} --no-progress", tmp_path)
+        assert saved.endswith("exit 0"), saved
+        said(url, "stream rm B -f", tmp_path)
+    for number, url in enumerate(reversed(urls)):
+        came = said(url, f"stream restore kept{number} --no-progress", tmp_path)
+        assert came.endswith("exit 0") and re.search(r"Messages: 3\b", came), came
+        said(url, "stream rm B -f", tmp_path)

@@ -83,6 +83,21 @@ def test_a_disk_that_cannot_be_read_is_said_to_the_receiver() -> None:
     asyncio.run(scenario())
 
 
+def test_it_waits_for_the_receiver_although_a_wildcard_would_take_it() -> None:
+    async def scenario() -> None:
+        router = Router(asyncio.get_running_loop().call_soon, 1)
+        lost: list[bytes] = []
+        router.subscribe_internal(b"to.*", lambda subject, reply, header_block, payload: lost.append(payload))
+        run = asyncio.create_task(ChunkSender(router, b"to.me", "acks", 4, 12).run(some(b"abc")))
+        await asyncio.sleep(sending.INTEREST_PAUSE)
+        assert lost == []
+        receiver = Receiver(router)
+        assert await run == ""
+        assert receiver.heard == [(b"", b"", b"abc"), (b"", b"", b"")]
+
+    asyncio.run(scenario())
+
+
 def test_it_is_sent_also_where_nobody_listens_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "INTEREST_PATIENCE", 0.04)
 

@@ -4,6 +4,10 @@
     the last, short one  without
     empty                the end: status 204, or no header where there was no full chunk; 408 or 500 and why, where it failed
 
+It begins when somebody here subscribes to the very subject: a client whose answers come by `_INBOX.x.*` is interested in
+all of them from the beginning, and the `nats` tool subscribes to this one only when it has the answer to its request. A
+receiver behind a route or a leaf node is given INTEREST_PATIENCE.
+
 At most `window` bytes wait for their confirmation. Sizes, subjects and statuses are those of nats-server 2.15.
 """
 
@@ -94,6 +98,6 @@ class ChunkSender:
 
     async def _wait_for_interest(self) -> None:
         for _ in range(int(INTEREST_PATIENCE / INTEREST_PAUSE)):
-            if self._router.has_interest(self._deliver):
+            if any(each.subject == self._deliver for each in self._router.sublist.match(self._deliver).plain):
                 return
             await asyncio.sleep(INTEREST_PAUSE)
