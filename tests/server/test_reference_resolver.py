@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.certificates import Certificates, make_certificates
 from support.configured_servers import KINDS, Running, serve
 from support.operator_chain import Chain, Key, token
 from support.raw_wire import Answer, RawLink, closed, connect_op, read_info, still_open
 
+from headwater.errors import ConfigError
 from headwater.model.nkey import NkeyKind
+from headwater.server.config.schema import load
 
 pytestmark = pytest.mark.interop
 
@@ -258,8 +262,8 @@ def _stream_limit(link: RawLink, wanted: int) -> int:
 
 
 @contextmanager
-def accounts_by_url(tokens: dict[str, str]) -> Iterator[str]:
-    """A web server with these JWTs."""
+def accounts_by_url(tokens: dict[str, str], certificates: Certificates | None = None) -> Iterator[str]:
+    """A web server with these JWTs; by https where there are certificates, and then for clients that show one."""
 
     class Pages(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -272,10 +276,16 @@ def accounts_by_url(tokens: dict[str, str]) -> Iterator[str]:
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        if certificates is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificates.server_cert, certificates.server_key)
+            context.load_verify_locations(certificates.ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/accounts/"
+            yield f"http{'s' if certificates is not None else ''}://127.0.0.1:{server.server_port}/accounts/"
         finally:
             server.shutdown()
             thread.join(30)
@@ -291,3 +301,20 @@ def test_accounts_may_come_from_a_url(kind: str, tmp_path: Path) -> None:
         assert try_to_enter(server.port, CHAIN.a) == still_open()
         assert try_to_enter(server.port, NEW) == REFUSED
         assert try_to_enter(server.port, Key(NkeyKind.ACCOUNT, 98)) == REFUSED
+
+
+def test_a_url_by_https_is_read_as_resolver_tls_says(kind: str, tmp_path: Path) -> None:
+    made = make_certificates(tmp_path / "certificates")
+    own = f'cert_file: "{made.client_cert}", key_file: "{made.client_key}"'
+    with accounts_by_url(dict(CHAIN.accounts), made) as url:
+        asked = config(f"URL({url})", preload=False)
+        right = f'resolver_tls {{ ca_file: "{made.ca}", {own} }}\n'
+        with serve(kind, tmp_path / "right", asked + right) as server:
+            assert try_to_enter(server.port, CHAIN.a) == still_open()
+
+
+def test_resolver_tls_without_a_use_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text(config("MEMORY") + "resolver_tls { insecure: true }\n")
+    with pytest.raises(ConfigError, match="URL"):
+        load(str(path), lambda name: Path(name).read_text(), {}).finish()

@@ -5,11 +5,14 @@ Every option is checked here, so that a broker which starts can work. Secrets ar
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from headwater.errors import ConfigError
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.record import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GLOBAL_ACCOUNT = "$G"  # where clients are when no account is configured for them
 SYSTEM_ACCOUNT = "$SYS"
@@ -188,8 +191,16 @@ class ResolverOptions(Record, secret=("url",)):
     limit: int = 0  # accounts in the directory; 0: any number
     interval: float = 60.0
     timeout: float = 1.9
+    ca_file: "Path | None" = None  # of the URL's server; None: the system's CAs
+    cert_file: "Path | None" = None  # ours, where that server asks for one
+    key_file: "Path | None" = None
+    insecure: bool = False  # its certificate is not checked
 
     def __post_init__(self) -> None:
+        if (self.cert_file is None) != (self.key_file is None):
+            raise ConfigError("resolver_tls needs both a cert_file and a key_file, or neither")
+        if self.speaks_tls and not self.url.startswith("https://"):
+            raise ConfigError("resolver_tls needs a resolver of the form URL(https://...)")
         if self.kind in ("full", "cache") and not self.directory:
             raise ConfigError(f'a resolver of type "{self.kind}" needs a dir', value=self.kind)
         if self.kind == "url" and not self.url.startswith(("http://", "https://")):
@@ -200,6 +211,11 @@ class ResolverOptions(Record, secret=("url",)):
             raise ConfigError("hard_delete has no effect without allow_delete")
         if self.interval <= 0 or self.timeout <= 0:
             raise ConfigError("interval and timeout of a resolver must be above 0")
+
+    @property
+    def speaks_tls(self) -> bool:
+        """Whether anything is said about TLS."""
+        return self.insecure or self.ca_file is not None or self.cert_file is not None
 
 
 class OperatorOptions(Record, secret=("resolver", "default_sentinel")):

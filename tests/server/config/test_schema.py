@@ -82,7 +82,7 @@ def test_every_keyword_that_a_field_sets_is_an_option() -> None:
     """A typing error in the table would otherwise show only for who uses the field."""
     elsewhere = {
         "listen", "http", "https", "http_port", "https_port", "http_base_path", "metrics_prefix", "resolver",
-        "resolver_preload", "trusted_keys", "resolver_pinned_accounts", "default_sentinel",
+        "resolver_preload", "resolver_tls", "trusted_keys", "resolver_pinned_accounts", "default_sentinel",
             "cluster", "debug", "trace", "logtime", "logtime_utc", "log_file",
         "log_size_limit", "log_max_num", "trace_system", "max_traced", "pid_file", "ports_file_dir", "allow_non_tls",
     }  # fmt: skip

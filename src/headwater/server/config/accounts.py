@@ -1,6 +1,7 @@
 """The blocks about accounts: `accounts` with users, exports, imports, limits; and the operator's `resolver_preload`."""
 
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 from headwater.errors import ConfigError
@@ -321,6 +322,26 @@ RESOLVER = Block(
         ignored("ttl", "an account that was found stays known"),
     ),
 )
+
+
+RESOLVER_TLS = Block(
+    "resolver_tls",
+    (
+        done("ca_file", lambda reading, setting: Path(reading.file(setting)), "whose certificates are taken"),
+        done("cert_file", lambda reading, setting: Path(reading.file(setting)), "our certificate, PEM"),
+        done("key_file", lambda reading, setting: Path(reading.file(setting)), "its private key, PEM"),
+        done("insecure", fields.switch, "the certificate of the URL's server is not checked"),
+        ignored("verify", "it is always checked, but for insecure"),
+        ignored("timeout", "that of the resolver holds"),
+        ignored("curve_preferences", "OpenSSL chooses the curve"),
+        refused("cipher_suites min_version", "OpenSSL chooses, of TLS 1.2 and newer"),
+    ),
+)
+
+
+def read_resolver_tls(reading: Reading, setting: Setting) -> dict[str, Any]:
+    """How the resolver's URL is read: fields of ResolverOptions."""
+    return reading.block(setting, RESOLVER_TLS)
 
 
 def read_preload(reading: Reading, setting: Setting) -> dict[str, str]:

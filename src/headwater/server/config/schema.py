@@ -25,6 +25,7 @@ from headwater.server.config.accounts import (
     IMPORT,
     LIMITS,
     RESOLVER,
+    RESOLVER_TLS,
     SOURCE,
     STORAGE,
     enabled,
@@ -33,6 +34,7 @@ from headwater.server.config.accounts import (
     read_pinned,
     read_preload,
     read_resolver,
+    read_resolver_tls,
     read_sentinel,
 )
 from headwater.server.config.connection_limits import CONNECTION_LIMITS, read_connection_limits
@@ -283,14 +285,14 @@ TOP = Block(
         refused("proxies proxy_protocol", "there is no proxy protocol"),
         done("default_sentinel", read_sentinel, "the user JWT, or a file with one, of clients that show none"),
         done("resolver_pinned_accounts", read_pinned, "only users of these accounts may connect"),
-        refused("resolver_tls", "https is checked by the certificates of this system"),
+        done("resolver_tls", read_resolver_tls, "how the https of a resolver URL(…) is checked"),
         refused("syslog remote_syslog", "write to stderr, or to a log_file"),
     ),
 )
 
 BLOCKS = (
-    TOP, RESOLVER, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES, ACCOUNT, STORAGE,
-    LIMITS, EXPORT, IMPORT, SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER,
+    TOP, RESOLVER, RESOLVER_TLS, AUTHORIZATION, AUTH_CALLOUT, USER, PERMISSIONS, PUBLISH, SUBSCRIBE, ALLOW_RESPONSES,
+    ACCOUNT, STORAGE, LIMITS, EXPORT, IMPORT, SOURCE, DESTINATION, TLS, WEBSOCKET, WEBSOCKET_AUTHORIZATION, CLUSTER,
     CLUSTER_AUTHORIZATION, LEAFNODES, LEAF_AUTHORIZATION, LEAF_USER, REMOTE, REMOTE_TLS, JETSTREAM, JETSTREAM_LIMITS,
     BATCH_LIMITS, CONNECTION_LIMITS,
 )  # fmt: skip
@@ -363,6 +365,7 @@ def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOpt
     operators = found.pop("operator", ())
     preload = found.pop("resolver_preload", {})
     resolver = found.pop("resolver", ResolverOptions())
+    tls = found.pop("resolver_tls", {})
     keys = found.pop("trusted_keys", ())
     pinned = found.pop("resolver_pinned_accounts", ())
     sentinel = found.pop("default_sentinel", "")
@@ -376,6 +379,6 @@ def _operator(found: dict[str, Any], reading: Reading, path: str) -> OperatorOpt
         system_account=found.pop("system_account", ""),
         trusted_keys=keys,
         pinned_accounts=pinned,
-        accounts_from=resolver,
+        accounts_from=resolver.replace(**tls) if tls else resolver,
         default_sentinel=sentinel,
     )

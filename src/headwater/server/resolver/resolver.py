@@ -21,6 +21,8 @@ from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.server.resolver.directory import AccountDirectory
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from headwater.exchange.auth.operator import Trust
 
 logger = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ Ask = Callable[[str], Awaitable[str]]
 
 class Resolver:
     """`changed()` is called when an account is new, has another JWT or is gone. Raises ConfigError for a directory that
-    cannot be used."""
+    cannot be used, and for the files of `resolver_tls`."""
 
     def __init__(self, options: ResolverOptions, trust: "Trust", changed: Callable[[str], None]) -> None:
         self.options = options
@@ -42,6 +44,7 @@ class Resolver:
             if options.directory
             else None
         )
+        self._tls = _tls_context(options) if options.speaks_tls else None
         self.ask: Ask | None = None  # set when the system account is there
         self._seeking: dict[str, asyncio.Task[None]] = {}
 
@@ -106,7 +109,7 @@ class Resolver:
         try:
             async with asyncio.timeout(self.options.timeout):
                 if self.options.url:
-                    token = await asyncio.to_thread(fetch, self.options.url + key, self.options.timeout)
+                    token = await asyncio.to_thread(fetch, self.options.url + key, self.options.timeout, self._tls)
                 elif self.ask is not None:
                     token = await self.ask(key)
                 else:
@@ -130,7 +133,14 @@ class Resolver:
         return moments[0] < moments[1]
 
 
-def fetch(url: str, seconds: float) -> str:
+def _tls_context(options: ResolverOptions) -> "SSLContext":
+    """Raises ConfigError for files that cannot be used."""
+    from headwater.net.tls import client_context
+
+    return client_context(options.ca_file, options.cert_file, options.key_file, verify=not options.insecure)
+
+
+def fetch(url: str, seconds: float, tls: "SSLContext | None" = None) -> str:
     """The JWT that a URL has. Raises OSError or ValueError, which name no password of the URL."""
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
@@ -138,7 +148,7 @@ def fetch(url: str, seconds: float) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError("the resolver's URL is neither http nor https")
     try:
-        with urlopen(Request(url, headers={"Accept": "application/jwt"}), timeout=seconds) as answer:
+        with urlopen(Request(url, headers={"Accept": "application/jwt"}), timeout=seconds, context=tls) as answer:
             body: bytes = answer.read(MAX_JWT_BYTES + 1)
     except HTTPError as error:
         raise OSError(f"the resolver's URL answers {error.code}") from None
