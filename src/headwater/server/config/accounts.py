@@ -28,7 +28,7 @@ _RESPONSES = {
 }  # fmt: skip
 
 
-# ── what an account may store ──
+# ── storage limits ──
 
 STORAGE = Block(
     "accounts.jetstream",

@@ -120,7 +120,7 @@ class Draft:
         if not keywords.get("port"):
             if keywords.get("routes"):
                 raise ConfigError("solicited routes require cluster capabilities, e.g. --cluster")
-            return None  # a name alone makes no cluster
+            return None  # a name without an address is no cluster
         from headwater.exchange.cluster_options import ClusterOptions
 
         return ClusterOptions(**{**keywords, "port": _port(keywords["port"], 0)})

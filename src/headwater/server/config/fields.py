@@ -1,10 +1,10 @@
-"""Fields: which names a block may hold, how each value is read, and what we say of those that we do not do.
+"""Fields: the names a block may hold, how each value is read, and how settings without effect are reported.
 
 A block is a table of fields; the documentation (docs/config.md) is generated from the same tables. A field is
 
     done       read into an option
-    ignored    nats-server has it, we have no use for it: a warning, unless it is switched off
-    refused    nats-server has it, we do not, and to go on without it would be wrong: an error, unless it is off
+    ignored    nats-server has it, and it means nothing here: a warning, unless it is switched off
+    refused    nats-server has it, Headwater does not, and ignoring it would be wrong: an error, unless it is off
 
 `Reading.block` walks a block of the file by such a table. It gathers everything that is wrong instead of stopping at the
 first; a name that no table knows is an error, except where it was used as a variable.
@@ -22,7 +22,7 @@ from headwater.server.config.scalars import duration
 T = TypeVar("T")
 
 SMALL_INTEGER = (1 << 31) - 1
-LONG_SECONDS = 86_400.0  # from here on a time is a slip of the pen: 2m without quotes is two million
+LONG_SECONDS = 86_400.0  # a longer time is taken for a mistake: 2m without quotes is two million
 
 
 class Support(Enum):
@@ -110,7 +110,7 @@ class Reading:
                 continue
             try:
                 value = field.read(self, setting)
-            except ConfigError as error:  # of an options class: a sentence of its own
+            except ConfigError as error:  # of an options class, a complete sentence
                 self.error(setting.place, str(error))
                 continue
             except ValueError as error:
@@ -155,7 +155,7 @@ def _nearest(name: str, block: Block) -> str:
 
     names = [known for field in block.fields for known in field.names]
     near = get_close_matches(name.lower(), names, n=5, cutoff=0.75)
-    near.sort(key=lambda known: sorted(known) != sorted(name.lower()))  # letters that changed places, first of all
+    near.sort(key=lambda known: sorted(known) != sorted(name.lower()))  # transposed letters first
     return f'; did you mean "{near[0]}"?' if near else ""
 
 

@@ -155,7 +155,7 @@ def _seed(reading: Reading, setting: Setting) -> str:
     try:
         KeyPair(seed)
     except ConfigError:
-        raise ValueError("is not a valid seed") from None  # it is not quoted: it would be a secret
+        raise ValueError("is not a valid seed") from None  # not quoted: it may be a secret
     return seed
 
 

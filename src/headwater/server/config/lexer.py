@@ -5,7 +5,7 @@
        several lines
     ) }                                  // comment
 
-The language has no reserved characters inside a bare word but its ends, so what a character means depends on where it
+Inside a bare word no character is reserved except those that end it, so the meaning of a character depends on where it
 stands; the parser asks for what it expects. A bare word ends at white space, `,` `;` `]` `}` and at a `'`. It does not
 end at `#` or `//`: addresses contain those. Escapes (`\\n`, `\\t`, `\\r`, `\\"`, `\\\\`, `\\xFF`) count in double quotes
 and in bare words.
@@ -23,7 +23,7 @@ SPACE = " \t"
 NEW_LINE = "\r\n"
 SEPARATORS = "=:"
 TERMINATORS = ",;"
-END = ""  # what `Lexer.peek` returns behind the last character
+END = ""  # what `Lexer.peek` returns at the end of the text
 
 _BLANK = re.compile(r"[ \t\r\n\v\f\x85\xa0]+")
 _INLINE = re.compile(r"[ \t]+")
@@ -53,7 +53,7 @@ class Lexer:
         self._line = 1
         self._line_start = 0
 
-    # ── where we are ──
+    # ── position ──
 
     def peek(self, ahead: int = 0) -> str:
         """The next character; END behind the last one."""
@@ -87,7 +87,7 @@ class Lexer:
             return "the end of the file"
         return "a new line" if character in NEW_LINE else repr(character)
 
-    # ── what has no meaning ──
+    # ── white space and comments ──
 
     def skip_inline(self) -> None:
         """Over spaces and tabs."""
@@ -115,7 +115,7 @@ class Lexer:
             return character
         return ""
 
-    # ── what has ──
+    # ── tokens ──
 
     def name(self) -> tuple[str, bool]:
         """A name, and whether it was quoted. Quotes know no escapes here."""
@@ -185,7 +185,7 @@ class Lexer:
         self.position = end + 1
         return path
 
-    # ── inside ──
+    # ── internals ──
 
     def _match(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self.text, self.position)

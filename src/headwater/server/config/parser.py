@@ -4,12 +4,12 @@
     items   = { name [ "=" | ":" ] value  |  "include" path }        ended by a new line, "," or ";"
     value   = "{" items "}" | "[" values "]" | "(" lines ")" | 'raw' | "with escapes" | word | $variable
 
-A `$variable` is looked up in the maps around it, innermost first, as far as they are written; then in the environment,
+A `$variable` is looked up in the maps around it, innermost first, as far as they have been read; then in the environment,
 whose text is read as a value. An included file is read on its own (it sees no variables of ours) and its settings are
 then as if they stood here. A name that is set twice counts the second time, with a warning.
 
 Pure: files and environment are arguments. Whatever the text, the outcome is a Document or a ConfigError; nesting is
-bounded (MAX_DEPTH), includes may not go round in circles.
+bounded (MAX_DEPTH), circular includes are refused.
 
 Source: nats-server, conf/parse.go. Three things that it takes as they come are refused or read better here: circles of
 includes, a path from the root (there joined to the directory), and `]` straight behind a number.
@@ -88,7 +88,7 @@ class _Parser:
         braced = bool(lexer.accept("{"))
         self._items(settings, closing="}" if braced else "")
         if not braced:
-            lexer.accept("}")  # JSON pasted without its first brace; nats-server lets it pass
+            lexer.accept("}")  # JSON pasted without its first brace; nats-server accepts it
         lexer.skip_comments()
         if lexer.peek() != END:
             lexer.fail(f"expected the end of the file, found {lexer.found()}")

@@ -143,7 +143,7 @@ def _user(reading: Reading, setting: Setting) -> UserOptions:
     found = reading.settings(setting.value, USER)
     if not found.get("username") and not found.get("nkey"):
         if len(reading.errors) > wrong:
-            return UserOptions(username="?")  # what is wrong with it has been said
+            return UserOptions(username="?")  # its error has been reported already
         raise ValueError("a user needs a user or an nkey")
     if found.get("nkey") and (found.get("username") or found.get("password")):
         raise ValueError("nkey users do not take usernames or passwords")
@@ -176,7 +176,7 @@ def _callout(reading: Reading, setting: Setting) -> AuthCalloutOptions | None:
     wrong = len(reading.errors)
     found = reading.block(setting, AUTH_CALLOUT)
     if len(reading.errors) > wrong:
-        return None  # what is wrong with it has been said
+        return None  # its error has been reported already
     if "issuer" not in found:
         raise ValueError("needs an issuer")
     return AuthCalloutOptions(**{"auth_users": (), **found})

@@ -4,7 +4,7 @@
     1k  64MB  1GiB       sizes: k, m, g, t, p, e alone count by 1000, with b, i or ib behind them by 1024
     true yes on …        booleans, in any case
     2026-11-21T08:00:00Z a date, always UTC
-    127.0.0.1:4222       a string, for a second dot follows the first
+    127.0.0.1:4222       a string, because it has a second dot
     10m30s               a string; but 2m is two million: durations belong in quotes
 
 Raises ValueError with a sentence; the parser adds the place. The sentence never quotes the word: it may be a password.

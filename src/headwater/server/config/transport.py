@@ -38,7 +38,9 @@ def _ciphers(reading: Reading, setting: Setting) -> tuple[str, ...]:
     unknown = [name for name in names if name not in _CIPHERS and name not in _CIPHERS_OF_13]
     if unknown:
         raise ValueError(f"has an unrecognized or insecure cipher {unknown[0]}")
-    return tuple(_CIPHERS[name] for name in names if name in _CIPHERS)  # those of TLS 1.3 are not ours to choose
+    return tuple(
+        _CIPHERS[name] for name in names if name in _CIPHERS
+    )  # Python's ssl module cannot choose those of TLS 1.3
 
 
 def _handshake_first(reading: Reading, setting: Setting) -> bool | float:
