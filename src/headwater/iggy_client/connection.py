@@ -57,16 +57,12 @@ class Connection:
         if channel is None or self._error is not None:
             raise self._error or ConnectionClosed("the client is not connected")
         waiting = _Waiting(read, self._loop.create_future())
-        channel.ask((self.requests.write(code, pieces), *pieces), waiting)
+        clock = self._loop.call_later(self._options.timeout, _expire, waiting.answer, code, self._options.timeout)
         try:
-            async with asyncio.timeout(self._options.timeout):
-                await channel.drained()
-                return await waiting.answer
-        except TimeoutError:
-            raise RequestTimeout(
-                f"no answer to {code.name.lower()} within {self._options.timeout:g} s",
-                hint="it may have been carried out",
-            ) from None
+            channel.ask((self.requests.write(code, pieces), *pieces), waiting)
+            return await waiting.answer
+        finally:
+            clock.cancel()
 
     def ended(self, error: Exception | None) -> None:
         """The connection is gone, or is of no more use: said once."""
@@ -106,10 +102,15 @@ class _Channel(Protocol):
     """How requests travel."""
 
     def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None: ...
-    async def drained(self) -> None: ...
     def fail(self, error: Exception) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
+
+
+def _expire(answer: asyncio.Future[Any], code: Code, seconds: float) -> None:
+    if not answer.done():
+        text = f"no answer to {code.name.lower()} within {seconds:g} s"
+        answer.set_exception(RequestTimeout(text, hint="it may have been carried out"))
 
 
 def _answer(waiting: _Waiting, reply: vsr_frames.Reply, buffer: bytearray) -> None:
@@ -166,17 +167,9 @@ class StreamChannel:
 
     def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
         assert self._link is not None
-        for piece in pieces:
-            if isinstance(piece, bytearray):
-                self._link.output.append_slice(piece, 0, len(piece))
-            else:
-                self._link.output.append(piece)
         self._waiting.append(waiting)
-        self._link.flush_soon()
-
-    async def drained(self) -> None:
-        if self._link is not None:
-            await self._link.drained()
+        self._link.send_bytes(pieces)
+        self._link.flush()
 
     def fail(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, deque()
@@ -222,9 +215,6 @@ class QuicChannel:
 
     def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
         self._waiting[self.link.ask(b"".join(pieces))] = waiting
-
-    async def drained(self) -> None:
-        """QUIC has windows of its own."""
 
     def fail(self, error: Exception) -> None:
         waiting, self._waiting = self._waiting, {}

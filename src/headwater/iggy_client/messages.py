@@ -3,10 +3,12 @@
 A balanced or keyed send is resolved here, as the SDKs do, by the topic's number of partitions, which is fetched once.
 """
 
+import struct
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from headwater.errors import IggyError
 from headwater.iggy_client.connection import Read, as_bytes
@@ -39,12 +41,43 @@ class Polled(NamedTuple):
     messages: list[ReceivedMessage]
 
 
+_ANYBODY: Final = Consumer.single()
+_NEXT: Final = PollingStrategy.next()
+_COUNT_SIZE: Final = 4
+_SENT: Final = struct.Struct("<IIIIQ")  # one entry, and what it says
+_FROM: Final = struct.Struct("<BQIB")
+
+
+@lru_cache(maxsize=256)
+def _send_address(stream: Name, topic: Name, partition: int) -> bytes:
+    """What a send begins with, up to the number of messages: the same for every batch to a partition."""
+    command = c.SendMessages(Identifier(stream), Identifier(topic), Partitioning.partition(partition))
+    return write_address(command)[:-_COUNT_SIZE]
+
+
+@lru_cache(maxsize=256)
+def _poll_address(consumer: Consumer, stream: Name, topic: Name, partition: int) -> bytes:
+    """What a poll begins with, up to its strategy."""
+    place = Identifier(stream), Identifier(topic)
+    command = c.PollMessages(consumer, *place, partition, PollingStrategy.next(), 0, False)
+    return command_codec.encode(command, Era.V)[1][: -_FROM.size]
+
+
+def _poll_body(address: bytes, strategy: PollingStrategy, count: int, auto_commit: bool) -> bytes:
+    try:
+        return address + _FROM.pack(strategy.kind, strategy.value, count, auto_commit)
+    except struct.error as error:
+        raise refusal("invalid_number_encoding", f"{strategy} or {count} messages do not fit: {error}") from None
+
+
 def _read_polled(buffer: bytearray, start: int, end: int) -> Polled:
     shown, current_offset, _ = PREFIX.unpack_from(buffer, start)
     return Polled(shown, current_offset, read_messages(buffer, start + PREFIX.size, end))
 
 
 def _read_sent(buffer: bytearray, start: int, end: int) -> SentView:
+    if end - start == _SENT.size:
+        return SentView(*_SENT.unpack_from(buffer, start)[1:])
     sent: list[SentView] = reply_codec.decode(Code.SEND_MESSAGES, as_bytes(buffer, start, end), Era.V)
     return sent[0]
 
@@ -70,8 +103,8 @@ class Messages(Management, Groups):
         """Send messages as one batch to one partition; stored once this returns. `partitioning`: an id, or by key, or
         by turns (None). Raises IggyError, HeaderError, ConnectionClosed."""
         body, count = of_messages(batch, time.time_ns() // 1000)
-        where = await self._resolve(stream, topic, partitioning)
-        address = write_address(c.SendMessages(Identifier(stream), Identifier(topic), where, count))
+        where = partitioning if type(partitioning) is int else await self._resolve(stream, topic, partitioning)
+        address = _send_address(stream, topic, where) + count.to_bytes(_COUNT_SIZE, "little")
         try:
             sent: SentView = await self.request_read(Code.SEND_MESSAGES, (address, body), _read_sent)
         except IggyError as error:
@@ -87,11 +120,11 @@ class Messages(Management, Groups):
         else:
             self._partitions.pop((stream, topic), None)
 
-    async def _resolve(self, stream: Name, topic: Name, partitioning: Partitioning | int | None) -> Partitioning:
+    async def _resolve(self, stream: Name, topic: Name, partitioning: Partitioning | int | None) -> int:
         if isinstance(partitioning, int):
-            return Partitioning.partition(partitioning)
-        if partitioning is not None and partitioning.kind is PartitioningKind.PARTITION_ID:
             return partitioning
+        if partitioning is not None and partitioning.kind is PartitioningKind.PARTITION_ID:
+            return partitioning.partition_id
         count = self._partitions.get((stream, topic))
         if count is None:
             found = await self.topic(stream, topic)
@@ -100,8 +133,8 @@ class Messages(Management, Groups):
             count = self._partitions[stream, topic] = found.partitions
         if partitioning is None or partitioning.kind is PartitioningKind.BALANCED:
             self._turn += 1
-            return Partitioning.partition((self._turn - 1) % count)
-        return Partitioning.partition(position_of_key(partitioning.raw, count))
+            return (self._turn - 1) % count
+        return position_of_key(partitioning.raw, count)
 
     async def poll(
         self,
@@ -129,8 +162,7 @@ class Messages(Management, Groups):
         auto_commit: bool = False,
     ) -> Polled:
         """As `poll`, with what the server says beside the messages."""
-        who, where = consumer or Consumer.single(), strategy or PollingStrategy.next()
-        command = c.PollMessages(who, Identifier(stream), Identifier(topic), partition, where, count, auto_commit)
-        body = command_codec.encode(command, Era.V)[1]
+        address = _poll_address(consumer or _ANYBODY, stream, topic, partition)
+        body = _poll_body(address, strategy or _NEXT, count, auto_commit)
         polled: Polled = await self.request_read(Code.POLL_MESSAGES, (body,), _read_polled)
         return polled

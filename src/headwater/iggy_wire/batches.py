@@ -141,7 +141,7 @@ def build_stored(parts: Sequence[Part], offsets: Sequence[int], partition: int, 
 
 def of_messages(messages: Iterable[Message], now_us: int) -> tuple[bytearray, int]:
     """(batch, count) of a program's messages. Raises HeaderError, IggyError."""
-    return write_messages(list(messages), now_us)
+    return write_messages(messages, now_us)
 
 
 def cut(body: bytes, first: int, count: int) -> bytes:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from headwater.iggy_wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
-from headwater.model.typed_headers import TypedHeaders
+from headwater.iggy_wire.message_codec import Message as Message
 
 EVERY = 0xFFFFFFFF  # a partition id that no partition has
 
@@ -600,15 +600,3 @@ class SendMessages(Command):
     topic: Identifier
     partitioning: Partitioning
     count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message, to be sent or from a poll. Times in microseconds since 1970."""
-
-    payload: bytes
-    headers: TypedHeaders | None = None
-    id: int = 0
-    offset: int = 0
-    timestamp: int = 0
-    origin_timestamp: int = 0

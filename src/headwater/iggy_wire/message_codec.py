@@ -10,22 +10,22 @@ Headers stay bytes until they are read.
 """
 
 import struct
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import cython
 import xxhash
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import OutputBuffer, slice_bytes
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+    from cython.cimports.headwater.wire.memory import slice_bytes
+    from cython.cimports.libc.string import memcpy
 else:
-    from headwater.wire.memory import OutputBuffer, slice_bytes
+    from headwater.wire.memory import slice_bytes
 
 from headwater.iggy_wire.error_numbers import refusal
 from headwater.model.typed_headers import HeaderForm, TypedHeaders
-
-if TYPE_CHECKING:
-    from headwater.iggy_wire.commands import Message
 
 BATCH_HEADER: cython.Py_ssize_t = 256
 FRAME_HEADER: cython.Py_ssize_t = 48
@@ -39,6 +39,49 @@ _U32 = struct.Struct("<I")
 _HALF: int = (1 << 64) - 1
 _TYPED = HeaderForm.TYPED
 xxh3_64 = xxhash.xxh3_64_intdigest
+
+
+class Message:
+    """One message, to be sent or from a poll. Times in microseconds since 1970. It never changes."""
+
+    __slots__ = ("headers", "id", "offset", "origin_timestamp", "payload", "timestamp")
+    payload: bytes
+    headers: TypedHeaders | None
+    id: int
+    offset: int
+    timestamp: int
+    origin_timestamp: int
+
+    def __init__(
+        self,
+        payload: bytes,
+        headers: TypedHeaders | None = None,
+        id: int = 0,
+        offset: int = 0,
+        timestamp: int = 0,
+        origin_timestamp: int = 0,
+    ) -> None:
+        self.payload = payload
+        self.headers = headers
+        self.id = id
+        self.offset = offset
+        self.timestamp = timestamp
+        self.origin_timestamp = origin_timestamp
+
+    def _values(self) -> tuple[Any, ...]:
+        return self.payload, self.headers, self.id, self.offset, self.timestamp, self.origin_timestamp
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Message) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # headers can change
+
+    def __repr__(self) -> str:
+        shown = ("payload", "headers", "id", "offset", "timestamp", "origin_timestamp")
+        return f"Message({', '.join(f'{name}={value!r}' for name, value in zip(shown, self._values(), strict=True))})"
+
+    def __reduce__(self) -> Any:
+        return Message, self._values()
 
 
 class ReceivedMessage:
@@ -114,76 +157,69 @@ def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
     return found
 
 
-def write_messages(messages: "Sequence[Message]", now_us: int) -> tuple[bytearray, int]:
+def write_messages(messages: "Iterable[Message]", now_us: int) -> tuple[bytearray, int]:
     """(batch, count) of a program's messages. Raises HeaderError, IggyError."""
     given: list[Message] = list(messages)
+    message: Message
+    payload: bytes
+    block: bytes
+    blocks: list[bytes] = []
     origin, latest = now_us, now_us
+    size: cython.Py_ssize_t = BATCH_HEADER
+    total: cython.Py_ssize_t = 0
     for message in given:
+        payload = message.payload
+        block = b"" if message.headers is None else message.headers.encode(_TYPED)
+        blocks.append(block)
+        if len(payload) > MAX_PAYLOAD:
+            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(payload))
+        if len(block) > MAX_HEADERS:
+            raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
+        total += len(payload)
+        size += FRAME_HEADER + len(payload) + len(block)
         if message.origin_timestamp:
             origin = min(origin, message.origin_timestamp)
             latest = max(latest, message.origin_timestamp)
     if latest - origin > MAX_TIMESTAMP_DELTA:
         raise refusal("error", "the messages of one batch span at most 71 minutes", latest - origin)
-    number: cython.uint = 0
-    payload: bytes
-    block: bytes
-    total: cython.Py_ssize_t = 0
-    checksums: bytearray = bytearray(8 * len(given))
-    out: OutputBuffer = OutputBuffer()
-    out.append(bytes(BATCH_HEADER))
-    for message in given:
-        payload = message.payload
-        if len(payload) > MAX_PAYLOAD:
-            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(payload))
-        headers = message.headers
-        block = b"" if headers is None else headers.encode(_TYPED)
-        if len(block) > MAX_HEADERS:
-            raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
-        delta: cython.uint = 0
-        if latest != origin or origin != now_us:
-            delta = (message.origin_timestamp or now_us) - origin
-        write_frame(out, payload, block, message.id, number, delta, checksums)
-        total += len(payload)
-        number += 1
     if not total:
         raise refusal("empty_message_payload", "there is nothing to send")
-    batch: bytearray = out.data
-    size: cython.Py_ssize_t = out.size
-    del batch[size:]
-    _HEAD.pack_into(batch, 0, 0, 0, 0, origin, size, 0, number)
-    _U64.pack_into(batch, 40, xxh3_64(_CHECKED.pack(0, 0, 0, origin, size, number) + bytes(checksums)))
-    return batch, number
+    return write_frames(given, blocks, size, (now_us, origin, latest)), len(given)
 
 
-_BLANK = bytes(FRAME_HEADER)
-
-
-def write_frame(
-    out: OutputBuffer,
-    payload: bytes,
-    block: bytes,
-    identity: object,
-    number: cython.uint,
-    delta: cython.uint,
-    checksums: bytearray,
-) -> cython.int:
-    """Append one frame, and put its checksum at its place in `checksums`."""
-    start: cython.Py_ssize_t = out.size
-    out.append(_BLANK)
-    out.append(payload)
-    if block:
-        out.append(block)
-    data: bytearray = out.data
-    if identity:
-        put_id(data, start + 8, identity)
-    put_u32(data, start + 24, number)
-    put_u32(data, start + 28, delta)
-    put_u32(data, start + 32, len(block))
-    put_u32(data, start + 36, len(payload))
-    checksum: cython.ulonglong = xxh3_64(slice_bytes(data, start + 8, out.size))
-    put_u64(data, start, checksum)
-    put_u64(checksums, 8 * cython.cast(cython.Py_ssize_t, number), checksum)
-    return 0
+def write_frames(
+    messages: "list[Message]", blocks: list[bytes], size: cython.Py_ssize_t, times: tuple[int, int, int]
+) -> bytearray:
+    """The batch of checked messages, `size` bytes. `times`: now, and those of the first and the last message."""
+    now_us, origin, latest = times
+    spread: cython.bint = latest != origin or origin != now_us
+    message: Message
+    payload: bytes
+    block: bytes
+    count: cython.Py_ssize_t = len(messages)
+    checksums: bytearray = bytearray(8 * count)
+    batch: bytearray = bytearray(size)
+    at: cython.Py_ssize_t = BATCH_HEADER
+    number: cython.Py_ssize_t
+    for number in range(count):
+        message = messages[number]
+        payload = message.payload
+        block = blocks[number]
+        if message.id:
+            put_id(batch, at + 8, message.id)
+        put_u32(batch, at + 24, cython.cast(cython.uint, number))
+        if spread:
+            put_u32(batch, at + 28, (message.origin_timestamp or now_us) - origin)
+        put_u32(batch, at + 32, cython.cast(cython.uint, len(block)))
+        put_u32(batch, at + 36, cython.cast(cython.uint, len(payload)))
+        end: cython.Py_ssize_t = put_bytes(batch, put_bytes(batch, at + FRAME_HEADER, payload), block)
+        checksum: cython.ulonglong = xxh3_64(slice_bytes(batch, at + 8, end))
+        put_u64(batch, at, checksum)
+        put_u64(checksums, 8 * number, checksum)
+        at = end
+    _HEAD.pack_into(batch, 0, 0, 0, 0, origin, size, 0, count)
+    _U64.pack_into(batch, 40, xxh3_64(_CHECKED.pack(0, 0, 0, origin, size, count) + bytes(checksums)))
+    return batch
 
 
 def put_id(buffer: bytearray, at: cython.Py_ssize_t, identity: object) -> cython.int:
@@ -196,47 +232,74 @@ def put_id(buffer: bytearray, at: cython.Py_ssize_t, identity: object) -> cython
     return 0
 
 
-def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.ulonglong:
-    """Little-endian u64 at `at`; bounds are the caller's duty."""
-    if cython.compiled:
-        low: cython.ulonglong = u32(buffer, at)
-        high: cython.ulonglong = u32(buffer, at + 4)
-        return low | (high << 32)
-    value: int = _U64.unpack_from(buffer, at)[0]
-    return value
+# What every message costs: inlined, and the C compiler makes one move of the bytes of a number. Bounds are the caller's duty.
+if cython.compiled:
 
-
-def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.uint:
-    """Little-endian u32 at `at`; bounds are the caller's duty."""
-    if cython.compiled:
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def u32(buffer: bytearray, at: cython.Py_ssize_t) -> cython.uint:
         data: cython.p_uchar = buffer
         low: cython.uint = data[at]
         second: cython.uint = data[at + 1]
         third: cython.uint = data[at + 2]
         high: cython.uint = data[at + 3]
         return low | (second << 8) | (third << 16) | (high << 24)
-    value: int = _U32.unpack_from(buffer, at)[0]
-    return value
 
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def u64(buffer: bytearray, at: cython.Py_ssize_t) -> cython.ulonglong:
+        low: cython.ulonglong = u32(buffer, at)
+        high: cython.ulonglong = u32(buffer, at + 4)
+        return low | (high << 32)
 
-def put_u64(buffer: bytearray, at: cython.Py_ssize_t, value: cython.ulonglong) -> cython.int:
-    """Write a little-endian u64 at `at`; bounds are the caller's duty."""
-    if cython.compiled:
-        put_u32(buffer, at, cython.cast(cython.uint, value & 0xFFFFFFFF))
-        put_u32(buffer, at + 4, cython.cast(cython.uint, value >> 32))
-    else:
-        _U64.pack_into(buffer, at, value)
-    return 0
-
-
-def put_u32(buffer: bytearray, at: cython.Py_ssize_t, value: cython.uint) -> cython.int:
-    """Write a little-endian u32 at `at`; bounds are the caller's duty."""
-    if cython.compiled:
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put_u32(buffer: bytearray, at: cython.Py_ssize_t, value: cython.uint) -> cython.void:
         data: cython.p_uchar = buffer
         data[at] = value & 255
         data[at + 1] = (value >> 8) & 255
         data[at + 2] = (value >> 16) & 255
         data[at + 3] = value >> 24
-    else:
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put_u64(buffer: bytearray, at: cython.Py_ssize_t, value: cython.ulonglong) -> cython.void:
+        put_u32(buffer, at, cython.cast(cython.uint, value))  # a mask that long would be a Python object
+        put_u32(buffer, at + 4, cython.cast(cython.uint, value >> 32))
+
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def put_bytes(buffer: bytearray, at: cython.Py_ssize_t, raw: bytes) -> cython.Py_ssize_t:
+        size: cython.Py_ssize_t = PyBytes_GET_SIZE(raw)
+        memcpy(PyByteArray_AS_STRING(buffer) + at, PyBytes_AS_STRING(raw), size)
+        return at + size
+
+else:
+
+    def u64(buffer: bytearray, at: int) -> int:
+        """Little-endian u64 at `at`."""
+        value: int = _U64.unpack_from(buffer, at)[0]
+        return value
+
+    def u32(buffer: bytearray, at: int) -> int:
+        """Little-endian u32 at `at`."""
+        value: int = _U32.unpack_from(buffer, at)[0]
+        return value
+
+    def put_u64(buffer: bytearray, at: int, value: int) -> None:
+        """Write a little-endian u64 at `at`."""
+        _U64.pack_into(buffer, at, value)
+
+    def put_u32(buffer: bytearray, at: int, value: int) -> None:
+        """Write a little-endian u32 at `at`."""
         _U32.pack_into(buffer, at, value)
-    return 0
+
+    def put_bytes(buffer: bytearray, at: int, raw: bytes) -> int:
+        """Write `raw` at `at`; returns what is behind it."""
+        buffer[at : at + len(raw)] = raw
+        return at + len(raw)

@@ -289,7 +289,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         ):
             self._send_in_order(pieces)
         else:
-            self._send_bytes(cast(Sequence[bytes], pieces))
+            self.send_bytes(cast(Sequence[bytes], pieces))
 
     def _send_in_order(self, pieces: Sequence[Piece]) -> None:
         transport = self._transport
@@ -297,7 +297,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             return
         try:
             if not self.takes_ranges or transport.get_write_buffer_size():
-                self._send_bytes([as_bytes(piece) for piece in pieces])
+                self.send_bytes([as_bytes(piece) for piece in pieces])
                 return
         except OSError as error:
             self._file_failed(error)
@@ -328,10 +328,12 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._queue.clear()
         self.abort()
 
-    def _send_bytes(self, pieces: Sequence[bytes]) -> None:
+    def send_bytes(self, pieces: Sequence[bytes | bytearray]) -> None:
+        """As `send`, for pieces that are in memory, in one call however large. None of them may change afterwards."""
         written = 0
         transport = self._transport
-        if transport is not None and self._descriptor >= 0 and not (self.output.size or self._paused or self.closing):
+        held = self.output.size or self._queue.size or self._paused or self.closing
+        if transport is not None and self._descriptor >= 0 and not held:
             if sum(map(len, pieces)) >= LARGE_BYTES and transport.get_write_buffer_size() == 0:
                 with suppress(OSError):  # not writable now, or broken: the transport will report that
                     written = os.writev(self._descriptor, pieces[:MAX_PIECES])
@@ -340,7 +342,10 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             if written >= len(piece):
                 written -= len(piece)
             else:
-                self.output.append(piece[written:] if written else piece)
+                if isinstance(piece, bytearray):
+                    self.output.append_slice(piece, written, len(piece))
+                else:
+                    self.output.append(piece[written:] if written else piece)
                 written = 0
         if self.output.size:
             self.flush_soon()
