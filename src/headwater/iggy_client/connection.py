@@ -16,7 +16,7 @@ from headwater.iggy_client.requests import Requests, body_of
 from headwater.iggy_wire import vsr_frames
 from headwater.iggy_wire.commands import Code
 from headwater.net.layer import Layer, Stack
-from headwater.net.link import Link
+from headwater.net.link import LARGE_BYTES, Link
 from headwater.net.tcp import dial
 
 CLOSE_SECONDS: Final = 1.0
@@ -168,7 +168,11 @@ class StreamChannel:
     def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None:
         assert self._link is not None
         self._waiting.append(waiting)
-        self._link.send_bytes(pieces)
+        if sum(map(len, pieces)) >= LARGE_BYTES:
+            self._link.send_bytes(pieces)
+        else:
+            for piece in pieces:
+                self._link.output.append(bytes(piece))
         self._link.flush()
 
     def fail(self, error: Exception) -> None:
