@@ -248,3 +248,32 @@ def test_the_operator_sees_who_could_not_log_in_and_who_may_not(tmp_path: Path) 
         assert "no" not in noted[0][1].values()
 
     with_http(tmp_path, work)
+
+
+def test_what_only_apaches_interface_had_is_there(tmp_path: Path) -> None:
+    async def work(iggy: Iggy) -> None:
+        call = await logged_in(iggy)
+        await call("POST", "/streams", {"name": "s /1"})
+        topic = "/streams/s%20%2F1/topics"
+        await call("POST", topic, {"name": "t", "partitions_count": 1})
+        assert (await call("GET", "/streams/s%20%2F1"))[1]["name"] == "s /1"
+        offsets = f"{topic}/t/consumer-offsets"
+        await call("POST", f"{topic}/t/messages", {"partitioning": BALANCED, "messages": [{"payload": "eA=="}]})
+        assert (await call("PUT", offsets, {"consumer_id": "me", "partition_id": 0, "offset": 0}))[0] == 204
+        assert (await call("DELETE", f"{offsets}/me?partition_id=0"))[0] == 204
+        assert (await call("GET", f"{offsets}?consumer_id=me&partition_id=0"))[0] == 404
+        assert (await call("DELETE", f"{topic}/t/partitions/0?segments_count=1"))[0] == 204
+        assert (await call("GET", "/clients/77"))[0] == 404
+        (token,) = [(await call("POST", "/personal-access-tokens", {"name": "ci token", "expiry": 0}))[1]]
+        assert (await call("GET", "/personal-access-tokens"))[1] == [{"name": "ci token", "expiry_at": None}]
+        login = (await call("POST", "/personal-access-tokens/login", {"token": token["token"]}))[1]
+        old = {"token": login["access_token"]["token"]}
+        status, renewed = await call("POST", "/users/refresh-token", old)
+        assert (status, renewed["user_id"]) == (200, 0)
+        assert (await call("POST", "/users/refresh-token", old))[0] == 401
+        assert (await caller(iggy.http_port, renewed["access_token"]["token"])("GET", "/streams"))[0] == 200
+
+    with_http(tmp_path, work)
+
+
+BALANCED = {"kind": "balanced", "value": ""}

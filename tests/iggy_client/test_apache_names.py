@@ -51,7 +51,12 @@ TOPIC = COUNTED | {
     "max_topic_size": "max_size",
     "derived_options": "derived",
 }
-HTTP = "- over HTTP there are no groups; the JSON interface is for programs without a client"
+HTTP = {
+    "api_url": "- a URL: iggy+http://user:password@host:3000",
+    "has_jwt": "- a token of the interface is fetched, and fetched again, with the user's password or personal access token",
+    "heartbeat_interval": "- no connection that a heartbeat would keep",
+    "retries": "- what only asks is asked again once; what changes something never is",
+}
 FLAGS = {name: name for name in ("poll_messages", "send_messages")}
 
 VERDICTS: dict[str, tuple[str, dict[str, str]]] = {
@@ -150,10 +155,7 @@ VERDICTS: dict[str, tuple[str, dict[str, str]]] = {
         ),
     ),
     "QuicReconnectionConfig": (f"{OWN}.options:Options", RECONNECTION),
-    "HttpConfig": (
-        f"{OWN}.options:Options",
-        dict.fromkeys(("api_url", "has_jwt", "heartbeat_interval", "retries"), HTTP),
-    ),
+    "HttpConfig": (f"{OWN}.options:Options", HTTP),
     "WebSocketConfig": (f"{OWN}.options:Options", CONNECTING | {"framing": BUFFERS}),
     "WebSocketReconnectionConfig": (f"{OWN}.options:Options", RECONNECTION),
     "WebSocketFramingConfig": (

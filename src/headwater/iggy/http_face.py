@@ -12,12 +12,14 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Final
+from urllib.parse import unquote
 from uuid import UUID
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater.errors import HeaderError, HeadwaterError, StorageError
 from headwater.iggy.dispatch import execute
@@ -39,6 +41,7 @@ from headwater.net.limits import DEFAULTS, IGGY_HTTP, Limits
 logger = logging.getLogger(__name__)
 
 TOKEN_SECONDS: Final = 3600
+ACTIVE: Final = 1  # a user's status
 MAX_BODY: Final = 64 << 20
 THREAD_BYTES: Final = 1 << 18  # of a poll, from which on a thread writes the JSON
 _STATUSES: Final = {
@@ -76,7 +79,7 @@ class HttpFace:
 
     async def start(self, host: str, port: int, cert_file: str | None = None, key_file: str | None = None) -> int:
         """Listen; returns the port. Raises EnvironmentProblem when the address cannot be bound."""
-        self.server = await serve(self.app, host, port, self._limits, cert_file, key_file)
+        self.server = await serve(_by_raw_path(self.app), host, port, self._limits, cert_file, key_file)
         return self.server.listener.port
 
     async def stop(self) -> None:
@@ -100,11 +103,17 @@ class HttpFace:
             ("GET", "/cluster/metadata", ask(lambda r, b: c.GetClusterMetadata(), http_json.cluster)),
             ("POST", "/snapshot", self._snapshot),
             ("GET", "/options/{scope}", ask(_describe_options, each(http_json.option))),
-            ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(asdict))),
+            ("GET", "/clients", ask(lambda r, b: c.GetClients(), each(http_json.client))),
+            (
+                "GET",
+                "/clients/{client}",
+                ask(lambda r, b: c.GetClient(_number(r.path_params["client"])), http_json.client),
+            ),
             ("POST", "/users/login", self._login),
+            ("POST", "/users/refresh-token", self._refresh),
             ("DELETE", "/users/logout", self._logout),
             ("POST", tokens + "/login", self._login_with_token),
-            ("GET", tokens, ask(lambda r, b: c.GetTokens(), each(asdict))),
+            ("GET", tokens, ask(lambda r, b: c.GetTokens(), each(http_json.token))),
             ("POST", tokens, ask(_create_token, asdict)),
             ("DELETE", tokens + "/{name}", do(lambda r, b: c.DeleteToken(r.path_params["name"]))),
         ]
@@ -145,10 +154,12 @@ class HttpFace:
             ("DELETE", one + "/purge", do(lambda r, b: c.PurgeTopic(*_topic(r)))),
             ("POST", one + "/partitions", do(_create_partitions, 201)),
             ("DELETE", one + "/partitions", do(_delete_partitions)),
+            ("DELETE", one + "/partitions/{partition}", do(_delete_segments)),
             ("POST", one + "/messages", self._send),
             ("GET", one + "/messages", self._poll),
             ("PUT", one + "/consumer-offsets", do(_store_offset)),
             ("GET", one + "/consumer-offsets", ask(_get_offset, _offset)),
+            ("DELETE", one + "/consumer-offsets/{consumer}", do(_delete_offset)),
             ("GET", groups, ask(lambda r, b: c.GetGroups(*_topic(r)), each(http_json.group))),
             ("POST", groups, ask(_create_group, http_json.group)),
             ("GET", groups + "/{group}", ask(lambda r, b: c.GetGroup(*_topic(r), _of(r, "group")), http_json.group)),
@@ -157,6 +168,8 @@ class HttpFace:
 
     def _guarded(self, endpoint: Endpoint) -> Endpoint:
         async def guarded(request: Request) -> Response:
+            params = request.path_params
+            request.scope["path_params"] = {name: unquote(text) for name, text in params.items()}
             try:
                 return await endpoint(request)
             except HeadwaterError as error:
@@ -235,11 +248,23 @@ class HttpFace:
 
     async def _enter(self, command: Command) -> Response:
         view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # who says no version
+        return self._granted(view.user_id)
+
+    def _granted(self, user_id: int) -> Response:
         now = self._service.clock_us()
         self._tokens = {token: known for token, known in self._tokens.items() if known[1] > now}
         token, ends = secrets.token_urlsafe(32), now + TOKEN_SECONDS * 1_000_000
-        self._tokens[token] = (view.user_id, ends)
-        return JSONResponse({"user_id": view.user_id, "access_token": {"token": token, "expiry": ends // 1_000_000}})
+        self._tokens[token] = (user_id, ends)
+        return JSONResponse({"user_id": user_id, "access_token": {"token": token, "expiry": ends // 1_000_000}})
+
+    async def _refresh(self, request: Request) -> Response:
+        """Another token for one that is still good, which ends."""
+        body = http_json.document(await self._body(request))
+        user_id, ends = self._tokens.pop(field(body, "token", str), (0, 0))
+        user = next((user for user in self._service.catalog.users if user.id == user_id), None)
+        if ends <= self._service.clock_us() or user is None or user.status != ACTIVE:
+            raise refusal("unauthenticated", "the access token is unknown or past its time")
+        return self._granted(user_id)
 
     async def _logout(self, request: Request) -> Response:
         self._tokens.pop(request.headers.get("authorization", "").removeprefix("Bearer "), None)
@@ -304,6 +329,17 @@ class HttpFace:
         if self._seed:
             return JSONResponse(http_json.seed_messages(messages))
         return JSONResponse(http_json.polled(messages, found.partition, found.polled.current_offset))
+
+
+def _by_raw_path(app: ASGIApp) -> ASGIApp:
+    """Matches a path as it came, so that a name may have a slash in it, as %2F; `_guarded` decodes the names."""
+
+    async def serve_raw(scope: Scope, receive: Receive, send: Send) -> None:
+        if raw := scope.get("raw_path"):
+            scope = {**scope, "path": raw.decode("latin-1")}
+        await app(scope, receive, send)
+
+    return serve_raw
 
 
 async def _read_body(request: Request, most: int) -> bytes:
@@ -385,6 +421,17 @@ def _get_offset(request: Request, body: dict[str, Any]) -> Command:
     partition = query.get("partition_id")
     who = Consumer.single(identifier(query.get("consumer_id", "1")).value)
     return c.GetOffset(who, *_topic(request), None if partition is None else _number(partition))
+
+
+def _delete_offset(request: Request, body: dict[str, Any]) -> Command:
+    partition = request.query_params.get("partition_id")
+    who = Consumer.single(_of(request, "consumer").value)
+    return c.DeleteOffset(who, *_topic(request), None if partition is None else _number(partition))
+
+
+def _delete_segments(request: Request, body: dict[str, Any]) -> Command:
+    count = _number(request.query_params.get("segments_count", "0"))
+    return c.DeleteSegments(*_topic(request), _number(request.path_params["partition"]), count)
 
 
 def _offset(view: Any) -> dict[str, Any]:

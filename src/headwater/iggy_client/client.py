@@ -177,6 +177,11 @@ async def connect(
     times = {"timeout": timeout, "reconnect_wait": reconnect_wait, "heartbeat": heartbeat}
     given: dict[str, Any] = {name: seconds_of(time) for name, time in times.items() if time is not None}
     given |= {"tls": tls, "reconnect_attempts": reconnect_attempts}
-    session = Session(options_of(url, **given))
+    options = options_of(url, **given)
+    if options.transport == "http":
+        from headwater.iggy_client.http_session import connect_http
+
+        return await connect_http(options, log_in)
+    session = Session(options)
     await session.start(log_in)
     return Client(session)

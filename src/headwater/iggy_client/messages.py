@@ -108,10 +108,13 @@ class Messages(Management, Groups):
         try:
             sent: SentView = await self.request_read(Code.SEND_MESSAGES, (address, body), _read_sent)
         except IggyError as error:
-            if error.name in ("partition_not_found", "resource_not_found"):  # another client took some away
-                self.forget_partitions(stream, topic)
+            self._forget_after(error, stream, topic)
             raise
         return sent
+
+    def _forget_after(self, error: IggyError, stream: Name, topic: Name) -> None:
+        if error.name in ("partition_not_found", "resource_not_found"):  # another client took some away
+            self.forget_partitions(stream, topic)
 
     def forget_partitions(self, stream: Name | None = None, topic: Name | None = None) -> None:
         """The number of partitions of a topic, or of all topics, is fetched again."""

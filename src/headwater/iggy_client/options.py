@@ -3,6 +3,7 @@
     iggy://user:password@host:8090            TCP; also iggy+tcp
     iggy+quic://user:password@host:8080       QUIC, always encrypted
     iggy+ws://user:password@host:8092         WebSocket
+    iggy+http://user:password@host:3000       HTTP, JSON
     iggy://TOKEN@host:8090                    a personal access token in place of user and password
 
 The query has the names of Apache's connection strings: `tls`, `tls_domain`, `tls_ca_file`, `tls_validate_certificate`,
@@ -19,8 +20,8 @@ from headwater.errors import ConfigError
 from headwater.iggy_wire.options import duration_us
 from headwater.model.record import Record
 
-PORTS: Final = {"tcp": 8090, "quic": 8080, "ws": 8092}
-_SCHEMES: Final = {"iggy": "tcp", "iggy+tcp": "tcp", "iggy+quic": "quic", "iggy+ws": "ws"}
+PORTS: Final = {"tcp": 8090, "quic": 8080, "ws": 8092, "http": 3000}
+_SCHEMES: Final = {"iggy": "tcp", "iggy+tcp": "tcp", "iggy+quic": "quic", "iggy+ws": "ws", "iggy+http": "http"}
 _FLAGS: Final = {"true": True, "false": False}
 
 

@@ -23,11 +23,13 @@ from headwater.iggy_wire.error_numbers import refusal
 from headwater.iggy_wire.identifiers import Identifier, Partitioning, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.layout import U32
 from headwater.iggy_wire.reply_codec import (
+    ClientView,
     ClusterView,
     GroupView,
     OptionView,
     StatsView,
     StreamView,
+    TokenView,
     TopicView,
     UserView,
 )
@@ -249,6 +251,27 @@ def _permissions(granted: Permissions | None) -> dict[str, Any] | None:
     return {"global": flags, "streams": streams or None}
 
 
+def client(view: ClientView) -> dict[str, Any]:
+    groups = [{"stream_id": it.stream, "topic_id": it.topic, "group_id": it.group} for it in view.details]
+    return {
+        "client_id": view.id,
+        "user_id": None if view.user == NO_USER else view.user,
+        "address": view.address,
+        "transport": TRANSPORTS.get(view.transport, "TCP"),
+        "consumer_groups_count": view.groups,
+        "consumer_groups": groups,
+    }
+
+
+NO_USER = 0xFFFFFFFF
+TRANSPORTS = {1: "TCP", 2: "QUIC", 3: "HTTP", 4: "WebSocket"}
+
+
+def token(view: TokenView) -> dict[str, Any]:
+    """`expiry_at` in microseconds since 1970; none for a token without an end."""
+    return {"name": view.name, "expiry_at": view.expiry or None}
+
+
 def snapshot(source: dict[str, Any]) -> GetSnapshot:
     """The command in a request for a snapshot. Raises IggyError."""
     compression = COMPRESSIONS.get(field(source, "compression", str, "stored"))
@@ -275,11 +298,11 @@ def cluster(view: ClusterView) -> dict[str, Any]:
 
 def stats(view: StatsView) -> dict[str, Any]:
     """The numbers under the names that today's clients read."""
-    shown = {_STATS_NAMES.get(name, name): value for name, value in asdict(view).items()}
+    shown = {STATS_NAMES.get(name, name): value for name, value in asdict(view).items()}
     return {**shown, "cache_metrics": {}}
 
 
-_STATS_NAMES = {
+STATS_NAMES = {
     "messages_size": "messages_size_bytes",
     "streams": "streams_count",
     "topics": "topics_count",

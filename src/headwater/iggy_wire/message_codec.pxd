@@ -2,6 +2,8 @@ cimport cython
 
 cdef Py_ssize_t BATCH_HEADER
 cdef Py_ssize_t FRAME_HEADER
+cdef Py_ssize_t MAX_PAYLOAD
+cdef Py_ssize_t MAX_HEADERS
 
 @cython.final
 cdef class ReceivedMessage:
@@ -25,3 +27,4 @@ cdef class Message:
     cdef readonly object origin_timestamp
 
 cdef int put_id(bytearray buffer, Py_ssize_t at, object identity) except? -1
+cdef int check_sizes(Py_ssize_t payload, Py_ssize_t block) except -1

@@ -29,8 +29,8 @@ from headwater.model.typed_headers import HeaderForm, TypedHeaders
 
 BATCH_HEADER: cython.Py_ssize_t = 256
 FRAME_HEADER: cython.Py_ssize_t = 48
-MAX_PAYLOAD: int = 64_000_000  # bytes of one message
-MAX_HEADERS: int = 100_000  # bytes of one message's header block
+MAX_PAYLOAD: cython.Py_ssize_t = 64_000_000  # bytes of one message
+MAX_HEADERS: cython.Py_ssize_t = 100_000  # bytes of one message's header block
 MAX_TIMESTAMP_DELTA: int = (1 << 32) - 1  # microseconds that one batch may span
 _HEAD = struct.Struct("<QQQQQQI")
 _CHECKED = struct.Struct("<QQQQQI")
@@ -114,6 +114,30 @@ class ReceivedMessage:
         return f"<ReceivedMessage {self.partition}/{self.offset}, {len(self.payload)} bytes>"
 
 
+def received(
+    payload: bytes,
+    block: bytes,
+    offset: cython.ulonglong,
+    times: tuple[int, int],
+    checksum: cython.ulonglong,
+    partition: cython.uint,
+    identity: object,
+) -> ReceivedMessage:
+    """A message that did not come as a frame. `times`: the server's and the producer's."""
+    message: ReceivedMessage = ReceivedMessage.__new__(ReceivedMessage)
+    number: Any = identity
+    message.payload = payload
+    message.block = block
+    message.offset = offset
+    message.timestamp = times[0]
+    message.origin_timestamp = times[1]
+    message.checksum = checksum
+    message.partition = partition
+    message.id_low = number & _HALF
+    message.id_high = number >> 64
+    return message
+
+
 def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[ReceivedMessage]:
     """The messages of the batches in `buffer[start:end]`. Raises IggyError for what is no batch. Needs it within the
     buffer."""
@@ -157,6 +181,28 @@ def read_messages(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ss
     return found
 
 
+def check_messages(messages: "Iterable[Message]") -> list[Message]:
+    """The messages of a send, if they have payloads and no more than a server takes. Raises HeaderError, IggyError."""
+    given = list(messages)
+    size = 0
+    for message in given:
+        block = b"" if message.headers is None else message.headers.encode(_TYPED)
+        check_sizes(len(message.payload), len(block))
+        size += len(message.payload)
+    if not size:
+        raise refusal("empty_message_payload", "there is nothing to send")
+    return given
+
+
+def check_sizes(payload: cython.Py_ssize_t, block: cython.Py_ssize_t) -> cython.int:
+    """Raises IggyError for a payload or a block of headers that no server takes."""
+    if payload > MAX_PAYLOAD:
+        raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", payload)
+    if block > MAX_HEADERS:
+        raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", block)
+    return 0
+
+
 def write_messages(messages: "Iterable[Message]", now_us: int) -> tuple[bytearray, int]:
     """(batch, count) of a program's messages. Raises HeaderError, IggyError."""
     given: list[Message] = list(messages)
@@ -171,10 +217,7 @@ def write_messages(messages: "Iterable[Message]", now_us: int) -> tuple[bytearra
         payload = message.payload
         block = b"" if message.headers is None else message.headers.encode(_TYPED)
         blocks.append(block)
-        if len(payload) > MAX_PAYLOAD:
-            raise refusal("too_big_message_payload", f"a payload has at most {MAX_PAYLOAD} bytes", len(payload))
-        if len(block) > MAX_HEADERS:
-            raise refusal("too_big_user_headers", f"headers have at most {MAX_HEADERS} bytes", len(block))
+        check_sizes(len(payload), len(block))
         total += len(payload)
         size += FRAME_HEADER + len(payload) + len(block)
         if message.origin_timestamp:
@@ -232,7 +275,8 @@ def put_id(buffer: bytearray, at: cython.Py_ssize_t, identity: object) -> cython
     return 0
 
 
-# What every message costs: inlined, and the C compiler makes one move of the bytes of a number. Bounds are the caller's duty.
+# What every message costs: inlined, and the C compiler makes one move of the bytes of a number. Bounds are the caller's
+# duty.
 if cython.compiled:
 
     @cython.cfunc

@@ -160,6 +160,7 @@ def from_batches(batches: Sequence[bytes]) -> list[Message]:
                     int.from_bytes(frame.id, "little"),
                     fields.base_offset + frame.offset_delta,
                     fields.base_timestamp,
+                    fields.origin_timestamp + frame.timestamp_delta,
                 )
             )
     return found

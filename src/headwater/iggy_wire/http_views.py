@@ -1,0 +1,211 @@
+"""The JSON answers of an HTTP interface, read into the views that binary replies give: the inverse of `http_json`.
+
+What a server does not say keeps the view's default. Sizes and times are numbers, as today's servers write them; anything
+else is refused (invalid_format), never guessed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater.iggy_wire.commands import Permissions, StreamPermissions, TopicPermissions
+from headwater.iggy_wire.error_numbers import refusal
+from headwater.iggy_wire.http_json import NO_USER, STATS_NAMES, TRANSPORTS, of_base64
+from headwater.iggy_wire.message_codec import ReceivedMessage, received
+from headwater.iggy_wire.reply_codec import (
+    ClientView,
+    ClusterView,
+    GroupView,
+    Membership,
+    MemberView,
+    NodeView,
+    OffsetView,
+    OptionView,
+    PartitionView,
+    SentView,
+    StatsView,
+    StreamView,
+    TokenView,
+    TopicView,
+    UserView,
+)
+from headwater.model.typed_header import HeaderKind
+from headwater.model.typed_headers import HeaderForm, TypedHeaders
+
+Source = dict[str, Any]
+UNKNOWN_OFFSET = -1
+_COMPRESSION = {"none": 1, "gzip": 2}
+_TRANSPORTS = {name.lower(): number for number, name in TRANSPORTS.items()}
+
+
+def get(source: Any, name: str, kind: type = int, default: Any = None) -> Any:
+    """A field. Raises IggyError when it is of another kind, or missing where there is no default."""
+    value = source.get(name) if isinstance(source, dict) else None
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise refusal("invalid_format", f"the server's answer has no {name} that is {kind.__name__}", value)
+    return value
+
+
+def each(read: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """The same for every entry of a list."""
+
+    def of_list(source: Any) -> list[Any]:
+        if not isinstance(source, list):
+            raise refusal("invalid_format", "the server's answer is no list")
+        return [read(entry) for entry in source]
+
+    return of_list
+
+
+def stream(source: Source) -> StreamView:
+    return StreamView(
+        get(source, "id"),
+        get(source, "created_at"),
+        get(source, "topics_count", default=0),
+        get(source, "name", str),
+        get(source, "size", default=0),
+        get(source, "messages_count", default=0),
+        _options(source),
+        details=each(topic)(get(source, "topics", list, [])),
+    )
+
+
+def topic(source: Source) -> TopicView:
+    return TopicView(
+        get(source, "id"),
+        get(source, "created_at"),
+        get(source, "partitions_count"),
+        get(source, "name", str),
+        get(source, "message_expiry", default=0),
+        _COMPRESSION.get(get(source, "compression_algorithm", str, "none"), 1),
+        get(source, "max_topic_size", default=0),
+        get(source, "replication_factor", default=1),
+        get(source, "size", default=0),
+        get(source, "messages_count", default=0),
+        _options(source),
+        parts=each(_partition)(get(source, "partitions", list, [])),
+    )
+
+
+def _options(source: Source) -> bytes:
+    """What was chosen, as texts, in the form of the wire."""
+    chosen = {name: get(entry, "value", str) for name, entry in get(source, "options", dict, {}).items()}
+    return TypedHeaders(chosen).encode(HeaderForm.TYPED)
+
+
+def _partition(source: Source) -> PartitionView:
+    names = ("id", "created_at", "segments_count", "current_offset", "size", "messages_count")
+    return PartitionView(*(get(source, name) for name in names))
+
+
+def group(source: Source) -> GroupView:
+    members = get(source, "members", list, [])
+    return GroupView(
+        get(source, "id"),
+        get(source, "partitions_count"),
+        get(source, "members_count"),
+        get(source, "name", str),
+        [MemberView(get(member, "id"), list(get(member, "partitions", list))) for member in members],
+    )
+
+
+def offset(source: Source) -> OffsetView:
+    return OffsetView(get(source, "partition_id"), get(source, "current_offset"), get(source, "stored_offset"))
+
+
+def user(source: Source) -> UserView:
+    status = {"active": 1, "inactive": 2}.get(get(source, "status", str), 0)
+    granted = source.get("permissions")
+    permissions = None if granted is None else _permissions(granted)
+    return UserView(
+        get(source, "id"), get(source, "created_at"), status, get(source, "username", str), b"", permissions
+    )
+
+
+def _permissions(source: Any) -> Permissions:
+    try:
+        streams = {
+            int(number): StreamPermissions(
+                **{name: bool(value) for name, value in entry.items() if name != "topics"},
+                topics={int(one): TopicPermissions(**flags) for one, flags in (entry.get("topics") or {}).items()},
+            )
+            for number, entry in (source.get("streams") or {}).items()
+        }
+        return Permissions(**source["global"], streams=streams)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise refusal("invalid_format", f"the server's answer has no permissions: {error!r}") from None
+
+
+def token(source: Source) -> TokenView:
+    return TokenView(get(source, "name", str), get(source, "expiry_at", default=0))
+
+
+def client(source: Source) -> ClientView:
+    transport = _TRANSPORTS.get(get(source, "transport", str).lower(), 0)
+    groups = [
+        Membership(*(get(entry, name) for name in ("stream_id", "topic_id", "group_id")))
+        for entry in get(source, "consumer_groups", list, [])
+    ]
+    who, address = get(source, "user_id", default=NO_USER), get(source, "address", str)
+    return ClientView(
+        get(source, "client_id"), who, transport, address, get(source, "consumer_groups_count", default=0), groups
+    )
+
+
+def option(source: Source) -> OptionView:
+    kind = HeaderKind.of_json_name(get(source, "kind", str))
+    default = get(source, "default_value", list)
+    return OptionView(get(source, "key", str), int(kind), bytes(default), get(source, "description", str, ""))
+
+
+def cluster(source: Source) -> ClusterView:
+    nodes = []
+    for node in get(source, "nodes", list):
+        numbers = [get(get(node, "endpoints", dict), name, default=0) for name in ("tcp", "quic", "http", "websocket")]
+        numbers += [
+            int(get(node, "role", str, "leader") != "leader"),
+            int(get(node, "status", str, "healthy") != "healthy"),
+        ]
+        nodes.append(NodeView(get(node, "name", str), get(node, "ip", str), *numbers))
+    return ClusterView(get(source, "name", str), nodes)
+
+
+def stats(source: Source) -> StatsView:
+    known = StatsView()
+    found: dict[str, Any] = {}
+    for name in StatsView.__dataclass_fields__:
+        value = get(source, STATS_NAMES.get(name, name), object, getattr(known, name))
+        if not isinstance(value, str if isinstance(getattr(known, name), str) else (int, float)):
+            raise refusal("invalid_format", f"the server's {name} is no number", value)
+        found[name] = value
+    return StatsView(**found)
+
+
+def sent(source: Source, partition: int) -> SentView:
+    """Of a send; `base_offset` is UNKNOWN_OFFSET where the server does not say it."""
+    confirmations = get(source, "confirmations", list, [])
+    if not confirmations:
+        return SentView(0, 0, partition, UNKNOWN_OFFSET)
+    return SentView(*(get(confirmations[0], name) for name in ("stream_id", "topic_id", "partition_id", "base_offset")))
+
+
+def polled(source: Source) -> tuple[int, int, list[ReceivedMessage]]:
+    """(partition, its last offset, messages)."""
+    partition = get(source, "partition_id")
+    found = [_message(entry, partition) for entry in get(source, "messages", list)]
+    return partition, get(source, "current_offset"), found
+
+
+def _message(source: Source, partition: int) -> ReceivedMessage:
+    header = get(source, "header", dict)
+    headers = TypedHeaders.from_json(source.get("user_headers"))
+    return received(
+        of_base64(get(source, "payload", str)),
+        headers.encode(HeaderForm.TYPED) if headers else b"",
+        get(header, "offset"),
+        (get(header, "timestamp"), get(header, "origin_timestamp", default=0)),
+        get(header, "checksum", default=0),
+        partition,
+        get(header, "id"),
+    )

@@ -1,0 +1,147 @@
+"""Requests of HTTP/1.1 over connections that are kept: what a client of a JSON interface needs, and no more.
+
+    ask ─▶ a kept connection, or a new one ─▶ head and body out, head and body in ─▶ kept again, if the server lets it
+
+One connection carries one request at a time; as many are open as requests run at once. One that has been idle for longer
+than IDLE_SECONDS is not used again: its server may be closing it just now. Redirects are not followed, nothing is
+compressed, and nothing is repeated here: after an error only the caller knows whether a request may be made again.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import h11
+
+from headwater.errors import ConnectionClosed, RequestTimeout, TransportError
+
+IDLE_SECONDS: Final = 3.0
+CLOSE_SECONDS: Final = 1.0
+MAX_ANSWER: Final = 1 << 30  # bytes of a body
+READ_SIZE: Final = 1 << 16
+
+
+class Answer(NamedTuple):
+    """A status and a body."""
+
+    status: int
+    body: bytes
+
+
+class _Kept(NamedTuple):
+    state: h11.Connection
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    since: float
+
+
+class HttpConnections:
+    """All connections to one server. `timeout` in seconds, of connecting and of each request."""
+
+    def __init__(self, host: str, port: int, timeout: float, tls: ssl.SSLContext | None, server_name: str) -> None:
+        self.where = f"{host}:{port}"
+        self._host = host
+        self._port = port
+        self._timeout = timeout
+        self._tls = tls
+        self._server_name = server_name
+        self._idle: list[_Kept] = []
+        self._open: set[asyncio.StreamWriter] = set()
+        self._closed = False
+
+    async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        """One request. Raises TransportError when there is no connection, ConnectionClosed and RequestTimeout after which it
+        may have been carried out."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                kept = self._take() or await self._connect()
+                try:
+                    return await self._exchange(kept, method, target, headers, body)
+                except BaseException:
+                    self._drop(kept)
+                    raise
+        except TimeoutError as error:
+            if isinstance(error, TransportError):
+                raise
+            raise RequestTimeout(
+                f"no answer to {method} {target.partition('?')[0]} within {self._timeout:g} s",
+                hint="it may have been carried out",
+            ) from None
+
+    async def close(self) -> None:
+        """Close every connection; requests that run fail with ConnectionClosed."""
+        self._closed = True
+        self._idle.clear()
+        gone, self._open = self._open, set()
+        for writer in gone:
+            writer.close()
+        for writer in gone:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await writer.wait_closed()
+
+    def _take(self) -> _Kept | None:
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        while self._idle:
+            kept = self._idle.pop()
+            if kept.since > oldest and not kept.reader.at_eof() and not kept.writer.is_closing():
+                return kept
+            self._drop(kept)
+        return None
+
+    def _drop(self, kept: _Kept) -> None:
+        kept.writer.close()  # stays in `_open`, so that `close` waits for its socket
+
+    async def _connect(self) -> _Kept:
+        if self._closed:
+            raise ConnectionClosed("the client was closed")
+        name = self._server_name if self._tls is not None else None
+        try:
+            opening = asyncio.open_connection(self._host, self._port, ssl=self._tls, server_hostname=name)
+            reader, writer = await opening
+        except (OSError, OverflowError) as error:
+            raise TransportError(
+                f"cannot connect to {self.where}: {error}", value=self.where, hint="is a server listening there?"
+            ) from error
+        self._open = {one for one in self._open if not one.is_closing()} | {writer}
+        return _Kept(h11.Connection(h11.CLIENT), reader, writer, 0.0)
+
+    async def _exchange(self, kept: _Kept, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        state, reader, writer, _ = kept
+        sent = [("Host", self.where), *headers.items(), ("Content-Length", str(len(body)))]
+        try:
+            writer.write(state.send(h11.Request(method=method, target=target, headers=sent)) or b"")
+            writer.write(state.send(h11.Data(data=body)) or b"")
+            writer.write(state.send(h11.EndOfMessage()) or b"")
+            await writer.drain()
+            answer = await self._read(state, reader)
+        except h11.RemoteProtocolError as error:
+            raise ConnectionClosed(f"{self.where} answered what is no HTTP: {error}") from error
+        except OSError as error:
+            raise ConnectionClosed(f"the connection to {self.where} was lost: {error}") from error
+        if state.our_state is h11.DONE and state.their_state is h11.DONE and not self._closed:
+            state.start_next_cycle()
+            self._idle.append(kept._replace(since=asyncio.get_running_loop().time()))
+        else:
+            self._drop(kept)
+        return answer
+
+    async def _read(self, state: h11.Connection, reader: asyncio.StreamReader) -> Answer:
+        status, body = 0, bytearray()
+        while True:
+            event = state.next_event()
+            if event is h11.NEED_DATA:
+                data = await reader.read(READ_SIZE)
+                if not data and not status:
+                    raise ConnectionClosed(f"{self.where} closed the connection before it answered")
+                state.receive_data(data)
+            elif isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.Data):
+                body += event.data
+                if len(body) > MAX_ANSWER:
+                    raise ConnectionClosed(f"{self.where} answers more than {MAX_ANSWER} bytes")
+            elif isinstance(event, h11.EndOfMessage):
+                return Answer(status, bytes(body))
