@@ -2,6 +2,8 @@
 client has: it reads every answer."""
 
 import asyncio
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from support.iggy_peers import installed, manage
 
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.iggy_client.client import connect
 
 pytestmark = pytest.mark.interop
 
@@ -85,3 +88,46 @@ def test_a_client_of_protocol_0_12_alters_one_thing_at_a_time(tmp_path: Path, tr
     assert steps["topic_reset"] == [24, "Unlimited"]
     assert steps["group"] == ["g", 3, [[0, 1, 2]]]
     assert steps["stats"] == "0.9.0"
+
+
+TOKEN_PROGRAM = """
+import asyncio, sys
+from apache_iggy import IggyClient
+
+async def main():
+    client = IggyClient.from_connection_string(sys.argv[1])
+    await client.connect()
+    print([stream.name for stream in await client.get_streams()])
+
+asyncio.run(main())
+"""
+
+
+def test_a_personal_access_token_logs_a_client_of_0_12_in(tmp_path: Path) -> None:
+    folder = installed("apache-iggy", PRE_RELEASE)
+
+    async def ask(url: str) -> str:
+        program = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            TOKEN_PROGRAM,
+            url,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        return (await program.communicate())[0].decode()
+
+    async def main() -> None:
+        async with asyncio.timeout(90), Iggy(IggyOptions(tcp=ANY), tmp_path) as iggy:
+            async with await connect(f"iggy://iggy:iggy@127.0.0.1:{iggy.tcp_port}") as client:
+                await client.create_stream("s")
+                token = await client.create_token("ci-token")
+            wrong = "x" * len(token)
+            known, unknown = await asyncio.gather(
+                *(ask(f"iggy://{one}@127.0.0.1:{iggy.tcp_port}?reconnection_retries=0") for one in (token, wrong))
+            )
+            assert known == "['s']\n"
+            assert "Invalid personal access token" in unknown
+
+    asyncio.run(main())

@@ -1,8 +1,8 @@
 """Apache Iggy's own Python, Node and Go suites against our server: only what foreign_suites.toml lists may fail.
 
-Runs where HEADWATER_IGGY_CHECKOUT names a checkout of apache/iggy, and says so where it does not. The Python suite wants
-HEADWATER_IGGY_PYTHON, an interpreter with apache-iggy, pytest, pytest-asyncio and pytest-timeout; Node's wants `npm ci` in
-foreign/node, Go's a Go.
+Runs where HEADWATER_IGGY_CHECKOUT names a checkout of apache/iggy, and says so where it does not. The Python suites want
+HEADWATER_IGGY_PYTHON, an interpreter with apache-iggy, pytest, pytest-asyncio, pytest-bdd and pytest-timeout; Node's wants
+`npm ci` in foreign/node, Go's a Go.
 """
 
 import os
@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support.iggy_suites import run_go, run_go_scenarios, run_node, run_python
+from support.iggy_suites import run_go, run_go_scenarios, run_node, run_python, run_python_scenarios
 
 CHECKOUT = os.environ.get("HEADWATER_IGGY_CHECKOUT", "")
 PYTHON = os.environ.get("HEADWATER_IGGY_PYTHON", "")
@@ -47,3 +47,8 @@ def test_gos_suite_finds_what_it_expects(tmp_path: Path) -> None:
 
 def test_gos_scenarios_hold(tmp_path: Path) -> None:
     judge("iggy-go-scenarios", run_go_scenarios(Path(CHECKOUT), tmp_path))
+
+
+@pytest.mark.skipif(not PYTHON, reason="HEADWATER_IGGY_PYTHON names no Python with apache-iggy")
+def test_pythons_scenarios_hold(tmp_path: Path) -> None:
+    judge("iggy-python-scenarios", run_python_scenarios(Path(CHECKOUT), PYTHON, tmp_path))

@@ -7,6 +7,7 @@ QUIC 8080, HTTP 3000, WebSocket 8092), which nothing else may use meanwhile.
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,6 +66,18 @@ def run_go_scenarios(checkout: Path, directory: Path) -> dict[str, bool]:
     for name, passed in junit(report):
         results[name] = passed and results.get(name, True)
     return results
+
+
+def run_python_scenarios(checkout: Path, python: str, directory: Path) -> dict[str, bool]:
+    """Each scenario that speaks through Python's client. They read their features from a folder of a container: a copy
+    names the checkout's. `python` has apache-iggy, pytest, pytest-asyncio and pytest-bdd."""
+    copied, report = directory / "scenarios", directory / "report.xml"
+    shutil.copytree(checkout / "bdd" / "python", copied)
+    for test in copied.glob("tests/test_*.py"):
+        test.write_text(test.read_text().replace("/app/features", str(checkout / "bdd" / "scenarios")))
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests"]
+    _served(directory, command, copied)
+    return dict(junit(report))
 
 
 def _served(directory: Path, command: list[str], folder: Path) -> str:

@@ -169,7 +169,7 @@ class StreamChannel:
         assert self._link is not None
         self._waiting.append(waiting)
         if sum(map(len, pieces)) >= LARGE_BYTES:
-            self._link.send_bytes(pieces)
+            self._link.send(pieces, at_once=True)
         else:
             for piece in pieces:
                 self._link.output.append(bytes(piece))

@@ -55,7 +55,7 @@ class HttpSession(Session):
         return self._over is None
 
     async def start(self, log_in: bool) -> None:
-        """Logs in, or looks whether somebody answers."""
+        """Logs in, or pings."""
         if log_in:
             await self.log_in(login_of(self.options.username, self.options.password, self.options.token))
         else:

@@ -44,7 +44,6 @@ xxh3_64 = xxhash.xxh3_64_intdigest
 class Message:
     """One message, to be sent or from a poll. Times in microseconds since 1970. It never changes."""
 
-    __slots__ = ("headers", "id", "offset", "origin_timestamp", "payload", "timestamp")
     payload: bytes
     headers: TypedHeaders | None
     id: int

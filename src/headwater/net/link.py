@@ -279,17 +279,20 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         """Whether `send` spares ranges of files the way through this process."""
         return self._descriptor >= 0 and self._layer is None
 
-    def send(self, pieces: Sequence[Piece]) -> None:
+    def send(self, pieces: "Sequence[Piece | bytearray]", at_once: bool = False) -> None:
         """Write large pieces now, without a copy of what the kernel takes at once; the rest waits, behind what is there
-        already. A file that fails ends the link: its bytes were promised."""
-        if (
+        already. A file that fails ends the link: its bytes were promised. `at_once`: pieces in memory, which do not change
+        any more, are offered in one call however large they are; others take turns with other links."""
+        if at_once:
+            self._send_bytes(cast(Sequence[bytes | bytearray], pieces))
+        elif (
             self._queue.size
             or not all(isinstance(piece, bytes) for piece in pieces)
             or (self.takes_ranges and sum(map(len, pieces)) > HIGH_WATER)
         ):
-            self._send_in_order(pieces)
+            self._send_in_order(cast(Sequence[Piece], pieces))
         else:
-            self.send_bytes(cast(Sequence[bytes], pieces))
+            self._send_bytes(cast(Sequence[bytes], pieces))
 
     def _send_in_order(self, pieces: Sequence[Piece]) -> None:
         transport = self._transport
@@ -297,7 +300,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             return
         try:
             if not self.takes_ranges or transport.get_write_buffer_size():
-                self.send_bytes([as_bytes(piece) for piece in pieces])
+                self._send_bytes([as_bytes(piece) for piece in pieces])
                 return
         except OSError as error:
             self._file_failed(error)
@@ -328,8 +331,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._queue.clear()
         self.abort()
 
-    def send_bytes(self, pieces: Sequence[bytes | bytearray]) -> None:
-        """As `send`, for pieces that are in memory, in one call however large. None of them may change afterwards."""
+    def _send_bytes(self, pieces: Sequence[bytes | bytearray]) -> None:
         written = 0
         transport = self._transport
         held = self.output.size or self._queue.size or self._paused or self.closing
