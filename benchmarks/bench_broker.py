@@ -5,6 +5,9 @@ The figure to judge by is the server's CPU microseconds per delivered message (p
 depends on what else runs. Rates do. A ratio is nats-server's figure by ours for CPU and ours by nats-server's for the rate,
 so above 1 we are better, below 1 we lose, and both are printed. The range behind a ratio is over its repetitions.
 
+`relay` is the floor (relay.py): a process that does only what cannot be left out, its CPU by ours in the last column. It is
+compiled when the benchmark starts, is absent where there is no compiler, and has no TLS.
+
 `--interpreted` measures our broker as it runs where no compiler is. The rows `start`, `idle` and `flat` say what a broker
 costs beside its traffic (broker_footprint.py).
 """
@@ -15,7 +18,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +28,13 @@ from typing import Any
 import broker_footprint
 from contestants import (
     Contestant,
+    build_relay,
     configured,
     describe_machine,
     refuse_interpreted,
     start_headwater,
     start_nats_server,
+    start_relay,
 )
 from load_generator import Outcome, Spec
 
@@ -84,6 +91,8 @@ CASES = [
     Case("permissions_128", "1to1_128 with permissions", {"payload": 128, "messages": 1_000_000}, "permissions"),
     Case("tls_128", "1to1_128 over TLS", {"payload": 128, "messages": 300_000, "tls": True}, "tls"),
 ]
+RELAY_CASES = frozenset(case.name for case in CASES if case.setting != "tls")
+RELAY_GOAL = 1.15  # geometric mean of GOAL_CASES against the relay
 # What the issue of the broker sets its goal for: batched traffic with somebody listening.
 GOAL_CASES = ("1to1_16", "1to1_128", "1to1_1024", "1to8_128", "4to4_128", "headers_128", "wild1k_128", "wild100k_128")
 
@@ -159,15 +168,24 @@ def spell(values: list[float], scale: float = 1.0, digits: int = 3) -> str:
     return f"{middle} ({low}-{high})"
 
 
-HEADINGS = f"{'case':<12} {'CPU us/message: nats-server':<29}{'headwater':<24}{'ratio':<18}{'rate ratio':<18}"
+HEADINGS = (
+    f"{'case':<12} {'CPU us/message: nats-server':<29}{'headwater':<24}{'ratio':<18}{'rate ratio':<18}"
+    f"{'relay':<22}{'relay/headwater'}"
+)
+Row = list[Figures]  # nats-server, headwater, and the relay where it takes part
 
 
-def print_row(case: Case, real: Figures, ours: Figures) -> None:
+def print_row(case: Case, row: Row) -> None:
+    real, ours = row[:2]
     cpu, cpu_low, cpu_high = ratio_of(real.cpu, ours.cpu)
     rate, rate_low, rate_high = ratio_of(ours.rate, real.rate)
+    floor = "-"
+    if len(row) > 2:
+        least, least_low, least_high = ratio_of(row[2].cpu, ours.cpu)
+        floor = f"{spell(row[2].cpu):<22}{least:.2f}x ({least_low:.2f}-{least_high:.2f})"
     print(
         f"{case.name:<12} {spell(real.cpu):<29}{spell(ours.cpu):<24}"
-        f"{f'{cpu:.2f}x ({cpu_low:.2f}-{cpu_high:.2f})':<18}{f'{rate:.2f}x ({rate_low:.2f}-{rate_high:.2f})':<18}"
+        f"{f'{cpu:.2f}x ({cpu_low:.2f}-{cpu_high:.2f})':<18}{f'{rate:.2f}x ({rate_low:.2f}-{rate_high:.2f})':<18}{floor}"
     )
     unit = "k/s"
     print(
@@ -181,12 +199,12 @@ def print_row(case: Case, real: Figures, ours: Figures) -> None:
         print(f"{'':<12} {f'p50 {medians[0]} p99 {medians[2]} us':<29}{f'p50 {medians[1]} p99 {medians[3]} us':<24}")
 
 
-def summarise(results: dict[str, tuple[Figures, Figures]], *, smoke: bool) -> list[str]:
+def summarise(results: dict[str, Row], *, smoke: bool) -> list[str]:
     """The sentences below the table: what was lost as plainly as what was won."""
     if smoke:
         return ["Smoke run: it proves that the benchmark runs; its figures mean nothing."]
-    cpu = {name: ratio_of(real.cpu, ours.cpu)[0] for name, (real, ours) in results.items()}
-    rate = {name: ratio_of(ours.rate, real.rate)[0] for name, (real, ours) in results.items()}
+    cpu = {name: ratio_of(real.cpu, ours.cpu)[0] for name, (real, ours, *_) in results.items()}
+    rate = {name: ratio_of(ours.rate, real.rate)[0] for name, (real, ours, *_) in results.items()}
     cpu_mean, rate_mean = statistics.geometric_mean(cpu.values()), statistics.geometric_mean(rate.values())
     lines = [
         f"Geometric mean over {len(cpu)} cases: CPU efficiency {cpu_mean:.2f}x, rate {rate_mean:.2f}x nats-server's."
@@ -197,10 +215,18 @@ def summarise(results: dict[str, tuple[Figures, Figures]], *, smoke: bool) -> li
     if all(name in cpu for name in GOAL_CASES):
         mean = statistics.geometric_mean(cpu[name] for name in GOAL_CASES)
         lines.append(f"Batched cases with a listener ({', '.join(GOAL_CASES)}): {mean:.2f}x; the goal is 3x.")
+    floor = {name: ratio_of(row[2].cpu, row[1].cpu)[0] for name, row in results.items() if len(row) > 2}
+    if all(name in floor for name in GOAL_CASES):
+        mean = statistics.geometric_mean(floor[name] for name in GOAL_CASES)
+        lines.append(f"The same cases against the relay: {mean:.2f}x; the goal is {RELAY_GOAL}x.")
+    if floor:
+        dear = sorted((value, name) for name, value in floor.items() if value < 1)
+        listed = ", ".join(f"{name} {value:.2f}x" for value, name in dear)
+        lines.append(f"Above the relay's CPU: {listed or 'no case'}.")
     shares = ", ".join(
-        f"{name} {max(real.generator_share, ours.generator_share):.2f}" for name, (real, ours) in results.items()
+        f"{name} {max(real.generator_share, ours.generator_share):.2f}" for name, (real, ours, *_) in results.items()
     )
-    apart = max(one.tick_error for pair in results.values() for one in pair)
+    apart = max(one.tick_error for row in results.values() for one in row[:2])
     lines.append(f"Generator CPU by server CPU, the higher of the two: {shares}.")
     lines.append(f"schedstat against utime+stime: at most {apart:.1%} apart.")
     return lines
@@ -235,6 +261,15 @@ def choose_rows(names: str) -> list[str]:
     return [row for row in broker_footprint.ROWS if not wanted or row in wanted]
 
 
+def join_relay(stack: ExitStack) -> list[Contestant]:
+    """The relay, compiled and started until the stack is left; nobody where it cannot be compiled, and that is said."""
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    if missing := build_relay(directory):
+        print(f"the relay is NOT compared: it could not be compiled: {missing}", file=sys.stderr, flush=True)
+        return []
+    return [stack.enter_context(start_relay(directory))]
+
+
 def main() -> int:
     arguments = parse_arguments()
     cases = choose_cases(arguments.cases)
@@ -248,21 +283,23 @@ def main() -> int:
     )
     if not arguments.json:
         print(heading, HEADINGS if cases else "", sep="\n\n")
-    results: dict[str, tuple[Figures, Figures]] = {}
-    for setting in dict.fromkeys(case.setting for case in cases):
-        with (
-            configured(setting) as options,
-            start_nats_server(*options) as real,
-            start_headwater(*options, interpreted=arguments.interpreted) as ours,
-        ):
-            for case in cases:
-                if case.setting != setting:
-                    continue
-                figures = measure(case, [real, ours], repetitions, smoke=arguments.smoke)
-                results[case.name] = (figures[0], figures[1])
-                if not arguments.json:
-                    print_row(case, *figures)
-                    sys.stdout.flush()
+    results: dict[str, Row] = {}
+    with ExitStack() as stack:
+        floor = join_relay(stack) if cases and not arguments.interpreted else []
+        for setting in dict.fromkeys(case.setting for case in cases):
+            with (
+                configured(setting) as options,
+                start_nats_server(*options) as real,
+                start_headwater(*options, interpreted=arguments.interpreted) as ours,
+            ):
+                for case in cases:
+                    if case.setting != setting:
+                        continue
+                    servers = [real, ours, *(floor if case.name in RELAY_CASES else [])]
+                    results[case.name] = measure(case, servers, repetitions, smoke=arguments.smoke)
+                    if not arguments.json:
+                        print_row(case, results[case.name])
+                        sys.stdout.flush()
     if results and not arguments.json:
         print("", *summarise(results, smoke=arguments.smoke), sep="\n", flush=True)
     footprint: list[str] = []
@@ -272,12 +309,10 @@ def main() -> int:
         if not arguments.json:
             print("", *lines, sep="\n", flush=True)
     if arguments.json:
+        names = ("nats-server", "headwater", "relay")
         rows = {
-            name: {
-                "nats-server": [asdict(one) for one in real.outcomes],
-                "headwater": [asdict(one) for one in ours.outcomes],
-            }
-            for name, (real, ours) in results.items()
+            case: {name: [asdict(one) for one in figures.outcomes] for name, figures in zip(names, row, strict=False)}
+            for case, row in results.items()
         }
         summary = summarise(results, smoke=arguments.smoke) if results else []
         print(json.dumps({"machine": heading, "cases": rows, "summary": [*summary, *footprint]}, indent=1))

@@ -12,7 +12,6 @@ where it and a C compiler are installed (Debian: libnats-dev), and is named as a
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from client_load import HELD, Outcome, Spec
-from contestants import Contestant, describe_machine, refuse_interpreted, start_headwater, start_nats_server
+from contestants import (
+    Contestant,
+    compile_module,
+    describe_machine,
+    refuse_interpreted,
+    start_headwater,
+    start_nats_server,
+)
 
 RUN_TIMEOUT = 120.0
 LOAD = str(Path(__file__).with_name("client_load.py"))
@@ -110,21 +116,9 @@ def _command(spec: Spec) -> list[str]:
 
 def build_libnats(directory: Path) -> str:
     """Compile `libnats_load.py` in a directory of its own; returns why that is not possible, or nothing."""
+    if missing := compile_module(directory, "libnats.pxd", "libnats_load.pxd", "libnats_load.py", timeout=RUN_TIMEOUT):
+        return f"{BUILD}: {missing}"
     here = Path(__file__).parent
-    for name in ("libnats.pxd", "libnats_load.pxd", "libnats_load.py"):
-        shutil.copy(here / name, directory)
-    built = subprocess.run(
-        [sys.executable, "-m", "Cython.Build.Cythonize", "--inplace", "libnats_load.py"],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT,
-        check=False,
-    )
-    if built.returncode != 0:
-        said = built.stderr.strip().splitlines() or [str(built.returncode)]
-        telling = (line for line in said if "error:" in line or "cannot find" in line)
-        return f"{BUILD}: {next(telling, said[-1])}"
     drive = f"import sys; sys.path[:0] = {[str(directory), str(here)]}; import libnats_load; libnats_load.main()"
     _libnats[:] = [sys.executable, "-c", drive]
     return ""

@@ -7,6 +7,7 @@ other work, seconds on the wall vary by 2x and CPU seconds by some percent.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -158,6 +159,38 @@ def start_headwater(*args: str, name: str = "headwater", interpreted: bool = Fal
     if not interpreted:
         return Contestant(name, command)
     return Contestant(name, command, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")})
+
+
+def compile_module(directory: Path, *names: str, timeout: float = 300.0) -> str:
+    """Compile the last of these files of this folder in a directory of its own, where the others stand beside it. Returns
+    why that is not possible, or nothing."""
+    here = Path(__file__).parent
+    for name in names:
+        shutil.copy(here / name, directory)
+    built = subprocess.run(
+        [sys.executable, "-m", "Cython.Build.Cythonize", "--inplace", names[-1]],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if built.returncode == 0:
+        return ""
+    said = built.stderr.strip().splitlines() or [str(built.returncode)]
+    telling = (line for line in said if "error:" in line or "cannot find" in line)
+    return next(telling, said[-1])
+
+
+def build_relay(directory: Path) -> str:
+    """Compile `relay.py` in `directory`; returns why that is not possible, or nothing."""
+    return compile_module(directory, "relay_system.pxd", "relay.pxd", "relay.py")
+
+
+def start_relay(directory: Path, name: str = "relay") -> Contestant:
+    """The floor (`relay.py`), as `build_relay` has compiled it there."""
+    drive = f"import sys; sys.path.insert(0, {str(directory)!r}); import relay; relay.main()"
+    return Contestant(name, [sys.executable, "-c", drive])
 
 
 def refuse_interpreted(*, allow: bool) -> str:

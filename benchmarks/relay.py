@@ -1,0 +1,358 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False, cdivision=True
+"""The floor under every row of `./hw bench broker`: a relay that does only what no broker can leave out.
+
+It reads up to 256 KiB at a time, finds each control line by its newline and its length by the last number, looks the
+subject up in one hash of literal subjects, copies what follows the subject behind each subscriber's own first words, and
+writes once to each subscriber when a round of reads is over. A wildcard is looked through once for a subject, whose entry
+then names its subscribers.
+
+It refuses to be a broker: no log-in, permissions, accounts, queue groups, limits, UNSUB, TLS, or patience with bad input;
+subjects have at most 47 bytes (others are looked through each time), a subject at most 16 subscribers by hash, a sid 23.
+What a broker costs above this is what those cost.
+
+Only compiled (Cython's pure-Python mode; `contestants.start_relay` does it): between two messages no object is touched.
+"""
+
+import socket
+import sys
+
+import cython
+from cython.cimports.relay_system import (
+    EPOLL_CTL_ADD,
+    EPOLL_CTL_DEL,
+    EPOLL_CTL_MOD,
+    EPOLLIN,
+    EPOLLOUT,
+    MSG_DONTWAIT,
+    MSG_NOSIGNAL,
+    Event,
+    Events,
+    Interest,
+    Interests,
+    Known,
+    Knowns,
+    Link,
+    Links,
+    calloc,
+    epoll_create1,
+    epoll_ctl,
+    epoll_wait,
+    memchr,
+    memcmp,
+    memcpy,
+    memmove,
+    realloc,
+    recv,
+    send,
+    uint64_t,
+)
+
+MOST_LINKS = 4096  # descriptors
+MOST_INTERESTS = 4096
+READ: cython.Py_ssize_t = 256 << 10
+SLOTS: cython.Py_ssize_t = 1 << 18  # of the hash: one subject each, the newer one stays
+PRIME: uint64_t = 1099511628211  # of FNV-1a
+TARGETS: cython.int = 16
+SUBJECT: cython.int = 48
+EVENTS: cython.int = 256
+HIGH: cython.Py_ssize_t = 8 << 20  # bytes that a subscriber may be behind; then it is waited for
+INFO = (
+    b'INFO {"server_id":"RELAY","server_name":"relay","version":"2.10.0","proto":1,"headers":true,"max_payload":1048576}'
+    b"\r\n"
+)
+
+links: Links = cython.NULL
+interests: Interests = cython.NULL
+table: Knowns = cython.NULL
+events: Events = cython.NULL
+arrived: cython.p_char = cython.NULL
+poll: cython.int = 0
+interested: cython.int = 0
+generation: cython.Py_ssize_t = 0
+dirty: cython.p_int = cython.NULL
+dirty_count: cython.int = 0
+
+
+def watch(descriptor: cython.int, operation: cython.int, wanted: cython.int) -> cython.int:
+    event = cython.declare(Event)
+    event.events = wanted
+    event.data.fd = descriptor
+    if epoll_ctl(poll, operation, descriptor, cython.address(event)) < 0:
+        raise OSError(f"epoll_ctl of {descriptor}")
+    return 0
+
+
+# ── in ──
+
+
+def read_from(descriptor: cython.int) -> cython.int:
+    link: Links = cython.address(links[descriptor])
+    kept: cython.Py_ssize_t = link.kept
+    if kept:
+        memcpy(arrived, link.rest, kept)
+    size: cython.Py_ssize_t = recv(descriptor, arrived + kept, READ, MSG_DONTWAIT)
+    if size <= 0:
+        return drop(descriptor) if size == 0 else 0
+    size += kept
+    used: cython.Py_ssize_t = parse(descriptor, arrived, size)
+    link.kept = size - used
+    if link.kept > READ:
+        raise OSError("a message that is larger than a read")
+    if link.kept:
+        if link.rest == cython.NULL:
+            link.rest = cython.cast(cython.p_char, calloc(1, READ))
+        memmove(link.rest, arrived + used, link.kept)
+    return 0
+
+
+def parse(descriptor: cython.int, data: cython.p_const_char, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Returns how much was whole operations."""
+    at: cython.Py_ssize_t = 0
+    number: cython.Py_ssize_t
+    power: cython.Py_ssize_t
+    head: cython.Py_ssize_t
+    verb: cython.Py_ssize_t
+    tail: cython.Py_ssize_t
+    subject_end: cython.Py_ssize_t
+    while at < size:
+        found: cython.p_const_char = cython.cast(cython.p_const_char, memchr(data + at, 10, size - at))
+        if found == cython.NULL:
+            return at
+        end: cython.Py_ssize_t = found - data
+        verb = 4 if data[at] == ord("P") and data[at + 1] == ord("U") else 5 if data[at] == ord("H") else 0
+        if verb == 0:
+            control(descriptor, data + at, end - 1 - at)
+            at = end + 1
+            continue
+        head = end - 2  # the last digit: a return and a newline end the line
+        number = 0
+        power = 1
+        while data[head] != ord(" "):
+            number += power * (data[head] - ord("0"))
+            power *= 10
+            head -= 1
+        tail = end + 1 + number + 2
+        if tail > size:
+            return at
+        found = cython.cast(cython.p_const_char, memchr(data + at + verb, 32, end - at - verb))
+        subject_end = found - data
+        deliver(
+            known(data + at + verb, subject_end - at - verb),
+            b"MSG " if verb == 4 else b"HMSG ",
+            verb,
+            data + at + verb,
+            subject_end - at - verb,
+            data + subject_end + 1,
+            tail - subject_end - 1,
+        )
+        at = tail
+    return at
+
+
+def control(descriptor: cython.int, line: cython.p_const_char, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """CONNECT, PING, PONG, and SUB without a queue group."""
+    global interested, generation
+    if line[0] == ord("P") and line[1] == ord("I"):
+        say(descriptor, b"PONG\r\n", 6)
+    elif line[0] == ord("S"):
+        words: list[bytes] = line[:size].split()
+        if interested == MOST_INTERESTS:
+            raise OSError("no more subscriptions")
+        place: Interests = cython.address(interests[interested])
+        place.descriptor = descriptor
+        subject: bytes = words[1]
+        sid: bytes = words[2]
+        place.subject_size = len(subject)
+        place.sid_size = len(sid) + 1
+        memcpy(place.subject, cython.cast(cython.p_const_char, subject), len(subject))
+        memcpy(place.sid, cython.cast(cython.p_const_char, sid), len(sid))
+        place.sid[len(sid)] = ord(" ")
+        interested += 1
+        generation += 1
+    return 0
+
+
+# ── who gets it ──
+
+
+def known(subject: cython.p_const_char, size: cython.Py_ssize_t) -> Knowns:
+    """The subject's entry in the hash; made where there is none."""
+    mixed: uint64_t = size ^ generation << 16  # so that what was found before the last SUB is not found again
+    at: cython.Py_ssize_t
+    for at in range(size):
+        mixed = (mixed ^ cython.cast(cython.uchar, subject[at])) * PRIME
+    found: Knowns = cython.address(table[(mixed ^ (mixed >> 29)) & (SLOTS - 1)])
+    if found.size == size and found.hash == mixed and memcmp(found.subject, subject, size) == 0:
+        return found
+    if size >= SUBJECT:
+        raise OSError("a subject that is longer than the relay takes")
+    found.hash = mixed
+    found.size = size
+    found.count = 0
+    memcpy(found.subject, subject, size)
+    number: cython.int
+    for number in range(interested):
+        if covers(cython.address(interests[number]), subject, size):
+            if found.count == TARGETS:
+                raise OSError("more subscribers than the relay takes")
+            found.targets[found.count] = number
+            found.count += 1
+    return found
+
+
+def covers(interest: Interests, subject: cython.p_const_char, size: cython.Py_ssize_t) -> cython.bint:
+    """`>` and `*` are known as last tokens only."""
+    own: cython.int = interest.subject_size
+    last: cython.char = interest.subject[own - 1]
+    if interest.descriptor < 0:
+        return False
+    if last == ord(">"):
+        return size >= own and memcmp(interest.subject, subject, own - 1) == 0
+    if last == ord("*"):
+        if size < own or memcmp(interest.subject, subject, own - 1) != 0:
+            return False
+        alone: cython.bint = memchr(subject + own - 1, ord("."), size - own + 1) == cython.NULL
+        return alone
+    return own == size and memcmp(interest.subject, subject, size) == 0
+
+
+# ── out ──
+
+
+def deliver(
+    found: Knowns,
+    verb: cython.p_const_char,
+    verb_size: cython.Py_ssize_t,
+    subject: cython.p_const_char,
+    size: cython.Py_ssize_t,
+    tail: cython.p_const_char,
+    tail_size: cython.Py_ssize_t,
+) -> cython.int:
+    """`tail`: everything behind the subject and its blank, to the end of the payload."""
+    number: cython.int
+    for number in range(found.count):
+        interest: Interests = cython.address(interests[found.targets[number]])
+        to: cython.p_char = room(interest.descriptor, verb_size + size + interest.sid_size + 1 + tail_size)
+        memcpy(to, verb, verb_size)
+        to += verb_size
+        memcpy(to, subject, size + 1)
+        to += size + 1
+        memcpy(to, interest.sid, interest.sid_size)
+        memcpy(to + interest.sid_size, tail, tail_size)
+    return 0
+
+
+def say(descriptor: cython.int, text: cython.p_const_char, size: cython.Py_ssize_t) -> cython.int:
+    memcpy(room(descriptor, size), text, size)
+    return 0
+
+
+def room(descriptor: cython.int, size: cython.Py_ssize_t) -> cython.p_char:
+    """Where `size` bytes of output go, which count as written."""
+    global dirty_count
+    link: Links = cython.address(links[descriptor])
+    if link.end + size > link.room:
+        if link.begin:
+            memmove(link.out, link.out + link.begin, link.end - link.begin)
+            link.end -= link.begin
+            link.begin = 0
+        while link.end + size > link.room:
+            link.room = 2 * link.room if link.room else READ
+        link.out = cython.cast(cython.p_char, realloc(link.out, link.room))
+        if link.out == cython.NULL:
+            raise MemoryError
+    if not link.dirty:
+        link.dirty = True
+        dirty[dirty_count] = descriptor
+        dirty_count += 1
+    link.end += size
+    return link.out + link.end - size
+
+
+def flush(descriptor: cython.int) -> cython.int:
+    """One write; what the socket does not take waits until it does, or is waited for when it is too much."""
+    link: Links = cython.address(links[descriptor])
+    if not link.open:
+        return 0
+    size: cython.Py_ssize_t = link.end - link.begin
+    patience: cython.int = 0 if size > HIGH else MSG_DONTWAIT
+    sent: cython.Py_ssize_t = send(descriptor, link.out + link.begin, size, patience | MSG_NOSIGNAL)
+    if sent > 0:
+        link.begin += sent
+    if link.begin == link.end:
+        link.begin = link.end = 0
+    if link.stuck != (link.end > 0):
+        link.stuck = link.end > 0
+        watch(descriptor, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT if link.stuck else EPOLLIN)
+    return 0
+
+
+def drop(descriptor: cython.int) -> cython.int:
+    global generation
+    link: Links = cython.address(links[descriptor])
+    watch(descriptor, EPOLL_CTL_DEL, 0)
+    link.open = link.stuck = False
+    link.begin = link.end = link.kept = 0
+    number: cython.int
+    for number in range(interested):
+        if interests[number].descriptor == descriptor:
+            interests[number].descriptor = -1
+    generation += 1
+    _sockets.pop(descriptor).close()
+    return 0
+
+
+# ── life ──
+
+_sockets: dict[int, socket.socket] = {}
+
+
+def accept(listener: socket.socket) -> None:
+    global interested
+    link, _ = listener.accept()
+    if not _sockets:
+        interested = 0
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    link.sendall(INFO)
+    descriptor: cython.int = link.fileno()
+    if descriptor >= MOST_LINKS:
+        raise OSError("no more connections")
+    _sockets[descriptor] = link
+    links[descriptor].open = True
+    watch(descriptor, EPOLL_CTL_ADD, EPOLLIN)
+
+
+def main() -> None:
+    global links, interests, table, events, arrived, poll, dirty, dirty_count
+    links = cython.cast(Links, calloc(MOST_LINKS, cython.sizeof(Link)))
+    interests = cython.cast(Interests, calloc(MOST_INTERESTS, cython.sizeof(Interest)))
+    table = cython.cast(Knowns, calloc(SLOTS, cython.sizeof(Known)))
+    events = cython.cast(Events, calloc(EVENTS, cython.sizeof(Event)))
+    arrived = cython.cast(cython.p_char, calloc(2, READ))
+    dirty = cython.cast(cython.p_int, calloc(MOST_LINKS, cython.sizeof(cython.int)))
+    poll = epoll_create1(0)
+    listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+    waiting: cython.int = listener.fileno()
+    watch(waiting, EPOLL_CTL_ADD, EPOLLIN)
+    print(f"Listening for client connections on 127.0.0.1:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
+    number: cython.int
+    descriptor: cython.int
+    while True:
+        ready: cython.int = epoll_wait(poll, events, EVENTS, -1)
+        dirty_count = 0
+        for number in range(ready):
+            descriptor = events[number].data.fd
+            if descriptor == waiting:
+                accept(listener)
+                continue
+            if events[number].events & EPOLLOUT:
+                flush(descriptor)
+            if events[number].events & ~cython.cast(cython.uint, EPOLLOUT) and links[descriptor].open:
+                read_from(descriptor)
+        for number in range(dirty_count):
+            links[dirty[number]].dirty = False
+            flush(dirty[number])
+
+
+if __name__ == "__main__":
+    main()
