@@ -46,7 +46,7 @@ def as_of_today(directory: Path) -> Iterator[tuple[Path, Converted | None]]:
 
 
 def _is_old(archive: Path) -> bool:
-    """Whether it is whole enough to be told from one of today; what cannot be read is left to the restore."""
+    """Whether it is whole enough to be distinguished from one of today; what cannot be read is left to the restore."""
     reader, content = FrameReader(), b""
     try:
         with archive.open("rb") as file:
