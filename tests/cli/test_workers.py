@@ -126,16 +126,59 @@ def test_clients_of_all_workers_reach_each_other_and_a_signal_ends_all(tmp_path:
         assert [worker for worker in workers if Path(f"/proc/{worker}").exists()] == []
 
 
-def test_the_others_go_on_without_a_worker_that_was_killed_and_the_status_tells() -> None:
+def until_said(process: Process, ending: str) -> list[str]:
+    """What is said up to a line with this ending."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if line.endswith(ending):
+            return said
+    raise AssertionError("".join(said))
+
+
+def test_a_worker_that_was_killed_is_replaced_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    async def keep(port: int) -> None:
+        async with one_client_at_each(port, 2) as clients:
+            await clients[0].jetstream().add_stream(name="S", subjects=["s.*"])
+            assert [await until_kept(client.jetstream()) for client in clients] == [1, 2]
+
+    async def read(port: int) -> None:
+        async with one_client_at_each(port, 2) as clients:
+            for client in clients:
+                await until_kept(client.jetstream())  # the new first worker has its streams, and the other hears it
+            info = await clients[1].jetstream().stream_info("S")
+            assert (info.state.first_seq, info.state.messages) == (1, 4)
+
+    with started("--workers", "2", "-js", "-sd", str(tmp_path)) as process:
+        port, _ = ready(process)
+        asyncio.run(asyncio.wait_for(keep(port), 60))
+        first, second = children(process.pid)
+        for number, killed in ((2, second), (1, first)):
+            os.kill(killed, signal.SIGKILL)
+            said = until_said(process, f"worker {number} is replaced\n")
+            assert any(line.endswith(f"worker {number} ended with status -9; 1 go on\n") for line in said)
+            assert len(children(process.pid)) == 2 and killed not in children(process.pid)
+        asyncio.run(asyncio.wait_for(read(port), 60))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_a_worker_that_ends_again_and_again_is_given_up_and_the_status_tells() -> None:
     with started("--workers", "2") as process:
         port, _ = ready(process)
-        os.kill(children(process.pid)[1], signal.SIGKILL)
-        assert process.stderr is not None
-        assert process.stderr.readline().endswith("worker 2 ended with status -9; 1 go on\n")
+        first = children(process.pid)[0]
+        for _ in range(5):
+            (second,) = [worker for worker in children(process.pid) if worker != first]
+            os.kill(second, signal.SIGKILL)
+            until_said(process, "worker 2 is replaced\n")
+        (second,) = [worker for worker in children(process.pid) if worker != first]
+        os.kill(second, signal.SIGKILL)
+        until_said(process, "worker 2 has ended 6 times in 60 s and is given up\n")
         with RawLink(port) as link:
             assert link.greeting.startswith(b"INFO ")
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 1
+        assert process.wait(30) == 1
 
 
 def test_workers_do_not_outlive_a_parent_that_was_killed() -> None:

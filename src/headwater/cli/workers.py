@@ -9,8 +9,10 @@ All listen on the same address (SO_REUSEPORT), and the system deals new connecti
 under a name and a route password made for this run, which are on no command line and in no file. It is said once that the
 server is ready: when every worker knows every other.
 
-A worker that ends by itself is not started again: the others go on, and the exit status says so in the end. When the
-parent is killed, its workers see the end of a pipe and stop. Limits of connections count for each worker.
+A worker that ends by itself is replaced: the others go on, and the new one has its number, its route port and, if it is the
+first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up: then the
+exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop. Limits of connections
+count for each worker.
 """
 
 import asyncio
@@ -19,7 +21,8 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -48,6 +51,8 @@ logger = logging.getLogger("headwater")
 HOST = "127.0.0.1"
 MOST_WORKERS = 64
 PATIENCE = 30.0  # seconds until the workers must know each other; they need some 10 ms
+MOST_ENDS = 5  # of one worker within ENDS_WITHIN seconds; then it is not replaced any more
+ENDS_WITHIN = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -70,11 +75,17 @@ class Shape(msgspec.Struct, frozen=True):
     name: str
     password: str
 
-    def config(self, whole: ServerConfig, number: int, routes: tuple[str, ...]) -> ServerConfig:
+    def config(self, whole: ServerConfig, number: int, place: "Place") -> ServerConfig:
         """That of worker `number`, from 1."""
         first, broker = number == 1, whole.broker
         cluster = ClusterOptions(
-            name=self.name, host=HOST, username="worker", password=self.password, routes=routes, no_advertise=True
+            name=self.name,
+            host=HOST,
+            port=place.port,
+            username="worker",
+            password=self.password,
+            routes=place.routes,
+            no_advertise=True,
         )
         websocket = broker.websocket and broker.websocket.replace(port=self.websocket_port)
         name = f"{broker.server_name}-{number}" if broker.server_name else ""
@@ -88,6 +99,14 @@ class Shape(msgspec.Struct, frozen=True):
         )
         monitoring = whole.monitoring if first else None
         return whole.replace(broker=changed, monitoring=monitoring, pid_file=None, ports_file_dir=None, warnings=())
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a worker is among the others: its own port for routes (0: any), whom it dials, and how many it waits for."""
+
+    port: int
+    routes: tuple[str, ...]
+    others: int
 
 
 class Worker(Serving):
@@ -106,7 +125,7 @@ class Worker(Serving):
         super().__init__(config, again, config_file, iggy)
         self._reports = reports
         self._lifeline = lifeline
-        self._others = again.shape.count - 1
+        self._others = again.place.others
         self._number = again.number
         self._board = board
         self._figures: asyncio.Task[None] | None = None
@@ -161,14 +180,14 @@ class Worker(Serving):
 class Again:
     """Reads the configuration again for worker `number`, on a request to reload."""
 
-    def __init__(self, flags: Mapping[str, Value], shape: Shape, number: int, routes: tuple[str, ...]) -> None:
-        self.shape = shape
+    def __init__(self, flags: Mapping[str, Value], shape: Shape, number: int, place: Place) -> None:
+        self.place = place
+        self._shape = shape
         self._flags = dict(flags)
         self.number = number
-        self._routes = routes
 
     def __call__(self) -> ServerConfig:
-        return self.shape.config(configure(self._flags), self.number, self._routes)
+        return self._shape.config(configure(self._flags), self.number, self.place)
 
 
 class Workers:
@@ -197,7 +216,9 @@ class Workers:
         token = secrets.token_hex(8)
         self._shape = Shape(count, ports[0], ports[-1], f"workers-{token}", secrets.token_urlsafe(32))
         self._running: dict[int, int] = {}  # process id -> number
-        self._reports: list[IO[bytes]] = []
+        self._reports: dict[int, IO[bytes]] = {}  # by number
+        self._routes: dict[int, int] = {}  # number -> its port for routes
+        self._ends: dict[int, list[float]] = {}  # number -> when it ended by itself, seconds
         self._lifeline = os.pipe()
         self._board = Board(count)
         self._stopping = False
@@ -240,16 +261,17 @@ class Workers:
 
     def _start_all(self) -> Report | None:
         """Start the workers; the first has to listen before the others can get its ports. None when it did not start."""
-        first = self._start(1, ()) and self._hear(1)
+        others = self._shape.count - 1
+        first = self._start(1, Place(0, (), others)) and self._hear(1)
         if not first:
             return None
-        routes = (f"nats-route://{HOST}:{first.route}",)
+        place = Place(0, _routes_to([first.route]), others)
         numbers = range(2, self._shape.count + 1)
-        if not all(self._start(number, routes) for number in numbers) or not all(map(self._hear, numbers)):
+        if not all(self._start(number, place) for number in numbers) or not all(map(self._hear, numbers)):
             return None
         return first if all(self._hear(number) for number in range(1, self._shape.count + 1)) else None
 
-    def _start(self, number: int, routes: tuple[str, ...]) -> bool:
+    def _start(self, number: int, place: Place) -> bool:
         """Fork worker `number`; False when it is not wanted any more."""
         if self._stopping:
             return False
@@ -260,26 +282,26 @@ class Workers:
         if process == 0:
             status = 1
             try:
-                status = self._be_worker(number, routes, writing)
+                status = self._be_worker(number, place, writing)
             except Exception:  # a fault of ours; whatever it is, this process must not run on as a second parent
                 logger.exception("worker %d has failed", number)
             finally:
                 os._exit(status)
         os.close(writing)
         self._running[process] = number
-        self._reports.append(open(reading, "rb"))
+        self._reports[number] = open(reading, "rb")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return True
 
-    def _be_worker(self, number: int, routes: tuple[str, ...], reports: int) -> int:
+    def _be_worker(self, number: int, place: Place, reports: int) -> int:
         for trapped in SIGNALS:
             signal.signal(trapped, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.close(self._lifeline[1])
-        for others in self._reports:
+        for others in self._reports.values():
             others.close()
-        again = Again(self._flags, self._shape, number, routes)
-        config = self._shape.config(self._config, number, routes)
+        again = Again(self._flags, self._shape, number, place)
+        config = self._shape.config(self._config, number, place)
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 iggy = self._iggy if number == 1 else None
@@ -292,9 +314,10 @@ class Workers:
 
     def _hear(self, number: int) -> Report | None:
         """The next report of a worker; None when it failed, or ended."""
-        line = self._reports[number - 1].readline()
+        line = self._reports[number].readline()
         report = msgspec.json.decode(line, type=Report) if line else Report(failed="it ended")
         if not report.failed:
+            self._routes[number] = report.route or self._routes[number]
             return report
         if not self._stopping:
             self._failed = True
@@ -328,8 +351,22 @@ class Workers:
                 self._board.ended(number)
             code = os.waitstatus_to_exitcode(status)
             if number and not self._stopping:
-                self._failed = True
                 logger.error("worker %d ended with status %d; %d go on", number, code, len(self._running))
+                self._replace(number)
+
+    def _replace(self, number: int) -> None:
+        """Start a worker anew in the place of one that has ended by itself, unless that happens too often."""
+        now = time.monotonic()
+        ends = self._ends[number] = [end for end in self._ends.get(number, []) if now - end < ENDS_WITHIN] + [now]
+        self._reports[number].close()
+        if len(ends) > MOST_ENDS:
+            self._failed = True
+            logger.critical("worker %d has ended %d times in %g s and is given up", number, len(ends), ENDS_WITHIN)
+            return
+        alive = self._running.values()
+        place = Place(self._routes[number], _routes_to([self._routes[other] for other in alive]), len(alive))
+        if self._start(number, place) and self._hear(number) and self._hear(number):
+            logger.warning("worker %d is replaced", number)
 
     def _end_all(self) -> None:
         """Whatever happened: no worker stays behind."""
@@ -340,7 +377,7 @@ class Workers:
         self._wait()
         for fd in self._lifeline:
             os.close(fd)
-        for reports in self._reports:
+        for reports in self._reports.values():
             reports.close()
         self._board.close()
         for held in self._held:
@@ -365,6 +402,10 @@ class _Files:
     def __exit__(self, *_: object) -> None:
         if self._ports_file is not None:
             self._ports_file.unlink(missing_ok=True)
+
+
+def _routes_to(ports: Iterable[int]) -> tuple[str, ...]:
+    return tuple(f"nats-route://{HOST}:{port}" for port in ports)
 
 
 def send_report(fd: int, report: Report) -> None:
