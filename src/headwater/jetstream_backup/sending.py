@@ -4,7 +4,7 @@
     the last, short one  without
     empty                the end: status 204, or no header where there was no full chunk; 408 or 500 and why, where it failed
 
-It begins when somebody here subscribes to the very subject: a client whose answers come by `_INBOX.x.*` is interested in
+It begins when there is a subscription here to the very subject: a client whose answers come by `_INBOX.x.*` is interested in
 all of them from the beginning, and the `nats` tool subscribes to this one only when it has the answer to its request. A
 receiver behind a route or a leaf node is given INTEREST_PATIENCE.
 
