@@ -22,7 +22,7 @@ def listen(router: Router, subject: bytes) -> Heard:
 
 def test_the_brokers_own_subscriptions_import_too() -> None:
     home, there = router(), router()
-    imports = StreamImports(home)
+    imports = StreamImports(home, "A")
     imports.add(SubjectRename("orders.*", "eu.$1"), there)
     home.imports = imports
     heard = listen(home, b"eu.*")
@@ -35,7 +35,7 @@ def test_the_brokers_own_subscriptions_import_too() -> None:
 
 def test_a_subscription_beside_the_import_has_no_shadow() -> None:
     home, there = router(), router()
-    home.imports = imports = StreamImports(home)
+    home.imports = imports = StreamImports(home, "A")
     imports.add(SubjectRename("orders.*", "eu.$1"), there)
     listen(home, b"us.*")
     listen(home, b"eu.a.b")

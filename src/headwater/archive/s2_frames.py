@@ -29,10 +29,12 @@ def masked_sum(content: bytes) -> bytes:
 
 
 class FrameWriter:
-    """Content in, framed bytes out. `compress`: makes a Snappy block of content; None: nothing is compressed."""
+    """Content in, framed bytes out. `compress`: makes a Snappy block of content; None: nothing is compressed. `snappy`: what
+    reads only Snappy reads it, too."""
 
-    def __init__(self, compress: Compress | None) -> None:
+    def __init__(self, compress: Compress | None, *, snappy: bool = False) -> None:
         self._compress = compress
+        self._beginning = BEGINNINGS[snappy]
         self._begun = False
         self._held = bytearray()
 
@@ -53,7 +55,7 @@ class FrameWriter:
         return self._chunk(content) if content else b""
 
     def _chunk(self, content: bytes) -> bytes:
-        begin = b"" if self._begun else b"\xff\x06\x00\x00" + BEGINNINGS[0]
+        begin = b"" if self._begun else b"\xff\x06\x00\x00" + self._beginning
         self._begun = True
         body, kind = content, b"\x01"
         if self._compress is not None:

@@ -39,6 +39,8 @@ else:
     from headwater.exchange.xorshift import Xorshift
     from headwater.wire.message_view import MessageView
 
+from headwater.model.message_trace import ROUTE
+
 _NONE: list[bytes] = []
 
 
@@ -158,7 +160,7 @@ class Forwarding(PeerInterest):
         target: Target
         index: cython.Py_ssize_t
         self.elsewhere = None
-        if plan.settled is not None and not match.groups:
+        if plan.settled is not None and not match.groups and message.trace is None:
             for frame in plan.settled:
                 if not frame.target.outlet.closed:
                     self.headers_dropped += frame.write(message)
@@ -294,10 +296,17 @@ class Forwarding(PeerInterest):
                     self._list(self.targets[cython.cast(Outlet, chosen.outlet)], queue, others)
         for target in others:
             target.plain = False
+            view: MessageView = message
+            if message.trace is not None:
+                traced = message.trace.to_peer(target.outlet, ROUTE, message)
+                if traced is None:
+                    target.listed = b""
+                    continue
+                view = traced
             if origin and target.knows_leafs:
-                self.headers_dropped += target.write_from(origin, target.listed, message)
+                self.headers_dropped += target.write_from(origin, target.listed, view)
             else:
-                self.headers_dropped += target.write(target.listed, message)
+                self.headers_dropped += target.write(target.listed, view)
             target.listed = b""
             frames += self._count(router, target, message, 1)
         return frames
@@ -338,6 +347,12 @@ class Forwarding(PeerInterest):
 
     def _send_listed(self, router: Router, target: Target, message: MessageView) -> cython.int:
         """Send a v2 frame for plain interest and the groups noted at the peer."""
+        if message.trace is not None:
+            traced = message.trace.to_peer(target.outlet, ROUTE, message)
+            if traced is None:
+                target.listed = b""
+                return 0
+            message = traced
         self.headers_dropped += target.write(target.listed, message)
         target.listed = b""
         return self._count(router, target, message, 1)
@@ -351,6 +366,8 @@ class Forwarding(PeerInterest):
         message: MessageView,
     ) -> cython.int:
         """Send a v1 frame, and end its subscription when that reaches its limit."""
+        if message.trace is not None and message.trace.to_peer(target.outlet, ROUTE, message) is None:
+            return 0
         self.headers_dropped += target.write_token(subscription, passed_on, message)
         if subscription.maximum != 0 and subscription.delivered >= subscription.maximum:
             self.end_one(subscription)

@@ -31,6 +31,7 @@ from headwater.net.address import UrlAddress, bracketed, url_address
 from headwater.wire.error_texts import encode_error
 from headwater.wire.peer_documents import SubjectLists
 from headwater.wire.route_lines import (
+    TRACING,
     RouteConnect,
     RouteInfo,
     encode_route_connect,
@@ -121,6 +122,7 @@ class Peer(Record, frozen=False):
     ours: bool = False  # it is a Headwater broker too
     knows_leafs: bool = False  # it reads what is announced for leaf nodes
     leafnode_urls: tuple[str, ...] = ()
+    traces: bool = False  # it continues the traces of messages
     dialled: bool = False
     leaving: bool = False  # lame duck
     imports: SubjectLists | None = None  # the subscriptions of its clients that it announces to us
@@ -352,6 +354,8 @@ class Mesh:
         if in_v2 not in self._said:
             info = self.info
             told = info if in_v2 else RouteInfo(**{name: getattr(info, name) for name in _OF_V1})
+            if in_v2 and self.options.protocol == "v2":
+                told = info.replace(proto=TRACING)
             self._said[in_v2] = encode_route_info(told)
         return self._said[in_v2]
 
@@ -426,6 +430,7 @@ class Mesh:
             ours=bool(info.headwater),
             knows_leafs=info.lnoc,
             leafnode_urls=info.leafnode_urls,
+            traces=info.proto >= TRACING,
             dialled=bool(state.dialled),
             leaving=info.ldm,
             imports=info.imports,

@@ -2,6 +2,7 @@ cimport cython
 from headwater.cluster.arrivals cimport Arrivals
 from headwater.exchange.peer_connection cimport PeerConnection
 from headwater.exchange.router cimport Router
+from headwater.wire.route_ops cimport RouteMessage
 
 
 @cython.final
@@ -21,5 +22,6 @@ cdef class Route(PeerConnection):
     cdef list _early
     cdef Destination _last
 
+    cdef int _deliver(self, Arrivals arrivals, RouteMessage message, Py_ssize_t stride, Py_ssize_t count) except? -1
     cdef bint _find_account(self, bytes account) except? -1
     cdef int _take_interest(self, object interest) except? -1

@@ -28,6 +28,7 @@ else:
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
+from headwater.model.message_trace import ROUTE
 from headwater.wire import error_texts, route_ops
 from headwater.wire.route_lines import PING, PONG, decode_route_connect, decode_route_info
 
@@ -35,14 +36,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from headwater.cluster.mesh import Peer
+    from headwater.exchange.account import Account
     from headwater.net.link import Link
     from headwater.wire.route_lines import RouteConnect, RouteInfo
 
     class AccountArrivals(Protocol):
         """The receiver of one account's messages; `spaces.Space` implements it."""
 
+        account: Account
         router: Router
         arrivals: Arrivals
+
+        def takes(self, subject: bytes) -> bool: ...
 
     class RouteRegister(Protocol):
         """What a route needs from its cluster; `service.Cluster` implements it. For type checkers only."""
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
         def on_interest(self, route: "Route", interest: "Interest") -> None: ...
         def is_proved(self, route: "Route") -> bool: ...
         def find_space(self, account: bytes) -> "AccountArrivals | None": ...
+        def find_peer(self, route: "Route") -> "Peer | None": ...
 
 
 _VIOLATION_TEXTS = {
@@ -142,6 +149,18 @@ class Route(PeerConnection):
         """Close the route after its pending output."""
         self.close_link()
 
+    @property
+    def traced_name(self) -> str:
+        """The peer's name, as a report of a trace has it."""
+        peer = self.cluster.find_peer(self)
+        return peer.name if peer is not None else ""
+
+    @property
+    def traces(self) -> bool:
+        """Whether the peer continues traces."""
+        peer = self.cluster.find_peer(self)
+        return peer is not None and peer.dialect != "v1" and peer.traces
+
     def register(self) -> None:
         """The peer has joined the cluster: apply its queued interest; further interest is applied at once."""
         self.registered = True
@@ -213,12 +232,42 @@ class Route(PeerConnection):
         if message.account is not self._last.account and not self._find_account(message.account):
             return 0
         arrivals: Arrivals = cython.cast(Arrivals, self._last.arrivals)
+        if message.headers != message.payload:
+            mark: cython.int = message.run_trace_mark(stride, count)
+            if mark == 1 or (mark != 0 and arrivals.router.samples_traces):
+                return self._deliver_traced(arrivals, message, stride, count)
+        return self._deliver(arrivals, message, stride, count)
+
+    def _deliver(
+        self, arrivals: Arrivals, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t
+    ) -> cython.int:
         if message.token and message.token.startswith(b"QRSID:"):
             arrivals.deliver_to_member(message, stride, count)
         elif count == 1:
             arrivals.deliver(message)
         else:
             arrivals.deliver_run(message, stride, count)
+        return 0
+
+    def _deliver_traced(self, arrivals: Arrivals, message: RouteMessage, stride: int, count: int) -> int:
+        """`_deliver`, one by one, of messages whose headers may ask for traces."""
+        from headwater.message_tracing.message_trace import Source, begin  # here: few programs ever trace a message
+
+        space = self.cluster.find_space(message.account)
+        if space is None:
+            return 0
+        source = Source(ROUTE, self.number, self.traced_name, space.takes)
+        for _ in range(count):
+            begun = begin(space.account, source, message)
+            if not begun.skip:
+                message.trace = begun.trace
+                try:
+                    self._deliver(arrivals, message, 0, 1)
+                finally:
+                    message.trace = None
+                    if begun.trace is not None:
+                        begun.trace.finish()
+            message.advance(stride)
         return 0
 
     def _find_account(self, account: bytes) -> cython.bint:

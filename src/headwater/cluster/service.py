@@ -339,6 +339,10 @@ class Cluster:
         """The space of an account; the first account's when `account` is empty, None for an unknown one."""
         return self._spaces.find(account)
 
+    def find_peer(self, route: Route) -> "Peer | None":
+        """The peer at the other end; None before it is registered."""
+        return self.mesh.peer_of(route.number) if self.mesh is not None else None
+
     def hold_route(self, route: Route, congested: list[Outlet]) -> None:
         """Pause reading from this peer: receivers of its messages are behind."""
         if route.link is not None:

@@ -18,7 +18,6 @@ from headwater.cluster.unclaimed import Unclaimed
 from headwater.exchange.account import Account
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.junction import junction_of, meet
-from headwater.exchange.router import Router
 from headwater.exchange.sublist import Outlet, Subscription
 from headwater.wire.route_lines import RouteInfo
 
@@ -33,9 +32,12 @@ class Space:
     """One account in the cluster: its router, the interest of local clients, and that of the peers."""
 
     def __init__(
-        self, name: bytes, router: Router, announce: Callable[["Space", News], None], imports: Filter, exports: Filter
+        self, account: Account, announce: Callable[["Space", News], None], imports: Filter, exports: Filter
     ) -> None:
+        name, router = account.name.encode(), account.router
+        self.account = account
         self.router = router
+        self.takes = imports.lets  # whether peers may send messages on a subject
         self.wanted = LocalInterest(name, imports.lets)
         self.forwarding: Forwarding = Forwarding(name, int.from_bytes(os.urandom(4)))
         self.forwarding.withheld = exports.denied
@@ -76,7 +78,7 @@ class Spaces:
     def add(self, account: Account) -> Space:
         """Create the space of an account; `join` connects its router later."""
         name = account.name.encode()
-        space = self._spaces[name] = Space(name, account.router, self._announce, self._imports, self._exports)
+        space = self._spaces[name] = Space(account, self._announce, self._imports, self._exports)
         return space
 
     def join(self) -> None:

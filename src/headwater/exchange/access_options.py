@@ -117,6 +117,7 @@ class ExportOptions(Record):
     accounts: tuple[str, ...] | None = None
     response: Literal["singleton", "stream", "chunked"] = "singleton"
     response_threshold: float = 0.0  # seconds that a reply may take; 0: two minutes
+    allow_trace: bool = False  # traces of requests go on in the exporting account
     account_token_position: int = 0  # the token (from 1) of an imported subject that is the importer's name; 0: none is
 
 
@@ -131,6 +132,7 @@ class ImportOptions(Record):
     to: str = ""
     prefix: str = ""
     share: bool = False
+    allow_trace: bool = False  # traces go on in this account (streams)
 
 
 class MappingOptions(Record):
@@ -172,6 +174,8 @@ class AccountOptions(Record):
     max_subscriptions: int = -1
     max_payload: int = -1
     max_leafnodes: int = -1
+    trace_dest: str = ""  # where the traces of messages with a sampled `traceparent` go; "": there are none
+    trace_sampling: int = 100  # of so many of a hundred
 
     def __post_init__(self) -> None:
         if not self.name or self.name == GLOBAL_ACCOUNT:

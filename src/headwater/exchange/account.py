@@ -24,6 +24,8 @@ class Account:
         self.leafnodes = 0
         self.mappings: Mappings | None = None  # None: no subject is mapped
         self.server_name = ""
+        self.system_account = ""  # the name of the server's
+        self.describe_server: Callable[[], dict[str, object]] = dict  # as a report of a trace shows this server
         self.cluster_name: Callable[[], str] = str  # it may change: a cluster without a name takes that of a peer
         self._replies: Replies | None = None
 

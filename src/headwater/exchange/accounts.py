@@ -53,7 +53,8 @@ class Accounts:
         listed = {account.name: account for account in options}
         added = [self._add(name, found) for name, found in listed.items() if name not in self._accounts]
         for account in self:
-            account.options = listed.get(account.name)
+            account.options = found = listed.get(account.name)
+            account.router.samples_traces = found is not None and bool(found.trace_dest)
             account.router.imports = None
         for service in self._services:
             service.close()
@@ -97,7 +98,9 @@ class Accounts:
     def _add(self, name: str, options: AccountOptions | None) -> Account:
         # Which member of a queue group gets a message need not be unpredictable, only even.
         router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
+        router.samples_traces = options is not None and bool(options.trace_dest)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
+        account.system_account = self._system_account
         return account
 
     def _import(self, options: Iterable[AccountOptions]) -> None:
@@ -109,11 +112,11 @@ class Accounts:
             logger.warning("import_refused account=%s reason=%s", problem.account, problem.reason)
         for name, imports in checked.items():
             account = self._accounts[name]
-            streams = StreamImports(account.router)
+            streams = StreamImports(account.router, name)
             for one in imports:
                 exporter = self._accounts[one.options.account]
                 if one.options.kind == "stream":
-                    streams.add(one.rename, exporter.router)
+                    streams.add(one.rename, exporter.router, allow_trace=one.options.allow_trace)
                 else:
                     self._services.append(ServiceImport(account, exporter, one))
             if any(one.options.kind == "stream" for one in imports):

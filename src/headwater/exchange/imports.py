@@ -23,33 +23,40 @@ from headwater.exchange.account import Account
 from headwater.exchange.replies import ACK_PREFIX, RESPONSE_SECONDS
 from headwater.exchange.request_info import with_request_info
 from headwater.exchange.router import Router
-from headwater.exchange.sublist import Subscription
+from headwater.exchange.sublist import Callback, Subscription, TracedCallback
+from headwater.message_tracing.routing import TracedRouting
+from headwater.model.message_trace import DESTINATION, DISABLED, with_header
 from headwater.model.subject_rename import SubjectRename, common_pattern
+from headwater.wire.message_view import composed
 
 if TYPE_CHECKING:
     from headwater.exchange.import_rules import CheckedImport
+    from headwater.message_tracing.message_trace import MessageTrace
 
 
 class StreamImports:
-    """Those of one importing account; `home` is its router, which reports every subscription to it."""
+    """Those of one importing `account`; `home` is its router, which reports every subscription to it."""
 
-    def __init__(self, home: Router) -> None:
+    def __init__(self, home: Router, account: str) -> None:
         self._home = home
-        self._imports: list[tuple[SubjectRename, Router]] = []
+        self._account = account
+        self._imports: list[tuple[SubjectRename, Router, bool]] = []
         self._shadows: dict[Subscription, list[tuple[Router, Subscription]]] = {}
 
-    def add(self, rename: SubjectRename, exporter: Router) -> None:
-        """Import from `exporter`, for the subscriptions that are made from now on."""
-        self._imports.append((rename, exporter))
+    def add(self, rename: SubjectRename, exporter: Router, *, allow_trace: bool = False) -> None:
+        """Import from `exporter`, for the subscriptions that are made from now on. `allow_trace`: traces go on here."""
+        self._imports.append((rename, exporter, allow_trace))
 
     def subscribed(self, subscription: Subscription) -> None:
         """A client subscribed here: make shadows for the imported part of the subscription."""
-        for rename, exporter in self._imports:
+        for rename, exporter, allow_trace in self._imports:
             wanted = common_pattern(subscription.subject, rename.local)
             if wanted is not None:
                 deliver = self._delivery(subscription, rename, exporter)
-                shadow = exporter.subscribe_between(
-                    rename.to_remote(wanted), deliver, subscription.queue, announce=True
+                there = rename.to_remote(wanted)
+                shadow = exporter.subscribe_between(there, deliver, subscription.queue, announce=True)
+                shadow.traced = self._traced_delivery(
+                    subscription, rename, shadow, exporter, deliver if not allow_trace else None
                 )
                 self._shadows.setdefault(subscription, []).append((exporter, shadow))
 
@@ -77,6 +84,28 @@ class StreamImports:
 
         return deliver
 
+    def _traced_delivery(
+        self,
+        origin: Subscription,
+        rename: SubjectRename,
+        shadow: Subscription,
+        exporter: Router,
+        untraced: Callback | None,
+    ) -> TracedCallback:
+        """The same for a message that is traced; `untraced`: delivers it where its trace must end."""
+        home, account = self._home, self._account
+
+        def deliver(trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> object:
+            local = subject if exporter.inbox else rename.to_local(subject)
+            trace.exported(account, local)
+            if untraced is not None:
+                return True if trace.only else untraced(subject, reply, header_block, payload)
+            message = composed(local, reply, header_block, payload)
+            message.trace = trace
+            return TracedRouting(home, None, False, message, False).give(origin, shadow.subject)
+
+        return deliver
+
 
 class ServiceImport:
     """One service that an account imports. Listens under the local name.
@@ -91,9 +120,10 @@ class ServiceImport:
         self._share = checked.options.share
         self._many = checked.export.response != "singleton"
         self._seconds = checked.export.response_threshold or RESPONSE_SECONDS
+        self._allows_traces = checked.export.allow_trace
         exporter.replies.announce()
         self._listening = importer.router.subscribe_between(
-            checked.rename.local, self._on_request, announce=False, to_leafs=True
+            checked.rename.local, self._on_request, announce=False, to_leafs=True, traced=self._on_traced
         )
 
     def close(self) -> None:
@@ -102,20 +132,52 @@ class ServiceImport:
 
     def _on_request(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """Pass a request on. False when the other account has no interest in it."""
+        return self._pass_on(None, b"", subject, reply, header_block, payload)
+
+    def _on_traced(
+        self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> bool:
+        """The same for a traced one. Its trace ends here unless the export allows traces; else other brokers report to a
+        subject of the exporter's, which leads back."""
+        if self._importer.router.over_route:
+            return False
+        there = self._exporter
+        trace.imported(there.name, subject, self._rename.to_remote(subject))
+        if not self._allows_traces:
+            return not trace.only and self._pass_on(None, DISABLED, subject, reply, header_block, payload)
+        back = there.replies.make(
+            self._importer.router, trace.destination, self._importer.replies, many=True, seconds=RESPONSE_SECONDS
+        )
+        with trace.within(there.name, back):
+            return self._pass_on(trace, back, subject, reply, header_block, payload)
+
+    def _pass_on(
+        self,
+        trace: "MessageTrace | None",
+        destination: bytes,
+        subject: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> bool:
+        """`destination`: what `Nats-Trace-Dest` is to be there; b"": as it is."""
         if self._importer.router.over_route:
             return False
         from headwater.exchange.client_info import request_info  # here: a node of a cluster starts without `datetime`
 
         info = request_info(self._importer, self._importer.router.publisher, self._share)
         block = with_request_info(header_block, info)
-        there, alias = self._exporter, b""
-        if reply.startswith(ACK_PREFIX):
-            return there.router.publish(self._rename.to_remote(subject), reply, block, payload) > 0
-        if reply:
+        if destination:
+            block = with_header(block, DESTINATION, destination)
+        there, alias = self._exporter, reply
+        if reply and not reply.startswith(ACK_PREFIX):
             alias = there.replies.make(
                 self._importer.router, reply, self._importer.replies, many=self._many, seconds=self._seconds
             )
-        reached = there.router.publish(self._rename.to_remote(subject), alias, block, payload) > 0
-        if not reached and alias:
+        message = composed(self._rename.to_remote(subject), alias, block, payload)
+        message.trace = trace
+        router = there.router
+        reached = router.route(None, router.sublist.find(message.buffer, 0, message.subject_end), message) > 0
+        if alias is not reply and not (reached and (trace is None or not trace.only)):
             there.replies.forget(alias)
         return reached

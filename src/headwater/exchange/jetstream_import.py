@@ -23,6 +23,7 @@ from headwater.model.subject_rename import SubjectRename, common_pattern
 
 if TYPE_CHECKING:
     from headwater.exchange.account import Account
+    from headwater.message_tracing.message_trace import MessageTrace
 
 API = "$JS.API.>"
 _ELSEWHERE = (b"$JS.API.CONSUMER.MSG.NEXT.", b"$JS.API.DIRECT.GET.")
@@ -40,6 +41,13 @@ class JetStreamImport(ServiceImport):
         if subject.startswith(_ELSEWHERE) or not self._exporter.router.has_interest(subject):
             return False
         return super()._on_request(subject, reply, header_block, payload)
+
+    def _on_traced(
+        self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> bool:
+        if subject.startswith(_ELSEWHERE) or not self._exporter.router.has_interest(subject):
+            return False
+        return super()._on_traced(trace, subject, reply, header_block, payload)
 
 
 def needs_import(account: "Account", system: "Account") -> bool:

@@ -96,6 +96,7 @@ cdef class Router:
     cdef public Outlet publisher
     cdef public bytes inbox
     cdef public bint over_route
+    cdef public bint samples_traces
     cdef readonly object awaited
 
     cpdef int route(

@@ -37,7 +37,7 @@ from typing import Protocol
 
 from headwater.exchange.awaited import Awaited
 from headwater.exchange.flusher import MAX_PENDING
-from headwater.exchange.sublist import Callback
+from headwater.exchange.sublist import Callback, TracedCallback
 
 logger = logging.getLogger(__name__)
 
@@ -208,6 +208,7 @@ class Router:
         self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
         self.inbox = b""  # the subject that a message under another one is delivered to (`route_under`)
         self.awaited = Awaited()
+        self.samples_traces = False  # whether a sampled `traceparent` is traced in this account
         self.over_route = False  # whether the message that a callback is being called with came from another broker
 
     # ── interest ──
@@ -243,21 +244,32 @@ class Router:
         if self.awaited:
             self.awaited.heard(subscription.subject)
 
-    def subscribe_internal(self, subject: bytes, callback: Callback, queue: bytes = b"") -> Subscription:
+    def subscribe_internal(
+        self, subject: bytes, callback: Callback, queue: bytes = b"", *, traced: TracedCallback | None = None
+    ) -> Subscription:
         """Interest of the broker itself: `callback(subject, reply, header_block, payload)`, b"" for what is absent.
 
-        A callback returns False when the message reached no receiver.
+        A callback returns False when the message reached no receiver. `traced`: is called instead with what is traced.
         """
         subscription = Subscription(subject, queue, b"", None, callback)
+        subscription.traced = traced
         self.subscribe(subscription)
         return subscription
 
     def subscribe_between(
-        self, subject: bytes, callback: Callback, queue: bytes = b"", *, announce: bool, to_leafs: bool = False
+        self,
+        subject: bytes,
+        callback: Callback,
+        queue: bytes = b"",
+        *,
+        announce: bool,
+        to_leafs: bool = False,
+        traced: TracedCallback | None = None,
     ) -> Subscription:
         """The same for a subscription that leads to another account, and imports nothing. `announce`: to all peers;
         `to_leafs`: at least to leaf nodes."""
         subscription = Subscription(subject, queue, b"", None, callback)
+        subscription.traced = traced
         self.sublist.insert(subscription)
         self.between.add(subscription)
         if not announce:
@@ -352,6 +364,8 @@ class Router:
         `own_subject`: the subject in the buffer, which the MSG line bears, is the one that `match` was made for.
         `over_route`: the message came from another broker.
         """
+        if message.trace is not None:
+            return self._route_traced(publisher, match, own_subject, message, elsewhere, over_route)
         deliveries: cython.int = 0
         subscription: Subscription
         called: list[Subscription] | None = None  # made only when a stream or the API is among the subscribers
@@ -581,6 +595,38 @@ class Router:
                 logger.exception("internal_subscription_failed subject=%r", subscription.subject)
         self.publisher, self.over_route = None, False
         return missed
+
+    # ── traced messages ──
+
+    def _route_traced(
+        self,
+        publisher: Outlet | None,
+        match: Match,
+        own_subject: bool,
+        message: MessageView,
+        elsewhere: list[bytes] | None,
+        over_route: bool,
+    ) -> int:
+        from headwater.message_tracing.routing import TracedRouting  # here: few programs ever trace a message
+
+        return TracedRouting(self, publisher, own_subject, message, over_route).route(match, elsewhere)
+
+    def deliver_view(
+        self, subscription: Subscription, publisher: Outlet | None, own_subject: bool, message: MessageView
+    ) -> bool:
+        """Deliver the message in a buffer to this subscription of a client; False when it may not have it."""
+        return self._deliver_to(subscription, publisher, own_subject, message)
+
+    def call(
+        self,
+        subscription: Subscription,
+        publisher: Outlet | None,
+        over_route: bool,
+        message: tuple[bytes, bytes, bytes, bytes],
+    ) -> bool:
+        """Call one of the broker's own subscriptions with subject, reply, header block and payload; False when the message
+        reached no receiver."""
+        return self._call(publisher, over_route, [subscription], *message) == 0
 
     # ── output ──
 

@@ -23,4 +23,5 @@ cdef class Session(ClientOpHandler):
     cdef public str end_reason
     cdef bint _subject_checked
 
+    cdef int _publish(self, MessageView message) except? -1
     cdef bint _may_publish(self, MessageView message) except? -1

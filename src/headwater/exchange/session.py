@@ -40,6 +40,7 @@ from headwater.errors import RemoteProtocolError
 from headwater.exchange.auth.gate import Gate
 from headwater.exchange.auth.identity import STANDARD, Identity, Lookup, PasswordCheck, Refusal, Verdict
 from headwater.exchange.client_state import strictest
+from headwater.model.message_trace import CLIENT
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.wire import error_texts
 from headwater.wire.client_ops import (
@@ -173,13 +174,22 @@ class Session(ClientOpHandler):
     # ── publishing ──
 
     def on_publish(self, message: MessageView) -> cython.int:
+        if message.headers != message.payload:
+            mark: cython.int = message.trace_mark()
+            if mark == 1 or (mark != 0 and self.membership.router.samples_traces):
+                return self._publish_traced(message)
+        return self._publish(message)
+
+    def _publish(self, message: MessageView) -> cython.int:
         membership: Membership = self.membership
         terms: Terms = self.terms
+        router: Router = membership.router
         if membership.mappings is not None:
             mapped = membership.mappings.apply(message.subject_bytes())
             if mapped is not None:
                 message = renamed(mapped, message)
-        router: Router = membership.router
+                if message.trace is not None:
+                    message.trace.mapped(mapped)
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         traffic: Traffic = self.traffic
         traffic.messages += 1
@@ -203,6 +213,8 @@ class Session(ClientOpHandler):
         router: Router = membership.router
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         first: cython.int = message.buffer[message.subject]
+        if message.headers != message.payload and message.run_trace_mark(stride, count) != 0:
+            return ClientOpHandler.on_publish_run(self, message, stride, count)
         if (
             self.terms.verbose
             or self.terms.pedantic
@@ -219,6 +231,33 @@ class Session(ClientOpHandler):
         self.traffic.bytes += count * (message.end - message.headers)
         router.route_run(self.outlet, match, message, stride, count)
         return 0
+
+    def _publish_traced(self, message: MessageView) -> int:
+        """`on_publish` of a message whose headers may ask for a trace."""
+        from headwater.message_tracing.message_trace import (
+            Source,
+            allowed_by,
+            begin,
+        )  # here: few programs trace a message
+
+        account = self.membership.account
+        if account is None:
+            return self._publish(message)
+        source = Source(CLIENT, self.client_id, self.terms.name, allowed_by(self.membership.guard))
+        begun = begin(account, source, message)
+        if begun.denied:
+            self.sessions.note(self, "publish_refused", subject=begun.denied)
+            self._error(error_texts.publish_permission(_text(begun.denied)))
+        if begun.skip:
+            return 0
+        if begun.trace is None:
+            return self._publish(begun.message)
+        begun.message.trace = begun.trace
+        try:
+            return self._publish(begun.message)
+        finally:
+            begun.message.trace = None
+            begun.trace.finish()
 
     def on_early_publish(self, subject: bytes) -> cython.int:
         if self.terms.pedantic and not self._subject_checked:
@@ -237,16 +276,21 @@ class Session(ClientOpHandler):
             name = message.subject_bytes()
             if not allowed or name.startswith(_RESERVED_SUBJECTS):
                 self.sessions.note(self, "publish_refused", subject=name)
-                self._error(error_texts.publish_permission(_text(name)))
+                self._refuse(message, error_texts.publish_permission(_text(name)))
                 return False
         second = buffer[message.reply + 1]
         if message.reply != message.reply_end and (second == 82 or second == 71 or second == 74):  # R, G, J
             name = message.reply_bytes()
             if name.startswith(_RESERVED_REPLIES):
                 self.sessions.note(self, "publish_refused", subject=message.subject_bytes(), reply=name)
-                self._error(error_texts.reply_permission(_text(name)))
+                self._refuse(message, error_texts.reply_permission(_text(name)))
                 return False
         return True
+
+    def _refuse(self, message: MessageView, text: str) -> None:
+        if message.trace is not None:
+            message.trace.refused(text)
+        self._error(text)
 
     def _no_responders(self, subject: bytes, reply: bytes) -> None:
         """Status 503 for a request without a receiver, on the requester's own subscription to the reply subject."""

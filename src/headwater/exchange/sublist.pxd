@@ -27,6 +27,7 @@ cdef class Subscription:
     cdef readonly bytes sid
     cdef readonly Outlet outlet
     cdef readonly object callback
+    cdef public object traced
     cdef bytes after_subject
     cdef bytes msg
     cdef bytes hmsg

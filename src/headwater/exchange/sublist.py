@@ -35,7 +35,7 @@ else:
     from headwater.wire.memory import OutputBuffer, equals, find_byte, has_empty_token, hash_slice, slice_bytes
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from headwater.model.subject import is_literal
 
@@ -48,6 +48,8 @@ _NO_QUEUES: list[bytes] = []
 
 Callback = Callable[[bytes, bytes, bytes, bytes], object]
 """subject, reply, header block, payload; b"" for what is absent. False: the message reached no receiver."""
+TracedCallback = Callable[[Any, bytes, bytes, bytes, bytes], object]
+"""The same for a message that is traced: the `message_tracing.message_trace.MessageTrace` comes first."""
 
 
 class OutletLink(Protocol):
@@ -101,6 +103,7 @@ class Subscription:
         self.sid = sid
         self.outlet = outlet
         self.callback = callback
+        self.traced: TracedCallback | None = None  # called instead of `callback` with a message that is traced
         self.after_subject = b" " + sid + b" "
         literal = is_literal(subject)
         self.msg = b"MSG " + subject + self.after_subject if literal else b""

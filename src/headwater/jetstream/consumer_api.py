@@ -12,7 +12,6 @@ import msgspec
 
 from headwater.jetstream.consumer_registry import ConsumerRegistry, count_pending
 from headwater.jetstream.delivering import DeliveringConsumer
-from headwater.jetstream.looking import last_sequences
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_registry import StreamRegistry
 from headwater.jetstream_documents.answers import (
@@ -52,6 +51,7 @@ from headwater.jetstream_documents.stream_rules import stored_metadata
 from headwater.jetstream_documents.strict_reading import decode_document, decode_request, is_empty_request
 from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing.looking import last_sequences
 from headwater.model.short_hash import short_name
 from headwater.model.timestamps import ZERO, format_time, parse_time
 

@@ -16,7 +16,6 @@ from headwater.errors import StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.delivering import DeliveringConsumer
-from headwater.jetstream.looking import count_matching
 from headwater.jetstream.pull import PullConsumer
 from headwater.jetstream.push import PushConsumer
 from headwater.jetstream.state_keeper import KeptConsumer, StateKeeper
@@ -27,6 +26,7 @@ from headwater.jetstream_state.consumer import ACKED, Consumer
 from headwater.jetstream_state.consumer_journal import Event, Journal
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing.looking import count_matching
 from headwater.model.timestamps import ZERO
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,6 @@ from bisect import bisect_left
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
-from headwater.jetstream import looking
 from headwater.jetstream.consumed_stream import ConsumedStream
 from headwater.jetstream.delivering import LINK_HIGH_WATER, LINK_RETRY
 from headwater.jetstream_documents.api_errors import store_reason
@@ -24,6 +23,7 @@ from headwater.jetstream_documents.strict_reading import decode_request
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing import looking
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import format_time, parse_time
 from headwater.streams.log import StoredRecord

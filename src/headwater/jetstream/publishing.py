@@ -13,6 +13,7 @@ because the write may still fail.
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
@@ -36,6 +37,9 @@ from headwater.jetstream_state.stream_document import checkpoint, last_message_i
 from headwater.jetstream_timing.schedule_timer import ScheduleTimer
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import StoredRecord
+
+if TYPE_CHECKING:
+    from headwater.message_tracing.message_trace import MessageTrace
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +181,9 @@ class Publishing:
         """Start capturing publishes on the stream's subjects."""
         assert self.router is not None
         for subject in self.rules.config.subjects:
-            self._subscriptions.append(self.router.subscribe_internal(subject.encode(), self._capture.take))
+            self._subscriptions.append(
+                self.router.subscribe_internal(subject.encode(), self._capture.take, traced=self._take_traced)
+            )
 
     def unsubscribe(self) -> None:
         """Stop capturing."""
@@ -199,6 +205,16 @@ class Publishing:
             missed, capture.appending = capture.appending is not None, None
         if missed:
             answer(api_error("store_failed", reason=f"stream does not capture {subject.decode('utf-8', 'replace')!r}"))
+
+    def _take_traced(
+        self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> None:
+        """A message that is traced."""
+        from headwater.jetstream.traced_publish import TracedPublish  # here: few messages are traced
+
+        TracedPublish(self._capture, self.rules, self.duplicates, self._clocks).take(
+            trace, (subject, reply, header_block, payload)
+        )
 
     def store_own(self, subject: bytes, header_block: bytes) -> None:
         """Store a message that the stream itself creates, without payload; ignored once the stream has ended."""

@@ -77,6 +77,8 @@ from headwater.version import API_LEVEL
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headwater.message_tracing.message_trace import MessageTrace
+
 logger = logging.getLogger(__name__)
 
 WRITERS = 4  # threads; a stream uses one at a time
@@ -165,7 +167,8 @@ class JetStream:
             raise
         self._room = RoomWatch(settings.directory)
         self._clock_watch = ClockWatch(settings.clock_ns, self._on_clock_step)
-        self._subscriptions.append(self._router.subscribe_internal(API_PREFIX + b">", self._on_api))
+        asked = self._router.subscribe_internal(API_PREFIX + b">", self._on_api, traced=self._on_traced_api)
+        self._subscriptions.append(asked)
         if settings.domain.name:
             self._subscriptions.append(subscribe_domain(self._router, settings.domain.name, self._on_api))
         for stream in self.streams.values():
@@ -293,6 +296,17 @@ class JetStream:
             self._calls.append(call)
         else:
             self._serve(call)
+
+    def _on_traced_api(
+        self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> bool:
+        if subject.startswith((NEXT_PREFIX, DIRECT_PREFIX)):
+            served = not trace.only
+        else:
+            served = trace.asks_system(subject, subject)
+        if served:
+            self._on_api(subject, reply, header_block, payload)
+        return served
 
     def _on_next(self, subject: bytes, reply: bytes, payload: bytes) -> None:
         names = subject[len(NEXT_PREFIX) :].decode("utf-8", "replace").split(".")

@@ -21,7 +21,6 @@ from headwater.errors import JetStreamError, StorageError
 from headwater.exchange.router import Router
 from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
-from headwater.jetstream import looking
 from headwater.jetstream.copying import Copying
 from headwater.jetstream.delivering import DeliveringConsumer
 from headwater.jetstream.domain import Domain
@@ -39,6 +38,7 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.jetstream_state.stream_document import StreamDocument, message_id_of
 from headwater.jetstream_state.subject_table import SubjectFilter, SubjectTable
+from headwater.jetstream_timing import looking
 from headwater.jetstream_timing.message_expiry import ExpiryTimer
 from headwater.jetstream_timing.recounts import Recounts
 from headwater.model.timestamps import format_time

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable
 import msgspec
 
 from headwater.errors import StorageError
-from headwater.jetstream import looking
 from headwater.jetstream.requests import Aside
 from headwater.jetstream.stream import Stream, deleted_sequences
 from headwater.jetstream.stream_registry import StreamRegistry
@@ -43,6 +42,7 @@ from headwater.jetstream_documents.strict_reading import decode_document, decode
 from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing import looking
 from headwater.model.subject import is_literal, patterns_overlap
 from headwater.model.timestamps import format_time, parse_time
 from headwater.streams.log import StoredRecord

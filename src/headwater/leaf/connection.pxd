@@ -4,6 +4,7 @@ from headwater.exchange.peer_connection cimport PeerConnection
 from headwater.exchange.router cimport Router
 from headwater.leaf.forwarding cimport LeafForwarding, LeafTarget
 from headwater.wire.message_view cimport MessageView
+from headwater.wire.route_ops cimport RouteMessage
 
 
 @cython.final
@@ -34,4 +35,5 @@ cdef class LeafConnection(PeerConnection):
     cdef Guard _guard
     cdef object _hears
 
+    cdef int _take(self, RouteMessage message) except? -1
     cdef bint _may_come(self, MessageView message) except? -1

@@ -16,7 +16,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
     from cython.cimports.headwater.leaf.forwarding import LeafForwarding, LeafTarget
-    from cython.cimports.headwater.wire.message_view import MessageView, renamed
+    from cython.cimports.headwater.wire.message_view import MessageView, composed, renamed
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.exchange.auth.guard import Guard
@@ -26,7 +26,7 @@ else:
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match, Outlet
     from headwater.leaf.forwarding import LeafForwarding, LeafTarget
-    from headwater.wire.message_view import MessageView, renamed
+    from headwater.wire.message_view import MessageView, composed, renamed
     from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 import time
@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING
 
 from headwater.exchange.auth.identity import Identity
 from headwater.leaf.permissions import Crossing
+from headwater.model.message_trace import LEAF
 from headwater.wire import error_texts, route_ops
-from headwater.wire.route_lines import PING, PONG
+from headwater.wire.route_lines import PING, PONG, TRACING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,6 +222,13 @@ class LeafConnection(PeerConnection):
         if not self.joined:
             self.nodes.on_early(self)
             return 0
+        if message.headers != message.payload:
+            mark: cython.int = message.trace_mark()
+            if mark == 1 or (mark != 0 and cython.cast(Router, self._router).samples_traces):
+                return self._take_traced(message)
+        return self._take(message)
+
+    def _take(self, message: RouteMessage) -> cython.int:
         self.traffic.messages += 1
         self.traffic.bytes += message.end - message.headers
         if not self._may_come(message):
@@ -232,6 +240,8 @@ class LeafConnection(PeerConnection):
             mapped = mappings.apply(message.subject_bytes())
             if mapped is not None:
                 view = renamed(mapped, message)
+                if view.trace is not None:
+                    view.trace.mapped(mapped)
         router: Router = cython.cast(Router, self._router)
         match: Match = router.sublist.find(view.buffer, view.subject, view.subject_end)
         forwarding: LeafForwarding = cython.cast(LeafForwarding, self._forwarding)
@@ -256,8 +266,51 @@ class LeafConnection(PeerConnection):
             route_arrival(router, self.outlet, match, view, False)
         return 0
 
+    def _take_traced(self, message: RouteMessage) -> int:
+        """`_take` of a message whose headers may ask for a trace."""
+        from headwater.message_tracing.message_trace import Source, begin  # here: few programs ever trace a message
+
+        account = self.account
+        if account is None:
+            return self._take(message)
+        begun = begin(account, Source(LEAF, self.number, self.traced_name, self._may_be_reported), message)
+        if begun.denied:  # only an error: the messages themselves are allowed
+            denied = begun.denied.decode("utf-8", "surrogateescape")
+            self.send(error_texts.encode_error(error_texts.publish_permission(denied)))
+        if begun.skip:
+            return 0
+        message.trace = begun.trace
+        try:
+            return self._take(message)
+        finally:
+            message.trace = None
+            if begun.trace is not None:
+                begun.trace.finish()
+
+    def _may_be_reported(self, subject: bytes) -> bool:
+        """Whether the other end might publish on `subject` itself."""
+        guard, hears = self._guard, self._hears
+        if guard is not None and not guard.may_publish(composed(subject, b"", b"", b"")):
+            return False
+        return hears is None or hears.has(subject)
+
+    @property
+    def traced_name(self) -> str:
+        """The other end's name, as a report of a trace has it."""
+        if self.info is not None:
+            return self.info.server_name
+        return self.connect.name if self.connect is not None else ""
+
+    @property
+    def traces(self) -> bool:
+        """Whether the other end continues traces."""
+        proto = self.info.proto if self.info is not None else self.connect.protocol if self.connect is not None else 0
+        return proto >= TRACING
+
     def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
         if not self.joined or self._mappings() is not None or message.queues or message.reply != message.reply_end:
+            return RouteOpHandler.on_message_run(self, message, stride, count)
+        if message.headers != message.payload and message.run_trace_mark(stride, count) != 0:
             return RouteOpHandler.on_message_run(self, message, stride, count)
         router: Router = cython.cast(Router, self._router)
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)

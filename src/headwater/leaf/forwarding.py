@@ -32,6 +32,7 @@ else:
     from headwater.wire.message_view import MessageView
 
 from headwater.leaf.permissions import Crossing
+from headwater.model.message_trace import DENIED, LEAF, SUBSCRIPTION_DENIED
 
 _NONE: list[bytes] = []
 
@@ -86,6 +87,8 @@ class LeafTarget(PeerFrames):
         subject: bytes = message.subject_bytes()
         if not self.sends.has(subject):
             self.kept_back += 1
+            if message.trace is not None:
+                message.trace.to_peer(self.outlet, LEAF, message, SUBSCRIPTION_DENIED if self.is_hub else DENIED)
             return False
         self._last = subject
         return True
@@ -404,6 +407,12 @@ class LeafForwarding(PeerForwarding):
         return total
 
     def _write(self, router: Router, target: LeafTarget, message: MessageView) -> cython.int:
+        if message.trace is not None:
+            traced = message.trace.to_peer(target.outlet, LEAF, message)
+            if traced is None:
+                target.listed = b""
+                return 0
+            message = traced
         self.headers_dropped += target.write(target.listed, message)
         target.listed = b""
         return self._count(router, target, message, 1)

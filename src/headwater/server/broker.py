@@ -190,7 +190,7 @@ class Broker:
         sessions.keys = self.identity.keys
         self._map_subjects(accounts, options.cluster.name if options.cluster is not None else "")
         for account in accounts:
-            account.server_name = sessions.greetings.info.server_name
+            self._describe(account, sessions)
         self.system_account = gate.system_account
         self.accounts, self.sessions = accounts, sessions
         self.system = SystemAccount(self, accounts, sessions, accounts[gate.system_account])
@@ -377,7 +377,7 @@ class Broker:
     def _take_accounts(self, accounts: Accounts, sessions: Sessions, listed: Iterable[AccountOptions]) -> None:
         """Go on with other options of the same accounts and with new ones, whose streams are available a moment later."""
         for account in accounts.reload(listed):
-            account.server_name = sessions.greetings.info.server_name
+            self._describe(account, sessions)
             if self.system is not None:
                 self.system.add(account)
             if self.cluster is not None:
@@ -389,6 +389,14 @@ class Broker:
                 self._refuse_jetstream(account)
             elif self.cluster is not None:
                 self._pass_on_domain([account])
+
+    def _describe(self, account: Account, sessions: Sessions) -> None:
+        """Tell an account what others are to know of this server."""
+        account.server_name = sessions.greetings.info.server_name
+        account.describe_server = self._describe_server
+
+    def _describe_server(self) -> dict[str, object]:
+        return self.system.describe() if self.system is not None else {}
 
     def _start_jetstream_later(self, account: Account) -> None:
         starting = asyncio.get_running_loop().create_task(self._start_jetstream(account))

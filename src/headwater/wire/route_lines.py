@@ -10,10 +10,14 @@ PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 
 
+TRACING = 3  # `proto` of a server that continues the traces of messages; nothing else depends on it
+
+
 class RouteInfo(Record, frozen=False):
     """INFO on a route: of the peer itself, or gossiped of another broker (then `ip` is the address to dial).
 
-    No `proto` is sent: with one, gnatsd 1.4.1 sends its client INFO on the route; nats-server 2.x does not need it.
+    `proto` is sent where only v2 is spoken: with one, gnatsd 1.4.1 sends its client INFO on the route. nats-server 2.x needs
+    it for one thing: a peer below `TRACING` gets no message that is only traced.
     """
 
     server_id: str = ""

@@ -6,9 +6,10 @@ import pytest
 from support.configured_servers import KINDS, Running, serve
 from support.operator_chain import Chain, Key
 from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
+from support.traces import hear_report, hpub
 
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of
-from headwater.exchange.auth.jwt import AccountBody, ExportClaims, ImportClaims, MappingClaims
+from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of, trace_of
+from headwater.exchange.auth.jwt import AccountBody, ExportClaims, ImportClaims, MappingClaims, TraceClaims
 from headwater.model.nkey import NkeyKind
 
 USER_A, USER_B = (Key(NkeyKind.USER, number) for number in (1, 2))
@@ -21,6 +22,7 @@ CHAIN.accounts[CHAIN.a.public] = CHAIN.account(
         {"name": "r", "subject": "req", "type": "service", "response_type": "Singleton"},
         {"name": "t", "subject": "closed", "type": "stream", "token_req": True},
     ],
+    trace={"dest": "traces", "sampling": 100},
     mappings={"old.*": [{"subject": "new.{{wildcard(1)}}", "weight": 100}]},
 )
 CHAIN.accounts[CHAIN.b.public] = CHAIN.account(
@@ -66,6 +68,20 @@ def test_what_the_accounts_share_goes_across(server: Running) -> None:
         a.say(b"PUB %b 2\r\nok\r\n" % reply)
         a.settle()
         assert b.settle() == b"MSG in.1 2 2\r\nok\r\n"
+
+
+@pytest.mark.interop
+def test_a_sampled_traceparent_is_reported_where_the_jwt_says(server: Running) -> None:
+    with enter(server, USER_A, CHAIN.a) as a, enter(server, USER_A, CHAIN.a) as watcher:
+        watcher.say(b"SUB traces 1\r\n")
+        watcher.settle()
+        a.say(hpub("nobody", traceparent="00-a-b-01"))
+        assert hear_report(watcher).events == [f"in client acc={CHAIN.a.public} subj=nobody"]
+
+
+def test_a_trace_without_a_destination_is_none() -> None:
+    assert trace_of(AccountBody()) == trace_of(AccountBody(trace=TraceClaims(dest="a.*"))) == ("", 100)
+    assert trace_of(AccountBody(trace=TraceClaims(dest="a", sampling=500))) == ("a", 100)
 
 
 def test_entries_that_make_no_sense_are_left_out() -> None:

@@ -77,7 +77,11 @@ def test_accounts(load_text: Load, block: str, accounts: tuple[AccountOptions, .
         ("{$G: {}}", "an account may not be called '$G'"),
         ("{A: {usrs: []}}", 'unknown field "usrs"; did you mean "users"?'),
         ("{A: {users: [{user: a}]}, B: {users: [{user: a}]}}", 'Duplicate user "a" detected'),
-        ("{A: {msg_trace: a}}", "Headwater does not do: messages are not traced"),
+        ("{A: {msg_trace: a.*}}", '"msg_trace" "a.*" is not a subject to publish to'),
+        ("{A: {msg_trace: {dest: a, sampling: 0}}}", '"sampling" must be from 1 to 100'),
+        ("{A: {msg_trace: {dest: a, sampling: half}}}", '"sampling" must be an integer or a percentage, not a string'),
+        ("{A: {exports: [{stream: a, allow_trace: true}]}}", "allow_trace is for services"),
+        ("{A: {imports: [{service: {account: A, subject: a}, allow_trace: true}]}}", "allow_trace is for streams"),
         ("{A: {exports: [{stream: a, service: b}]}}", "must be either a stream or a service"),
         ("{A: {exports: [{stream: a..b}]}}", '"stream" "a..b" is not a valid subject'),
         ("{A: {exports: [{service: a, response: maybe}]}}", '"response" must be singleton, stream or chunked'),
@@ -131,3 +135,12 @@ def test_what_is_wrong_with_an_operator_is_said(refusal: Refusal, text: str, rea
 def test_a_jwt_is_found_between_the_lines_around_it() -> None:
     assert find_jwt(f"---\n{JWT}\n---\n") == JWT
     assert find_jwt("nothing") == ""
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [("a.b", ("a.b", 100)), ('{dest: a, sampling: "25%"}', ("a", 25)), ("{dest: a, sampling: 7}", ("a", 7))],
+)
+def test_where_traces_go_and_how_many(load_text: Load, block: str, expected: tuple[str, int]) -> None:
+    (account,) = load_text(f"accounts: {{A: {{msg_trace: {block}}}}}").finish().broker.accounts
+    assert (account.trace_dest, account.trace_sampling) == expected

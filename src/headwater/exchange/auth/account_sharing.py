@@ -10,7 +10,7 @@ from typing import Literal
 from headwater.exchange.access_options import ExportOptions, ImportOptions, MappingOptions
 from headwater.exchange.auth.jwt import AccountBody
 from headwater.exchange.mappings import Mapping
-from headwater.model.subject import is_valid_subject
+from headwater.model.subject import is_literal, is_valid_subject
 
 _NS = 1_000_000_000
 _RESPONSES: dict[str, Literal["singleton", "stream", "chunked"]] = {
@@ -30,6 +30,7 @@ def exports_of(body: AccountBody) -> Iterator[ExportOptions]:
             response=_RESPONSES[one.response_type],
             response_threshold=one.response_threshold / _NS,
             account_token_position=one.account_token_position,
+            allow_trace=one.allow_trace and kind == "service",
         )
 
 
@@ -41,7 +42,23 @@ def imports_of(body: AccountBody) -> Iterator[ImportOptions]:
             continue
         prefix = one.to if kind == "stream" and not one.local_subject else ""
         to = one.local_subject or ("" if prefix else one.to)
-        yield ImportOptions(account=one.account, subject=one.subject, kind=kind, to=to, prefix=prefix, share=one.share)
+        yield ImportOptions(
+            account=one.account,
+            subject=one.subject,
+            kind=kind,
+            to=to,
+            prefix=prefix,
+            share=one.share,
+            allow_trace=one.allow_trace and kind == "stream",
+        )
+
+
+def trace_of(body: AccountBody) -> tuple[str, int]:
+    """Where its traces go, "" for nowhere, and of how many messages of a hundred."""
+    trace = body.trace
+    if trace is None or not (_is_subject(trace.dest) and is_literal(trace.dest.encode("utf-8", "surrogateescape"))):
+        return "", 100
+    return trace.dest, trace.sampling if 0 < trace.sampling <= 100 else 100
 
 
 def mappings_of(body: AccountBody) -> Iterator[MappingOptions]:

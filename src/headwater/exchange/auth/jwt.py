@@ -114,6 +114,7 @@ class ExportClaims(msgspec.Struct, kw_only=True):
     response_type: str = ""
     response_threshold: int = 0  # ns
     account_token_position: int = 0
+    allow_trace: bool = False
 
 
 class ImportClaims(msgspec.Struct, kw_only=True):
@@ -125,6 +126,14 @@ class ImportClaims(msgspec.Struct, kw_only=True):
     to: str = ""
     local_subject: str = ""
     share: bool = False
+    allow_trace: bool = False
+
+
+class TraceClaims(msgspec.Struct, kw_only=True):
+    """Where traces go; `sampling` in percent."""
+
+    dest: str = ""
+    sampling: int = 0
 
 
 class MappingClaims(msgspec.Struct, kw_only=True):
@@ -153,6 +162,7 @@ class AccountBody(msgspec.Struct, kw_only=True):
     exports: list[ExportClaims] | None = None
     imports: list[ImportClaims] | None = None
     mappings: dict[str, list[MappingClaims]] | None = None
+    trace: TraceClaims | None = None
     authorization: ExternalAuthorization = msgspec.field(default_factory=ExternalAuthorization)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from headwater.errors import ConfigError, RemoteProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, OperatorOptions
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of
+from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of, trace_of
 from headwater.exchange.auth.callout import Callout, Question
 from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
 from headwater.exchange.auth.jwt import (
@@ -252,6 +252,7 @@ def _account_options(key: str, body: AccountBody) -> AccountOptions:
             max_bytes_required=storage.max_bytes_required,
             tier=OWN_TIER if OWN_TIER in limits.tiered_limits else "",
         )
+    trace_dest, trace_sampling = trace_of(body)
     return AccountOptions(
         name=key,
         jetstream=jetstream,
@@ -261,4 +262,6 @@ def _account_options(key: str, body: AccountBody) -> AccountOptions:
         exports=tuple(exports_of(body)),
         imports=tuple(imports_of(body)),
         mappings=tuple(mappings_of(body)),
+        trace_dest=trace_dest,
+        trace_sampling=trace_sampling,
     )

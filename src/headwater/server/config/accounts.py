@@ -14,7 +14,7 @@ from headwater.exchange.access_options import (
 )
 from headwater.exchange.import_rules import check_imports
 from headwater.model.nkey import NkeyKind, decode_nkey
-from headwater.model.subject import is_valid_subject
+from headwater.model.subject import is_literal, is_valid_subject
 from headwater.server.config import fields
 from headwater.server.config.document import Setting, kind
 from headwater.server.config.fields import Block, Field, Reading, done, ignored, refused
@@ -121,7 +121,7 @@ EXPORT = Block(
             to="response_threshold",
         ),
         ignored("latency", "how long services take is not measured"),
-        ignored("allow_trace", "messages are not traced"),
+        done("allow_trace", fields.switch, "traces of requests go on in this account (services)"),
         done(
             "account_token_position", fields.small_number, "the token of the subject that must be the importer's name"
         ),
@@ -144,7 +144,7 @@ IMPORT = Block(
         done("to", fields.text, "the subject it has here; $1 is what the first * stands for"),
         done("prefix", fields.text, "put before the subject (streams)"),
         done("share", fields.switch, "the service is shown the client that sent a request"),
-        ignored("allow_trace", "messages are not traced"),
+        done("allow_trace", fields.switch, "traces go on in this account (streams)"),
     ),
 )
 
@@ -161,6 +161,8 @@ def _export(reading: Reading, setting: Setting) -> ExportOptions:
         raise ValueError(f"an export must be a block, not {kind(setting.value)}")
     found = reading.settings(setting.value, EXPORT)
     which = _one_kind(found)
+    if "allow_trace" in found and which == "stream":
+        raise ValueError("allow_trace is for services; the import of a stream has it")
     if "response" in found and which == "stream":
         raise ValueError("a stream has no response type")
     return ExportOptions(kind=which, subject=found.pop(which), **found)
@@ -176,12 +178,52 @@ def _import(reading: Reading, setting: Setting) -> ImportOptions:
         raise ValueError("an import needs an account name and a subject")
     if "prefix" in found and (which == "service" or "to" in found):
         raise ValueError("prefix is for streams, and does not go with to")
+    if "allow_trace" in found and which == "service":
+        raise ValueError("allow_trace is for streams; the export of a service has it")
     if "share" in found and which == "stream":
         raise ValueError("share is for services")
     return ImportOptions(kind=which, **source, **found)
 
 
 # ── accounts ──
+
+
+def _trace_subject(reading: Reading, setting: Setting) -> str:
+    subject = fields.text(reading, setting)
+    if not (is_valid_subject(subject.encode()) and is_literal(subject.encode())):
+        raise ValueError(f'"{subject}" is not a subject to publish to')
+    return subject
+
+
+def _sampling(reading: Reading, setting: Setting) -> int:
+    value = setting.value
+    if isinstance(value, str) and value.removesuffix("%").isdecimal():
+        value = int(value.removesuffix("%"))
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"must be an integer or a percentage, not {kind(setting.value)}")
+    if not 1 <= value <= 100:
+        raise ValueError("must be from 1 to 100")
+    return value
+
+
+TRACE = Block(
+    "accounts.msg_trace",
+    (
+        done("dest", _trace_subject, "the subject that gets the reports", to="trace_dest"),
+        done(
+            "sampling",
+            _sampling,
+            'how many of a hundred are traced; "25%", or 25; all when absent',
+            to="trace_sampling",
+        ),
+    ),
+)
+
+
+def _trace(reading: Reading, setting: Setting) -> dict[str, Any]:
+    if isinstance(setting.value, dict):
+        return reading.settings(setting.value, TRACE)
+    return {"trace_dest": _trace_subject(reading, setting)}
 
 
 def _account_key(reading: Reading, setting: Setting) -> str:
@@ -202,7 +244,7 @@ ACCOUNT = Block(
         done("limits", lambda reading, setting: reading.block(setting, LIMITS), "a block of limits"),
         Field(("nkey",), "checked, and not used otherwise", fields.Support.IGNORED, "nkey", _account_key),
         done("mappings maps", read_mappings, "subjects that messages get instead of their own"),
-        refused("msg_trace trace_dest", "messages are not traced"),
+        done("msg_trace trace_dest", _trace, "where traces by `traceparent` are reported: a subject, or a block"),
     ),
 )
 
@@ -218,7 +260,8 @@ def read_accounts(reading: Reading, setting: Setting) -> tuple[AccountOptions, .
         try:
             keywords = reading.block(inner, ACCOUNT)
             keywords.pop("nkey", None)
-            accounts.append(AccountOptions(name=name, **keywords.pop("limits", {}), **keywords))
+            trace = keywords.pop("msg_trace", {})
+            accounts.append(AccountOptions(name=name, **keywords.pop("limits", {}), **trace, **keywords))
         except ConfigError as error:
             reading.error(inner.place, str(error))
         except ValueError as error:

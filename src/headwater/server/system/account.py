@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.exchange.accounts import Accounts
     from headwater.exchange.auth.operator import Trust
     from headwater.exchange.sessions import Sessions
+    from headwater.message_tracing.message_trace import MessageTrace
     from headwater.monitoring.view import ObservableBroker
     from headwater.server.resolver.claims import Claims
     from headwater.server.resolver.resolver import Resolver
@@ -65,7 +66,12 @@ class SystemAccount:
     def add(self, account: "Account") -> None:
         """Let the users of an account ask about themselves."""
         if account is not self._account:
-            account.router.subscribe_between(b"$SYS.REQ.>", partial(self._ask_for, account), announce=False)
+            account.router.subscribe_between(
+                b"$SYS.REQ.>",
+                partial(self._ask_for, account),
+                announce=False,
+                traced=partial(self._ask_traced, account),
+            )
 
     def serve_claims(self, resolver: "Resolver", trust: "Trust") -> None:
         """Answer requests about the JWTs of accounts."""
@@ -95,6 +101,10 @@ class SystemAccount:
         self._sessions.observers.append(events)
         return events
 
+    def describe(self) -> dict[str, object]:
+        """This server, as the sender of an event."""
+        return self._speak().server()
+
     def _speak(self) -> "Speaker":
         if self._speaker is None:
             from headwater.server.system.documents import Speaker
@@ -115,6 +125,20 @@ class SystemAccount:
             info = request_info(self._account, self._account.router.publisher, share=True)
             return self._services.answer(b"$SYS.REQ.USER.-.INFO", reply, with_request_info(b"", info), payload)
         return self._services.answer(subject, reply, header_block, payload)
+
+    def _ask_traced(
+        self,
+        account: "Account",
+        trace: "MessageTrace",
+        subject: bytes,
+        reply: bytes,
+        header_block: bytes,
+        payload: bytes,
+    ) -> bool:
+        pattern = _OF_ACCOUNTS.get(subject)
+        if pattern is None or not trace.asks_system(subject, pattern.format(account.name).encode("utf-8", "replace")):
+            return False
+        return self._ask_for(account, subject, reply, header_block, payload)
 
     def _ask_for(self, account: "Account", subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
         """A request in another account: pass it on to the system account in that account's name."""

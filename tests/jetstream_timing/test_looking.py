@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.jetstream_in_process import Desk, served
 
-from headwater.jetstream import looking
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state import contents as contents_module
 from headwater.jetstream_state.contents import Contents
 from headwater.jetstream_state.subject_table import SubjectFilter
+from headwater.jetstream_timing import looking
 from headwater.streams.log import Log, LogOptions
 from headwater.streams.memory_files import MemoryFiles
 

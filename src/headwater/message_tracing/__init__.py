@@ -1,0 +1,1 @@
+"""Traced messages (ADR-41): what is noted while one is routed, and the report of it."""

@@ -1,0 +1,224 @@
+"""Traced messages on one server (ADR-41): nats-server proves every line of the reports, ours has to send the same."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.configured_servers import KINDS, Running, serve
+from support.raw_wire import RawLink, dial
+from support.traces import hear, hear_report, hpub, read_report
+
+pytestmark = pytest.mark.interop
+
+CONFIG = """server_name: srv
+accounts {
+  A: {
+    users: [ { user: a, password: p, permissions: { publish: { deny: ["deny.>"] } } },
+             { user: d, password: p, permissions: { subscribe: { deny: ["core.x"] } } } ]
+    jetstream: enabled, mappings: { "map.x": "core.m" }, msg_trace: { dest: "tr.acc", sampling: "100%" }
+    exports: [ { stream: "ex.*" } ]
+    imports: [ { service: { account: B, subject: "svc.open" }, to: "svc" },
+               { service: { account: B, subject: "svc.shut" } } ]
+  }
+  B: {
+    users: [ { user: b, password: p } ]
+    exports: [ { service: "svc.open", allow_trace: true }, { service: "svc.shut" } ]
+    imports: [ { stream: { account: A, subject: "ex.shut" }, to: "shut" },
+               { stream: { account: A, subject: "ex.open" }, to: "open", allow_trace: true } ]
+  }
+  SYS: { users: [ { user: s, password: p } ] }
+}
+system_account: SYS
+jetstream { store_dir: "STORE" }
+"""
+ONLY: list[dict[str, Any]] = [{}, {"Nats_Trace_Only": "1"}]
+INGRESS = "in client name=pub acc=A subj="
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("traces")
+    with serve(request.param, folder, CONFIG.replace("STORE", str(folder / "js"))) as running:
+        yield running
+
+
+def link(server: Running, user: str, name: str, *said: bytes, echo: bool = True) -> RawLink:
+    made = dial(server.port, user=user, name=name, echo=echo, **{"pass": "p"})
+    for subscribe in said:
+        made.say(subscribe)
+    made.settle()
+    return made
+
+
+@pytest.fixture
+def watcher(server: Running) -> Iterator[RawLink]:
+    """Hears the reports of account A, and nothing else."""
+    with link(server, "a", "watch", b"SUB tr.> 1\r\n") as made:
+        yield made
+
+
+@pytest.fixture
+def publisher(server: Running) -> Iterator[RawLink]:
+    with link(server, "a", "pub", echo=False) as made:
+        yield made
+
+
+def test_a_report_names_who_got_the_message_and_who_did_not(
+    server: Running, watcher: RawLink, publisher: RawLink
+) -> None:
+    publisher.say(b"SUB core.> 1\r\n")
+    with (
+        link(server, "a", "c1", b"SUB core.* 2\r\nSUB core.* grp 3\r\n") as client,
+        link(server, "d", "c2", b"SUB *.x 2\r\n"),
+    ):
+        publisher.say(hpub("core.x", Nats_Trace_Dest="tr.1"))
+        report = hear_report(watcher)
+        assert [got.headers for got in hear(client, 2)] == [b"NATS/1.0\r\nNats-Trace-Dest: tr.1\r\n\r\n"] * 2
+    assert (report.server, report.headers, report.size) == ("srv", {"Nats-Trace-Dest": ["tr.1"]}, 37)
+    assert report.events[0] == INGRESS + "core.x"
+    assert sorted(report.events[1:]) == [
+        "eg client name=c1 sub=core.*",
+        "eg client name=c1 sub=core.* queue=grp",
+        "eg client name=c2 sub=*.x error=Not delivered because subscription denies this subject",
+        "eg client name=pub sub=core.> error=Not delivered because of no echo",
+    ]
+
+
+def test_what_is_only_traced_reaches_nobody(server: Running, watcher: RawLink, publisher: RawLink) -> None:
+    with link(server, "a", "c1", b"SUB core.* 2\r\n") as client:
+        for word in ("1", "true", "on", "ON"):
+            publisher.say(hpub("core.a", Nats_Trace_Dest="tr.1", Nats_Trace_Only=word))
+            assert hear_report(watcher).events == [INGRESS + "core.a", "eg client name=c1 sub=core.*"]
+        assert client.settle() == b""
+
+
+def test_a_mapping_is_a_step_and_nobody_at_the_end_is_none(watcher: RawLink, publisher: RawLink) -> None:
+    publisher.say(hpub("map.x", Nats_Trace_Dest="tr.1"))
+    assert hear_report(watcher).events == [INGRESS + "map.x", "sm to=core.m"]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (hpub("deny.y", Nats_Trace_Dest="tr.1"), 'Permissions Violation for Publish to "deny.y"'),
+        (hpub("x", reply="_R_.x", Nats_Trace_Dest="tr.1"), 'Permissions Violation for Publish with Reply of "_R_.x"'),
+    ],
+)
+def test_what_may_not_be_published_is_reported(watcher: RawLink, publisher: RawLink, said: bytes, text: str) -> None:
+    assert publisher.answer(said).said == b"-ERR '%b'\r\n" % text.encode()
+    assert hear_report(watcher).events[0].endswith(f" error={text}")
+
+
+def test_a_destination_that_the_sender_may_not_publish_to_drops_the_message(
+    server: Running, publisher: RawLink
+) -> None:
+    with link(server, "a", "c1", b"SUB core.* 2\r\nSUB deny.* 3\r\n") as client:
+        said = publisher.answer(hpub("core.a", Nats_Trace_Dest="deny.x")).said
+        assert said == b"-ERR 'Permissions Violation for Publish to \"deny.x\"'\r\n"
+        assert client.settle() == b""
+
+
+def test_a_destination_that_is_no_subject_is_passed_over(server: Running, publisher: RawLink) -> None:
+    with link(server, "a", "c1", b"SUB core.* 2\r\nSUB bad.* 3\r\n") as client:
+        publisher.answer(hpub("core.a", Nats_Trace_Dest="bad.*", Nats_Trace_Only="1"))
+        publisher.answer(hpub("core.b", Nats_Trace_Dest="bad.*"))
+        publisher.answer(hpub("core.c", Nats_Trace_Dest="tr.1", Nats_Trace_Origin_Account="X"))
+        heard = hear(client, 2)
+        assert [got.subject for got in heard] == ["core.b", "core.c"]
+        assert heard[1].headers.endswith(b"X\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_traced"),
+    [
+        ("traceparent", "00-a-b-01", True),
+        ("TraceParent", "00-a-b-03", True),
+        ("traceparent", "00-a-b-00", False),
+        ("traceparent", "00-a-b-1", False),
+        ("traceparent", "00-a-b-81", False),
+        ("traceparent", "00-a-b-0g", False),
+        ("traceparent", "00-b-01", False),
+        ("nats-trace-dest", "tr.1", False),
+    ],
+)
+def test_a_sampled_traceparent_is_reported_to_the_destination_of_the_account(
+    watcher: RawLink, publisher: RawLink, name: str, value: str, is_traced: bool
+) -> None:
+    publisher.answer(hpub("none", b"", "", **{name: value}))
+    publisher.say(b"PUB tr.end 0\r\n\r\n")
+    heard = hear(watcher, 1 + is_traced)
+    assert [got.subject for got in heard][:is_traced] == ["tr.acc"] * is_traced
+
+
+def test_a_stream_import_is_a_step_and_ends_the_trace_unless_it_allows_it(
+    server: Running, watcher: RawLink, publisher: RawLink
+) -> None:
+    with link(server, "b", "cb", b"SUB open 3\r\nSUB shut q 4\r\n") as importer:
+        for only in ONLY:
+            publisher.say(hpub("ex.open", Nats_Trace_Dest="tr.1", **only))
+            steps = ["se acc=B to=open", "eg client name=cb acc=B sub=ex.open"]
+            assert hear_report(watcher).events == [INGRESS + "ex.open", *steps]
+            publisher.say(hpub("ex.shut", Nats_Trace_Dest="tr.1", **only))
+            assert hear_report(watcher).events == [INGRESS + "ex.shut", "se acc=B to=shut"]
+        assert [got.subject for got in hear(importer, 2)] == ["open", "shut"]
+        assert importer.settle() == b""
+
+
+def test_a_service_import_is_a_step_and_ends_the_trace_unless_the_export_allows_it(
+    server: Running, watcher: RawLink, publisher: RawLink
+) -> None:
+    with link(server, "b", "cb", b"SUB svc.> 3\r\n") as service:
+        publisher.say(hpub("svc", reply="tr.reply", Nats_Trace_Dest="tr.1"))
+        steps = ["si acc=B from=svc to=svc.open", "eg client name=cb acc=B sub=svc.>"]
+        assert hear_report(watcher).events == [INGRESS + "svc", *steps]
+        assert b"Nats-Trace-Dest: _R_." in hear(service, 1)[0].headers
+        publisher.say(hpub("svc.shut", Nats_Trace_Dest="tr.1"))
+        assert hear_report(watcher).events == [INGRESS + "svc.shut", "si acc=B from=svc.shut to=svc.shut"]
+        assert hear(service, 1)[0].headers.endswith(b"\r\nNats-Trace-Dest: trace disabled\r\n\r\n")
+        publisher.say(hpub("svc.shut", Nats_Trace_Dest="tr.1", Nats_Trace_Only="1"))
+        assert hear_report(watcher).events[1:] == ["si acc=B from=svc.shut to=svc.shut"]
+        assert service.settle() == b""
+
+
+def test_a_stream_says_whether_it_stores_the_message(server: Running, watcher: RawLink, publisher: RawLink) -> None:
+    document = json.dumps({"name": "S", "subjects": ["s.>"], "storage": "memory"}).encode()
+    with link(server, "a", "js", b"SUB made 1\r\n") as client:
+        client.say(b"PUB $JS.API.STREAM.CREATE.S made %d\r\n%b\r\n" % (len(document), document))
+        assert b"error" not in hear(client, 1)[0].payload
+
+    def step(**headers: Any) -> str:
+        publisher.say(hpub("s.1", Nats_Trace_Dest="tr.1", **headers))
+        return hear_report(watcher).events[-1]
+
+    assert step(Nats_Msg_Id="i", Nats_Trace_Only="1") == "js stream=S subject=s.1"
+    assert step(Nats_Msg_Id="i") == "js stream=S subject=s.1"
+    for only in ONLY:
+        assert step(Nats_Msg_Id="i", **only) == "js stream=S error=msgid is duplicate"
+        assert step(Nats_Expected_Last_Sequence="17", **only) == "js stream=S error=last sequence mismatch: 17 vs 1"
+        assert step(Nats_Expected_Last_Msg_Id="x", **only) == 'js stream=S error=last msgid mismatch: "x" vs "i"'
+        assert step(Nats_Expected_Stream="T", **only) == "js stream=S error=expected stream does not match"
+        assert step(Nats_Rollup="all", **only) == "js stream=S error=rollup not permitted"
+    info, user = "$JS.API.STREAM.INFO.S", "$SYS.REQ.USER.INFO"
+    for subject, account in ((info, info), (user, "$SYS.REQ.USER.A.INFO")):
+        publisher.say(hpub(subject, b"", reply="nobody", Nats_Trace_Dest="tr.1"))
+        assert hear_report(watcher).events[-1] == f"si acc=SYS from={subject} to={account}"
+    with link(server, "a", "js", b"SUB got 1\r\n") as client:
+        client.say(b'PUB $JS.API.STREAM.MSG.GET.S got 9\r\n{"seq":1}\r\n')
+        message = json.loads(hear(client, 1)[0].payload)["message"]
+        client.say(b"PUB $JS.API.STREAM.INFO.S got 0\r\n\r\n")
+        assert json.loads(hear(client, 1)[0].payload)["state"]["last_seq"] == 1
+    assert message["hdrs"] == "TkFUUy8xLjANCk5hdHMtVHJhY2UtRGVzdDogdHJhY2UgZGlzYWJsZWQNCk5hdHMtTXNnLUlkOiBpDQoNCg=="
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [("gzip", b"gzip"), ("snappy", b"snappy"), ("s2", b"snappy"), ("br", b"identity")]
+)
+def test_a_report_is_compressed_as_it_is_asked(watcher: RawLink, publisher: RawLink, asked: str, said: bytes) -> None:
+    publisher.say(hpub("none", Accept_Encoding=asked, Nats_Trace_Dest="tr.1"))
+    heard = hear(watcher, 1)[0]
+    assert heard.headers == b"NATS/1.0\r\nContent-Encoding: %b\r\n\r\n" % said
+    if said == b"snappy":
+        assert heard.payload.startswith(b"\xff\x06\x00\x00sNaPpY")
+    else:
+        assert read_report(heard.payload).events == [INGRESS + "none"]
