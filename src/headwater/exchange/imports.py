@@ -24,7 +24,6 @@ from headwater.exchange.replies import ACK_PREFIX, RESPONSE_SECONDS
 from headwater.exchange.request_info import with_request_info
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Callback, Subscription, TracedCallback
-from headwater.message_tracing.routing import TracedRouting
 from headwater.model.message_trace import DESTINATION, DISABLED, with_header
 from headwater.model.subject_rename import SubjectRename, common_pattern
 from headwater.wire.message_view import composed
@@ -100,6 +99,8 @@ class StreamImports:
             trace.exported(account, local)
             if untraced is not None:
                 return True if trace.only else untraced(subject, reply, header_block, payload)
+            from headwater.message_tracing.routing import TracedRouting  # here: few programs ever trace a message
+
             message = composed(local, reply, header_block, payload)
             message.trace = trace
             return TracedRouting(home, None, False, message, False).give(origin, shadow.subject)
