@@ -8,8 +8,8 @@ import pytest
 from support.field_names import names
 from support.monitored import ask, monitored, monitored_nats_server, work
 
-from headwater.exchange.journal import KINDS
 from headwater.monitoring import connz, interest, jsz, varz
+from headwater.net.journal import KINDS
 
 WRITES = ("batches", "sync_p50", "sync_p99", "ack_p50", "ack_p99", "refused", "waiting_messages", "waiting_bytes")
 MEASURED = dict.fromkeys(

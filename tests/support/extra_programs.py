@@ -67,7 +67,7 @@ asyncio.run(main())
 AUTH = """
 import bcrypt, nacl.signing
 from headwater.exchange.auth.passwords import is_correct
-from headwater.exchange.auth.signatures import is_signed
+from headwater.model.signatures import is_signed
 assert is_correct(bcrypt.hashpw(b"x", bcrypt.gensalt(4)).decode(), "x")
 key = nacl.signing.SigningKey.generate()
 assert is_signed(bytes(key.verify_key), b"m", key.sign(b"m").signature)

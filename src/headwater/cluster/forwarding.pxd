@@ -37,7 +37,7 @@ cdef class Forwarding(PeerInterest):
     cdef Py_ssize_t _pick(self, Match match, Choice choice) except? -2
     cdef list _behind(self, bytes queue, bytes origin, MessageView message)
     cdef int _list(self, Target target, bytes queue, list[Target] others) except? -1
-    cdef int _send_listed(self, Router router, Target target, MessageView message) except? -1
+    cdef int _send_listed(self, Router router, bytes origin, Target target, MessageView message) except? -1
     cdef int _send_token(
         self, Router router, Target target, Subscription subscription, bint passed_on, MessageView message
     ) except? -1

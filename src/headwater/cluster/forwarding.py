@@ -180,7 +180,7 @@ class Forwarding(PeerInterest):
         for target in plan.first_targets:
             if target.plain:
                 target.plain = False
-                frames += self._send_listed(router, target, message)
+                frames += self._send_listed(router, b"", target, message)
         return frames
 
     def _choose(self, router: Router, match: Match, plan: Plan, message: MessageView) -> cython.int:
@@ -206,7 +206,7 @@ class Forwarding(PeerInterest):
                     others = [target] if others is None else [*others, target]
         if others is not None:
             for target in others:
-                frames += self._send_listed(router, target, message)
+                frames += self._send_listed(router, b"", target, message)
         return frames
 
     def _pick(self, match: Match, choice: Choice) -> cython.Py_ssize_t:
@@ -296,19 +296,7 @@ class Forwarding(PeerInterest):
                     self._list(self.targets[cython.cast(Outlet, chosen.outlet)], queue, others)
         for target in others:
             target.plain = False
-            view: MessageView = message
-            if message.trace is not None:
-                traced = message.trace.to_peer(target.outlet, ROUTE, message)
-                if traced is None:
-                    target.listed = b""
-                    continue
-                view = traced
-            if origin and target.knows_leafs:
-                self.headers_dropped += target.write_from(origin, target.listed, view)
-            else:
-                self.headers_dropped += target.write(target.listed, view)
-            target.listed = b""
-            frames += self._count(router, target, message, 1)
+            frames += self._send_listed(router, origin, target, message)
         return frames
 
     def _list(self, target: Target, queue: bytes, others: list[Target]) -> cython.int:
@@ -345,15 +333,19 @@ class Forwarding(PeerInterest):
             frames += 1
         return frames
 
-    def _send_listed(self, router: Router, target: Target, message: MessageView) -> cython.int:
-        """Send a v2 frame for plain interest and the groups noted at the peer."""
+    def _send_listed(self, router: Router, origin: bytes, target: Target, message: MessageView) -> cython.int:
+        """Send a v2 frame for plain interest and the groups noted at the peer. `origin`: the cluster of the leaf node that
+        the message came from, or b""."""
         if message.trace is not None:
             traced = message.trace.to_peer(target.outlet, ROUTE, message)
             if traced is None:
                 target.listed = b""
                 return 0
             message = traced
-        self.headers_dropped += target.write(target.listed, message)
+        if origin and target.knows_leafs:
+            self.headers_dropped += target.write_from(origin, target.listed, message)
+        else:
+            self.headers_dropped += target.write(target.listed, message)
         target.listed = b""
         return self._count(router, target, message, 1)
 
@@ -407,5 +399,5 @@ class Forwarding(PeerInterest):
             self._send_token(router, target, subscription, target.ours, message)
         else:
             target.listed = b" | %b %b " % (queue, queue) if target.ours else b" | %b " % queue
-            self._send_listed(router, target, message)
+            self._send_listed(router, b"", target, message)
         return True

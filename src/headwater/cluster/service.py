@@ -46,7 +46,7 @@ from headwater.wire.route_lines import RouteConnect, RouteInfo
 from headwater.wire.route_ops import V1, V2
 
 if TYPE_CHECKING:
-    from headwater.exchange.journal import Journal
+    from headwater.net.journal import Journal
 
 logger = logging.getLogger(__name__)
 

@@ -90,8 +90,7 @@ cdef class Router:
     cdef readonly object routes_side
     cdef readonly object leafs_side
     cdef readonly set between
-    cdef set _unannounced
-    cdef set _for_leafs
+    cdef dict _unannounced
     cdef public object imports
     cdef public Outlet publisher
     cdef public bytes inbox

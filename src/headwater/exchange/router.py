@@ -202,8 +202,8 @@ class Router:
         self.routes_side: RoutesSide | None = None
         self.leafs_side: LeafsSide | None = None
         self.between: set[Subscription] = set()  # subscriptions that lead to other accounts
-        self._unannounced: set[Subscription] = set()  # those of them that other brokers have themselves
-        self._for_leafs: set[Subscription] = set()  # those of them that leaf nodes, without such accounts, are sent
+        # Those of them that other brokers have themselves; True: leaf nodes, which have no such accounts, are sent it.
+        self._unannounced: dict[Subscription, bool] = {}
         self.imports: RouterObserver | None = None  # streams imported from other accounts
         self.publisher: Outlet | None = None  # of the message that callbacks are called with; None: the broker itself
         self.inbox = b""  # the subject that a message under another one is delivered to (`route_under`)
@@ -225,7 +225,7 @@ class Router:
         """The same for leaf nodes and hubs, where a cluster may have been joined before."""
         self.forwarding, self.leafs_side = forwarding, side
         for subscription in self.sublist.all():
-            if subscription not in self._unannounced or subscription in self._for_leafs:
+            if self._unannounced.get(subscription, True):
                 side.subscribed(subscription)
 
     def cross(self, junction: PeerForwarding) -> None:
@@ -273,9 +273,7 @@ class Router:
         self.sublist.insert(subscription)
         self.between.add(subscription)
         if not announce:
-            self._unannounced.add(subscription)
-            if to_leafs:
-                self._for_leafs.add(subscription)
+            self._unannounced[subscription] = to_leafs
         if self.routes_side is not None and announce:
             self.routes_side.subscribed(subscription)
         if self.leafs_side is not None and (announce or to_leafs):
@@ -298,8 +296,7 @@ class Router:
         if self.imports is not None:
             self.imports.unsubscribed(subscription)
         self.between.discard(subscription)
-        self._unannounced.discard(subscription)
-        self._for_leafs.discard(subscription)
+        self._unannounced.pop(subscription, None)
 
     def has_interest(self, subject: bytes) -> bool:
         """Whether a message on `subject` would reach a subscriber now, in the whole cluster."""

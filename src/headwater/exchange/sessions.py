@@ -31,11 +31,11 @@ from headwater.exchange.auth.identity import (
 from headwater.exchange.auth.password_checks import PasswordChecks
 from headwater.exchange.client_watch import ClientWatch
 from headwater.exchange.greetings import Greetings
-from headwater.exchange.journal import Journal
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.session import Session
 from headwater.exchange.sublist import Outlet
 from headwater.exchange.trace_level import TRACE_LEVEL, TRACE_LOGGER
+from headwater.net.journal import Journal
 from headwater.net.layer import Layer
 from headwater.net.link import Link
 from headwater.wire import error_texts

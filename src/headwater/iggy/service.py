@@ -121,7 +121,7 @@ class Service:
         self.machine = Machine()
         self.findings: list[Finding] = []  # what is wrong in this store, or was lost
         self.on_finding: Callable[[Finding], None] | None = None  # called for each that the start did not find
-        self.note: Callable[..., None] = _log  # what an operator must see (`exchange.journal`): the kind, and fields
+        self.note: Callable[..., None] = _log  # what an operator must see (`net.journal`): the kind, and fields
         self.saver: OffsetSaver
         self.directory = directory
         self._files = files if files is not None else KeepingFiles()

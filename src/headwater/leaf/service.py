@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
     from headwater.exchange.auth.gate import Gate
-    from headwater.exchange.journal import Journal
+    from headwater.net.journal import Journal
 
 logger = logging.getLogger(__name__)
 

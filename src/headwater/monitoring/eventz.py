@@ -3,11 +3,11 @@
 import time
 
 from headwater.errors import ConfigError
-from headwater.exchange.journal import KINDS, MOST_EVENTS
 from headwater.model.timestamps import format_time
 from headwater.monitoring.ledger import Document
 from headwater.monitoring.parameters import Parameters, page
 from headwater.monitoring.view import View
+from headwater.net.journal import KINDS, MOST_EVENTS
 
 _TIMES = {"time_ns": "time", "last_ns": "last"}
 

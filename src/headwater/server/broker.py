@@ -26,12 +26,12 @@ from headwater.exchange.access_options import GLOBAL_ACCOUNT, AccountOptions
 from headwater.exchange.account import Account
 from headwater.exchange.accounts import Accounts
 from headwater.exchange.auth.gate import Gate
-from headwater.exchange.journal import Journal
 from headwater.exchange.listener_options import TlsOptions
 from headwater.exchange.options import BrokerOptions
 from headwater.exchange.router import Router
 from headwater.exchange.sessions import Sessions
 from headwater.net.address import bracketed
+from headwater.net.journal import Journal
 from headwater.net.limits import CLIENTS, ROUTES, WEBSOCKET
 from headwater.net.link import Link, LinkOwner, end_all
 from headwater.net.listening import HTTP_FAREWELL, Listener, bind

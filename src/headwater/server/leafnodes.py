@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from headwater.exchange.account import Account
     from headwater.exchange.accounts import Accounts
     from headwater.exchange.auth.gate import Gate
-    from headwater.exchange.journal import Journal
     from headwater.exchange.options import BrokerOptions
     from headwater.leaf.accepting import Ask
+    from headwater.net.journal import Journal
     from headwater.net.link import Link, LinkOwner
 
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import msgspec
 
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.signatures import decode_base64, is_signed
 from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.signatures import decode_base64, is_signed
 
 MAX_JWT_BYTES = 1 << 20
 

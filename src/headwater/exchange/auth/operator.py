@@ -26,7 +26,6 @@ from headwater.exchange.auth.jwt import (
     decode_operator,
     decode_user,
 )
-from headwater.exchange.auth.signatures import decode_base64, is_signed
 from headwater.exchange.auth.user_claims import (
     comes_from,
     default_rules,
@@ -37,6 +36,7 @@ from headwater.exchange.auth.user_claims import (
     may_come_by,
 )
 from headwater.model.nkey import NkeyKind, decode_nkey
+from headwater.model.signatures import decode_base64, is_signed
 from headwater.wire import error_texts
 
 OWN_TIER = "R1"  # our streams have one replica

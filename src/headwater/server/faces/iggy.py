@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwater.exchange.access_options import GLOBAL_ACCOUNT
-from headwater.exchange.journal import Journal
 from headwater.exchange.options import BrokerOptions
 from headwater.iggy.credentials import ROOT
 from headwater.iggy.face import Iggy, IggyOptions
+from headwater.net.journal import Journal
 from headwater.server.faces.captured_streams import CapturedStreams
 from headwater.server.faces.topic_streams import TopicStreams
 

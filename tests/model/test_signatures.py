@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.signing import SigningKey
 
-from headwater.exchange.auth.signatures import decode_base64, is_signed
+from headwater.model.signatures import decode_base64, is_signed
 
 KEY = SigningKey(bytes(range(32)))
 PUBLIC = bytes(KEY.verify_key)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from headwater.exchange.journal import KINDS, LINES_PER_SECOND, LONGEST_TEXT, MOST_EVENTS, Journal
+from headwater.net.journal import KINDS, LINES_PER_SECOND, LONGEST_TEXT, MOST_EVENTS, Journal
 
 
 class Clock:
