@@ -394,7 +394,8 @@ class Cluster:
                 case Lost(peer):
                     self._lost(peer)
                 case TellClients():
-                    if self.mesh is not None:
+                    # When we stop, the routes end first; clients and leaf nodes still need the addresses to go on to.
+                    if self.mesh is not None and not self._stopping:
                         for tell in self._tellers:
                             tell(self.mesh)
                 case _:
