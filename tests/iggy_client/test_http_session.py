@@ -214,6 +214,7 @@ def test_a_server_that_forgot_the_token_is_logged_in_to_again(tmp_path: Path) ->
     asyncio.run(main())
 
 
+@pytest.mark.busy_loop  # each client reads the system's authorities, 30 ms and more
 def test_tls_is_checked_and_the_blocking_client_speaks_http(tmp_path: Path) -> None:
     made = make_certificates(tmp_path / "tls")
 
