@@ -20,13 +20,13 @@ from typing import Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.headwater.wire.memory import equals, find_byte, slice_bytes
+    from cython.cimports.headwater.wire.memory import slice_bytes
+    from cython.cimports.headwater.wire.scan import run_trace_mark, trace_mark
 else:
-    from headwater.wire.memory import equals, find_byte, slice_bytes
-
+    from headwater.wire.memory import slice_bytes
+    from headwater.wire.scan import run_trace_mark, trace_mark
 
 _NOTHING = bytearray()
-_TRACE_DESTINATION: bytes = b"Nats-Trace-Dest:"
 
 
 class MessageView:
@@ -43,9 +43,7 @@ class MessageView:
         self.headers = 0
         self.payload = 0
         self.end = 0
-        self.trace: Any = (
-            None  # `message_tracing.message_trace.MessageTrace` of a message that is traced, while it is routed
-        )
+        self.trace: Any = None  # `message_tracing.message_trace.MessageTrace`, while a traced message is routed
         self.shown = 0  # where in the reply `@<subject>` begins, of what bears another subject; 0: nowhere
 
     def advance(self, by: cython.Py_ssize_t) -> cython.int:
@@ -66,45 +64,12 @@ class MessageView:
         return 0
 
     def trace_mark(self) -> cython.int:
-        """Whether the header block may ask for a trace: 1 by `Nats-Trace-Dest`, 2 only by `traceparent`, 0 not at all.
-
-        Runs for every message with headers, so it looks at the first characters of lines only, and says too much rather
-        than too little: `model.message_trace` reads the block then."""
-        buffer: bytearray = self.buffer
-        end: cython.Py_ssize_t = (
-            self.payload - 14
-        )  # where the last line that is long enough begins: `traceparent:`, CRLF
-        at: cython.Py_ssize_t = self.headers + 10
-        mark: cython.int = 0
-        byte: cython.int
-        while at <= end:
-            byte = buffer[at]
-            if byte == 78:  # N
-                if buffer[at + 5] == 84 and buffer[at + 6] == 114:  # Nats-Tr
-                    if at + 16 <= self.payload and equals(buffer, at, at + 16, _TRACE_DESTINATION):
-                        return 1
-            elif (byte | 32) == 116 and (buffer[at + 4] | 32) == 101 and (buffer[at + 5] | 32) == 112:  # t…ep
-                mark = 2
-            at = find_byte(buffer, 10, at, self.payload) + 1
-            if at == 0:
-                break
-        return mark
+        """Whether the headers may ask for a trace (`scan.trace_mark`)."""
+        return trace_mark(self.buffer, self.headers, self.payload)
 
     def run_trace_mark(self, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        """`trace_mark` of the first of `count` messages, each `stride` bytes behind the one before, that has one."""
-        mark: cython.int = 0
-        _: cython.Py_ssize_t
-        moved: cython.Py_ssize_t = 0
-        for _ in range(count):
-            mark = self.trace_mark()
-            if mark != 0:
-                break
-            self.headers += stride
-            self.payload += stride
-            moved += stride
-        self.headers -= moved
-        self.payload -= moved
-        return mark
+        """The same for the first of `count` messages, each `stride` bytes behind the one before, that has such headers."""
+        return run_trace_mark(self.buffer, self.headers, self.payload, stride, count)
 
     def subject_bytes(self) -> bytes:
         """A copy of the subject."""

@@ -3,6 +3,10 @@ cimport cython
 cpdef Py_ssize_t skip_blanks(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef Py_ssize_t token_end(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef Py_ssize_t parse_size(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef int trace_mark(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
+cpdef int run_trace_mark(
+    bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count
+) noexcept
 
 
 cdef class SizedLine:

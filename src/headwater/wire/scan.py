@@ -1,6 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Walking a control line: blanks, tokens, numbers. Shared by the parsers of both directions.
 
+Also the look at a header block that says whether its message may have to be traced.
+
 Blanks are SP and HTAB, nothing else: Python's own notion of whitespace has VT, FF and more, and its `int()` takes
 signs, underscores and digits of other scripts.
 
@@ -14,6 +16,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.libc.string import memchr, memcmp
 
 
 def _interpreted(pattern: bytes) -> re.Pattern[bytes]:
@@ -50,6 +53,64 @@ def token_end(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_
         return end
     found = _BLANK.search(buffer, start, end)
     return found.start() if found else end
+
+
+def trace_mark(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
+    """Whether the header block `buffer[start:end]` may ask for a trace: 1 by `Nats-Trace-Dest`, 2 only by `traceparent`, 0
+    not at all. Needs 0 <= start <= end <= len(buffer).
+
+    Runs for every message with headers, so it looks at the first characters of lines only, and says too much rather than too
+    little: `model.message_trace` reads the block then."""
+    at: cython.Py_ssize_t = start + 10  # NATS/1.0 CRLF
+    last: cython.Py_ssize_t = end - 14  # where the last line that is long enough begins: `traceparent:`, CRLF
+    mark: cython.int = 0
+    if cython.compiled:
+        base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        found: cython.p_char
+        while at <= last:
+            if base[at] == 78:  # N
+                if base[at + 5] == 84 and base[at + 6] == 114 and base[at + 11] == 68:  # Nats-Trace-D
+                    return 1
+            elif (base[at] | 32) == 116 and (base[at + 4] | 32) == 101 and (base[at + 5] | 32) == 112:  # t…ep
+                mark = 2
+            found = cython.cast(cython.p_char, memchr(base + at, 10, end - at))
+            if found == cython.NULL:
+                break
+            at = found - base + 1
+        return mark
+    while at <= last:
+        if buffer[at] == 78:
+            if buffer[at + 5] == 84 and buffer[at + 6] == 114 and buffer[at + 11] == 68:
+                return 1
+        elif (buffer[at] | 32) == 116 and (buffer[at + 4] | 32) == 101 and (buffer[at + 5] | 32) == 112:
+            mark = 2
+        at = buffer.find(10, at, end) + 1
+        if at == 0:
+            break
+    return mark
+
+
+def run_trace_mark(
+    buffer: bytearray,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    stride: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+) -> cython.int:
+    """`trace_mark` of the first of `count` blocks, each `stride` bytes behind the one before, that has one. A block that
+    repeats the one before it is not walked again."""
+    mark: cython.int = trace_mark(buffer, start, end)
+    before: cython.Py_ssize_t
+    while mark == 0 and count > 1:
+        before, start, end = start, start + stride, end + stride
+        if cython.compiled:
+            base: cython.p_char = PyByteArray_AS_STRING(buffer)
+            if memcmp(base + before, base + start, end - start) != 0:
+                mark = trace_mark(buffer, start, end)
+        elif buffer[before : before + end - start] != buffer[start:end]:
+            mark = trace_mark(buffer, start, end)
+        count -= 1
+    return mark
 
 
 def parse_size(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
