@@ -89,7 +89,8 @@ def test_the_mark_misses_no_message_that_is_to_be_traced(lines: list[str], paylo
     request = read_trace_request(raw)
     view = composed(b"s", b"", raw, payload)
     mark = view.trace_mark()
-    assert view.run_trace_mark(0, 3) == mark
+    assert view.run_trace_mark(0, 3, True) == mark
+    assert view.run_trace_mark(0, 3, False) == (mark if mark == 1 else 0)
     if request is not None:
         assert mark == (2 if request.external else 1) or (mark == 1 and request.external)
 
@@ -100,5 +101,5 @@ def test_a_run_is_marked_by_any_of_its_messages_and_the_view_stays() -> None:
     one = composed(b"s", b"", plain, b"")
     stride = len(one.buffer)
     one.buffer = one.buffer + composed(b"s", b"", traced, b"").buffer
-    assert (one.run_trace_mark(stride, 1), one.run_trace_mark(stride, 2)) == (0, 1)
+    assert (one.run_trace_mark(stride, 1, True), one.run_trace_mark(stride, 2, False)) == (0, 1)
     assert one.buffer[one.headers : one.payload] == plain

@@ -232,10 +232,8 @@ class Route(PeerConnection):
         if message.account is not self._last.account and not self._find_account(message.account):
             return 0
         arrivals: Arrivals = cython.cast(Arrivals, self._last.arrivals)
-        if message.headers != message.payload:
-            mark: cython.int = message.run_trace_mark(stride, count)
-            if mark == 1 or (mark != 0 and arrivals.router.samples_traces):
-                return self._deliver_traced(arrivals, message, stride, count)
+        if message.headers != message.payload and message.run_trace_mark(stride, count, arrivals.router.samples_traces):
+            return self._deliver_traced(arrivals, message, stride, count)
         return self._deliver(arrivals, message, stride, count)
 
     def _deliver(

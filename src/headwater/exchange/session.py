@@ -213,7 +213,7 @@ class Session(ClientOpHandler):
         router: Router = membership.router
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         first: cython.int = message.buffer[message.subject]
-        if message.headers != message.payload and message.run_trace_mark(stride, count) != 0:
+        if message.headers != message.payload and message.run_trace_mark(stride, count, router.samples_traces):
             return ClientOpHandler.on_publish_run(self, message, stride, count)
         if (
             self.terms.verbose

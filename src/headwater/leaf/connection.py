@@ -310,9 +310,9 @@ class LeafConnection(PeerConnection):
     def on_message_run(self, message: RouteMessage, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
         if not self.joined or self._mappings() is not None or message.queues or message.reply != message.reply_end:
             return RouteOpHandler.on_message_run(self, message, stride, count)
-        if message.headers != message.payload and message.run_trace_mark(stride, count) != 0:
-            return RouteOpHandler.on_message_run(self, message, stride, count)
         router: Router = cython.cast(Router, self._router)
+        if message.headers != message.payload and message.run_trace_mark(stride, count, router.samples_traces):
+            return RouteOpHandler.on_message_run(self, message, stride, count)
         match: Match = router.sublist.find(message.buffer, message.subject, message.subject_end)
         if match.groups:
             match = match.serving(_NO_QUEUES, True)

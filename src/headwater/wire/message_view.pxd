@@ -14,7 +14,7 @@ cdef class MessageView:
 
     cpdef int advance(self, Py_ssize_t by) except? -1
     cpdef int trace_mark(self) except? -1
-    cpdef int run_trace_mark(self, Py_ssize_t stride, Py_ssize_t count) except? -1
+    cpdef int run_trace_mark(self, Py_ssize_t stride, Py_ssize_t count, bint sampled) except? -1
     cpdef int release(self) except? -1
     cpdef bytes subject_bytes(self)
     cpdef bytes reply_bytes(self)

@@ -67,9 +67,10 @@ class MessageView:
         """Whether the headers may ask for a trace (`scan.trace_mark`)."""
         return trace_mark(self.buffer, self.headers, self.payload)
 
-    def run_trace_mark(self, stride: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.int:
-        """The same for the first of `count` messages, each `stride` bytes behind the one before, that has such headers."""
-        return run_trace_mark(self.buffer, self.headers, self.payload, stride, count)
+    def run_trace_mark(self, stride: cython.Py_ssize_t, count: cython.Py_ssize_t, sampled: cython.bint) -> cython.int:
+        """The same for the first of `count` messages, each `stride` bytes behind the one before, that has such headers.
+        `sampled`: a `traceparent` is enough."""
+        return run_trace_mark(self.buffer, self.headers, self.payload, stride, count, sampled)
 
     def subject_bytes(self) -> bytes:
         """A copy of the subject."""

@@ -5,7 +5,7 @@ cpdef Py_ssize_t token_end(bytearray buffer, Py_ssize_t start, Py_ssize_t end) n
 cpdef Py_ssize_t parse_size(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef int trace_mark(bytearray buffer, Py_ssize_t start, Py_ssize_t end) noexcept
 cpdef int run_trace_mark(
-    bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count
+    bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count, bint sampled
 ) noexcept
 
 

@@ -96,12 +96,16 @@ def run_trace_mark(
     end: cython.Py_ssize_t,
     stride: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
+    sampled: cython.bint,
 ) -> cython.int:
-    """`trace_mark` of the first of `count` blocks, each `stride` bytes behind the one before, that has one. A block that
-    repeats the one before it is not walked again."""
+    """`trace_mark` of the first of `count` blocks, each `stride` bytes behind the one before, that has one; 2 counts as none
+    unless `sampled`. A block that repeats the one before it is not walked again."""
     mark: cython.int = trace_mark(buffer, start, end)
     before: cython.Py_ssize_t
-    while mark == 0 and count > 1:
+    while mark != 1 and not (mark == 2 and sampled):
+        count -= 1
+        if count <= 0:
+            return 0
         before, start, end = start, start + stride, end + stride
         if cython.compiled:
             base: cython.p_char = PyByteArray_AS_STRING(buffer)
@@ -109,7 +113,6 @@ def run_trace_mark(
                 mark = trace_mark(buffer, start, end)
         elif buffer[before : before + end - start] != buffer[start:end]:
             mark = trace_mark(buffer, start, end)
-        count -= 1
     return mark
 
 
