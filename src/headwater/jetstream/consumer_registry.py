@@ -200,7 +200,7 @@ class ConsumerRegistry:
 
 
 async def count_pending(stream: Stream, position: int, wanted: SubjectFilter | None) -> int:
-    """Messages from `position` on that match, as of the moment this returns (looking.py)."""
+    """Messages from `position` on that match, as of the moment this returns (jetstream_timing/looking.py)."""
     return await count_matching(stream.contents, position, wanted)
 
 

@@ -96,7 +96,7 @@ def allowed_by(guard: SeenGuard | None) -> Callable[[bytes], bool]:
 
 class MessageTrace:
     """The events of one message on this server. `account`: where the report goes; `here`: the account it is being routed
-    in. `only`: it is delivered to nobody."""
+    in. `only`: it is not delivered."""
 
     def __init__(
         self, account: SeenAccount, source: Source, request: TraceRequest, destination: bytes, message: MessageView
@@ -231,7 +231,7 @@ class StreamStep:
         self._event = event
 
     def stored(self, subject: bytes, *, wanted: bool = True) -> None:
-        """It is stored on `subject`, or would have been. `wanted` False: nobody has interest, so it was not."""
+        """It is stored on `subject`, or would have been. `wanted` False: no consumer wants it, so it is not."""
         self._event["ts"] = format_time(time.time_ns())
         self._event["subject"] = _text(subject)
         if not wanted:
@@ -262,7 +262,7 @@ def _encoded(document: Event, request: TraceRequest) -> tuple[bytes, bytes]:
 
 
 def _untraced(message: MessageView) -> MessageView:
-    """The message as nobody traces it."""
+    """The message, marked so that no server traces it."""
     return _with(message, DESTINATION, DISABLED)
 
 

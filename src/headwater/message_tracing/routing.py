@@ -40,7 +40,7 @@ class TracedRouting:
         return deliveries
 
     def give(self, subscription: SeenSubscription, subject: bytes = b"") -> bool:
-        """Give the message to one subscription; False when it reached nobody. `subject`: see `MessageTrace.delivered`."""
+        """Give it to one subscription; False when it reached no receiver. `subject`: see `MessageTrace.delivered`."""
         outlet = subscription.outlet
         if outlet is None:
             return self._call(subscription)

@@ -1,7 +1,7 @@
 """Message tracing (ADR-41): what the headers of a message ask for, and the header that every step rewrites. Pure.
 
     Nats-Trace-Dest: <subject>     a report of each server that the message passes goes there; `trace disabled`: none do
-    Nats-Trace-Only: true|1|on     nobody gets the message itself, and no stream stores it
+    Nats-Trace-Only: true|1|on     the message itself is not delivered, and no stream stores it
     Nats-Trace-Hop: 1.2            written by servers: the second hop of the first
     traceparent: 00-…-…-01         sampled: counts where the account has a destination for reports
 
