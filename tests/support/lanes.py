@@ -26,6 +26,7 @@ STATE = ROOT / ".hw"
 WITH_OTHERS = "(interop or kill)"
 FAST = "not (slow or spark or interop or kill)"
 MOST_AGAIN = 8
+SPARK_PARTS = 3
 LONGEST = 3600.0
 """Seconds that a lane may take after the other one is done."""
 TESTS_FAILED, NOTHING_COLLECTED = 1, 5  # of pytest's exit codes
@@ -118,13 +119,16 @@ class Lane(threading.Thread):
 
 
 def spark_jobs() -> Iterable[Job]:
-    """The files that start Spark, in parts of two minutes or so, for both lanes to end at about the same time: those of the
-    command line, then the others in two. A part is a session of its own, whose start and first queries take 25 s of CPU."""
+    """The files that start Spark, in parts of three minutes or so, for all lanes to end at about the same time: the longest
+    first, those of the command line last. A part is a session of its own, whose start and first queries take 25 s of CPU."""
     files = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.spark" in path.read_text("utf-8")]
     names = [path.relative_to(ROOT).as_posix() for path in files]
     ours = [name for name in names if name.startswith("tests/cli/")]
     others = [name for name in names if name not in ours]
-    parts = [("demo", ours), *((f"part {part + 1} of 2", others[part::2]) for part in range(2))]
+    parts = [
+        *((f"part {part + 1} of {SPARK_PARTS}", others[part::SPARK_PARTS]) for part in range(SPARK_PARTS)),
+        ("demo", ours),
+    ]
     return [Job("with Spark, " + title, ["-m", "spark", *part]) for title, part in parts if part]
 
 
