@@ -27,12 +27,17 @@ async def messages(desk: Desk) -> int:
     return int((await desk.api("STREAM.INFO.S"))["state"]["messages"])
 
 
+SOON = 20.0  # seconds: a second on a machine of one's own; without the watch half an hour
+
+
 async def until_empty(desk: Desk) -> float:
     begun = asyncio.get_running_loop().time()
     for _ in range(500):
         if not await messages(desk):
             break
         await asyncio.sleep(0.02)
+    else:
+        pytest.fail("the messages stay")
     return asyncio.get_running_loop().time() - begun
 
 
@@ -48,7 +53,7 @@ def test_limits_of_age_and_ttls_hold_within_a_second_of_a_jump(
             await desk.make("S", **config)
             await desk.publish("S.x", b"1", block)
             clock.moved = HOUR
-            assert await until_empty(desk) < 1.0
+            assert await until_empty(desk) < SOON
             await desk.publish("S.x", b"2", block)
             clock.moved = 0  # back again: what was stored in the future stays until then
             await asyncio.sleep(0.6)
@@ -76,7 +81,7 @@ def test_a_pause_ends_within_a_second_of_a_jump(tmp_path: Path) -> None:
             clock.moved = HOUR
             begun = asyncio.get_running_loop().time()
             assert (await inbox.next()).payload == b"1"
-            assert asyncio.get_running_loop().time() - begun < 1.0
+            assert asyncio.get_running_loop().time() - begun < SOON
 
     asyncio.run(main())
 
