@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
             extra = "" if name == "none" else name
             started, folder = time.monotonic(), Path(work, f"with-{name}")
             try:
-                environment = Environment(folder, Path(work, "bytecode"))
+                environment = Environment(folder)
                 environment.install(wheel, extra)
                 environment.runs("-c", PROGRAMS[extra])
                 result = "ok    "

@@ -69,16 +69,14 @@ def build(folder: Path, *, compiled: bool = False) -> Path:
 
 
 class Environment:
-    """A virtual environment of this Python that holds nothing but what is installed into it, not even pip. Bytecode of what
-    it runs is kept in `bytecode`: by path, so that it serves the next environment of the same path too."""
+    """A virtual environment of this Python that holds nothing but what is installed into it, not even pip."""
 
-    def __init__(self, folder: Path, bytecode: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._bytecode = bytecode
-        shutil.rmtree(folder, ignore_errors=True)
         run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         self.python = folder / "bin" / "python"
         (self.packages,) = folder.glob("lib/python*/site-packages")
+        self._kept: set[Path] = set()
 
     def install(self, wheel: Path, extra: str, *options: str) -> None:
         """`pip install headwater[extra]`; raises InstallFailed with what pip says."""
@@ -89,9 +87,24 @@ class Environment:
         wanted = f"headwater[{extra}] @ {wheel.as_uri()}" if extra else str(wheel)
         run([str(self.python), str(pip), "install", "-q", *options, wanted])
 
+    def keep(self) -> None:
+        """What is there now is what `restore` leaves."""
+        self._kept = self._entries()
+
+    def restore(self) -> None:
+        """Remove the packages and programs that came since `keep`: pip would need as long as for installing them."""
+        for entry in self._entries() - self._kept:
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
     def runs(self, *command: str) -> str:
         """Output of Python with these arguments, far from the checkout."""
-        return run([str(self.python), "-I", "-X", f"pycache_prefix={self._bytecode}", "-W", "ignore", *command])
+        return run([str(self.python), "-I", "-W", "ignore", *command])
+
+    def _entries(self) -> set[Path]:
+        return {*self.packages.iterdir(), *self.python.parent.iterdir()}
 
 
 class Wheelhouse:
@@ -140,11 +153,11 @@ class Wheelhouse:
             if not (environment.packages / description).exists():
                 continue
             for top in {file.parts[0] for file in package.files or []} - {"..", "__pycache__", description}:
-                source = Path(str(package.locate_file(top)))
-                if source.exists():
-                    (environment.packages / top).symlink_to(source)
-                else:
+                source, target = Path(str(package.locate_file(top))), environment.packages / top
+                if not source.exists():
                     raise InstallFailed(f"{name} lists {top}, which is not there")
+                if not target.exists():
+                    target.symlink_to(source)
 
     def _pack(self, name: str, package: importlib.metadata.Distribution) -> None:
         files = [file for file in package.files or [] if file.parts[0] != ".." and "__pycache__" not in file.parts]
