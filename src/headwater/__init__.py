@@ -4,10 +4,9 @@ The names below load on first use, so that `import headwater` costs a few millis
 asyncio in behind one's back.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from headwater.version import VERSION
+
+TYPE_CHECKING = False  # not from `typing`, which takes 10 ms: nothing can handle a SIGINT before this module is there
 
 if TYPE_CHECKING:
     from headwater.client.client import connect as connect
@@ -48,6 +47,8 @@ __all__ = ["__compiled__", "__version__", *sorted(_HOMES)]
 if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
 
     def __getattr__(name: str) -> object:
+        from importlib import import_module
+
         if name == "__compiled__":
             return import_module("headwater.wire.memory").COMPILED
         if name not in _HOMES:

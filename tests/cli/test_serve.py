@@ -63,7 +63,9 @@ def test_it_listens_says_so_and_ends_on_a_signal_with_status_0(number: signal.Si
         assert process.wait(10) == 0
 
 
-@pytest.mark.parametrize("imported", ["headwater.cli.serve_flags", "asyncio", "headwater.exchange.sessions"])
+@pytest.mark.parametrize(
+    "imported", ["headwater.cli.early_end", "headwater.cli.serve_flags", "asyncio", "headwater.exchange.sessions"]
+)
 def test_sigint_while_it_starts_ends_it_with_status_0_and_no_traceback(imported: str) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1"]
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell has background jobs ignore it
@@ -76,6 +78,21 @@ def test_sigint_while_it_starts_ends_it_with_status_0_and_no_traceback(imported:
             process.kill()
     assert process.returncode == 0
     assert "Traceback" not in said
+
+
+def test_sigint_that_was_blocked_until_it_listens_for_it_ends_it_without_a_word() -> None:
+    def blocks() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    command = [sys.executable, "-m", "headwater", "serve", "-a", "127.0.0.1", "-p", "-1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=blocks) as process:
+        try:
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, *said) == (0, b"", b"")
 
 
 def test_the_log_names_the_store_directory_as_nats_server_does(tmp_path: Path) -> None:
