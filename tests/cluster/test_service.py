@@ -38,7 +38,9 @@ import headwater
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
+from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
+from headwater.net.interfaces import own_addresses
 from headwater.testing.ports import free_port
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
@@ -383,6 +385,35 @@ def test_clients_learn_of_servers_that_come_and_go() -> None:
         await meshed([first], 0)
         assert first.sessions is not None
         assert list(first.sessions.greetings.info.connect_urls) == [f"127.0.0.1:{first.port}"]
+
+    run(test)
+
+
+@pytest.mark.interop
+def test_clients_of_a_broker_on_every_address_get_those_of_the_machine_as_from_nats_server(tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        ours = Broker("0.0.0.0", server_name="n0", cluster=ClusterOptions(name="hw", host="127.0.0.1"))
+        await stack.enter_async_context(ours)
+        flags = (
+            "-a",
+            "0.0.0.0",
+            "--cluster",
+            "nats://127.0.0.1:-1",
+            "--cluster_name",
+            "hw",
+            "--routes",
+            route_url(ours),
+        )
+        real = stack.enter_context(await asyncio.to_thread(start_nats_server, tmp_path, *flags, jetstream=False))
+        await meshed([ours], 1)
+        assert ours.sessions is not None
+        urls = ours.sessions.greetings.info.connect_urls
+        ours_at, real_at = (
+            {url.removesuffix(f":{port}") for url in urls if url.endswith(f":{port}")}
+            for port in (ours.port, real.port)
+        )
+        if own_addresses():  # else there is only loopback, where each has a word of its own
+            assert ours_at == real_at
 
     run(test)
 

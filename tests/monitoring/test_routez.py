@@ -51,6 +51,8 @@ async def ours() -> tuple[dict[str, Any], dict[str, Any]]:
             varz = (await second.ask("/varz")).document
             assert (varz["routes"], varz["remotes"]) == (1, 1)
             assert varz["cluster"]["urls"] == [f"127.0.0.1:{cluster.port}"]
+            places = [f"127.0.0.1:{server.broker.port}" for server in (second, first)]
+            assert varz["connect_urls"] == places  # as nats-server: the client addresses of the whole cluster
             for path in ("/varz", "/routez", "/metrics"):
                 assert b"hunter2" not in (await second.ask(path)).body
             return page, (await first.ask("/varz")).document["cluster"]

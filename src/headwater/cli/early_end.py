@@ -13,7 +13,8 @@ import signal
 def end_at_once() -> None:
     """Let SIGINT end this process with status 0, unless it is ignored, as a shell has it for jobs in the background.
 
-    Whoever starts servers may block it until now (`env --block-signal=INT headwater serve`): before, Python prints a traceback.
+    Whoever starts servers may block it until now (`env --block-signal=INT headwater serve`): before, Python prints a
+    traceback of its own.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(0))

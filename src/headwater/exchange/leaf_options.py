@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 7422
 WEBSOCKET_SCHEMES = ("ws", "wss")
-SCHEMES = ("nats", "nats-leaf", "tls", *WEBSOCKET_SCHEMES)
+REFUSED_SCHEMES = (
+    "http",
+    "https",
+)  # any other is a plain connection, or with tls:// an encrypted one, as in nats-server
 
 
 class RemoteTlsOptions(Record):
@@ -135,10 +138,9 @@ def _scheme(url: str) -> str:
         place = url_address(url)
     except ValueError as error:
         raise ConfigError(f"a leaf node url cannot be read: {error}", hint="tls://hub.example.com:7422") from None
-    if scheme not in SCHEMES or not place.host or place.port == 0:
+    if not scheme or scheme in REFUSED_SCHEMES or not place.host or place.port == 0:
         raise ConfigError(
-            "a leaf node url has no host, or a scheme that is not " + ", ".join(SCHEMES),
-            hint="tls://hub.example.com:7422",
+            "a leaf node url has no host, no scheme, or http as its scheme", hint="tls://hub.example.com:7422"
         )
     return scheme
 

@@ -34,6 +34,7 @@ from headwater.leaf.remote import Address, Remote
 from headwater.leaf.space import LeafSpace
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.net.address import bracketed
+from headwater.net.interfaces import own_addresses
 from headwater.net.limits import Limits
 from headwater.net.link import Link, LinkOwner
 from headwater.net.listening import Listener, bind
@@ -149,8 +150,9 @@ class LeafNodes:
             farewell=b"" if options.tls is not None else error_texts.encode_error(error_texts.MAXIMUM_CONNECTIONS),
         )
         self.port = self._listener.port
-        shown = options.advertise or f"{bracketed(options.host)}:{self.port}"
-        hidden = options.no_advertise or (not options.advertise and options.host in ("0.0.0.0", "::", ""))
+        host = options.host if options.host not in ("0.0.0.0", "::", "") else next(iter(own_addresses()), "")
+        shown = options.advertise or f"{bracketed(host or options.host)}:{self.port}"
+        hidden = options.no_advertise or (not options.advertise and not host)
         info = self.own.info.replace(
             host=options.host,
             port=self.port,

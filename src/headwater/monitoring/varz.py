@@ -63,6 +63,10 @@ def _identity(view: View, options: BrokerOptions) -> Document:
         "system_account": view.broker.system_account,
     }
     sessions = view.broker.sessions
+    if sessions is not None and view.broker.cluster is not None and view.broker.cluster.peers:  # else none is told
+        info = sessions.greetings.info
+        named = {"connect_urls": info.connect_urls, "ws_connect_urls": info.ws_connect_urls}
+        document |= {name: list(urls) for name, urls in named.items() if urls}
     if sessions is not None and (options.operator or options.authorization.required or options.accounts):
         document["auth_required"] = True
     if options.tls is not None:

@@ -656,10 +656,10 @@ class Broker:
         if cluster.no_advertise:
             return (), ()
         websocket = self.options.websocket
-        plain = self.options.client_advertise or f"{_reachable(self.host)}:{self.port}"
+        plain = _advertised(self.options.client_advertise, self.host, self.port)
         if websocket is None:
-            return (plain,), ()
-        return (plain,), (websocket.advertise or f"{_reachable(websocket.host or self.host)}:{self.websocket_port}",)
+            return plain, ()
+        return plain, _advertised(websocket.advertise, websocket.host or self.host, self.websocket_port)
 
     def _info(self) -> ServerInfo:
         options = self.options
@@ -680,6 +680,12 @@ class Broker:
         )
 
 
-def _reachable(host: str) -> str:
-    """A host that clients can dial, for a broker that listens on `host`, which may be the wildcard address."""
-    return bracketed("127.0.0.1" if host in ("0.0.0.0", "::", "") else host)
+def _advertised(configured: str, host: str, port: int) -> tuple[str, ...]:
+    """`host:port` for clients to dial: as configured, or for a wildcard address those of this machine."""
+    if configured:
+        return (configured,)
+    if host not in ("0.0.0.0", "::", ""):
+        return (f"{bracketed(host)}:{port}",)
+    from headwater.net.interfaces import own_addresses  # only brokers of clusters need it
+
+    return tuple(f"{bracketed(each)}:{port}" for each in own_addresses()) or (f"127.0.0.1:{port}",)

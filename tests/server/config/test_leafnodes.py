@@ -82,6 +82,7 @@ def test_what_spokes_find(load_text: Load, block: str, options: dict[str, object
             {"urls": ("h",), "tls": RemoteTlsOptions(ca_file=Path("ca.pem"), handshake_first=True, timeout=5.0)},
         ),
         ('url: "h", tls {}', {"urls": ("h",), "tls": RemoteTlsOptions()}),
+        ('urls: ["leaf://h:1", "hub://h:2"]', {"urls": ("leaf://h:1", "hub://h:2")}),
     ],
 )
 def test_hubs_that_are_dialled(load_text: Load, block: str, options: dict[str, object]) -> None:
@@ -114,7 +115,7 @@ def test_without_port_and_remotes_nothing_is_joined_and_a_warning_says_so(load_t
         ('remotes: [ {url: "h", tls { pinned_certs: [a] }} ]', "certificates of hubs are not pinned"),
         ('remotes: [ {url: "h", reconnect_delay: 3} ]', 'unknown field "reconnect_delay"'),
         ('remotes: [ {urls: ["ws://a:1", "tls://b:1"]} ]', "cannot mix websocket and non-websocket urls"),
-        ('remotes: [ {url: "http://a:1"} ]', "a scheme that is not nats, nats-leaf, tls, ws, wss"),
+        ('remotes: [ {url: "http://a:1"} ]', "http as its scheme"),
         ("remotes: [ {account: A} ]", "has no url"),
         ('remotes: [ {url: "h", nkey: "SUBAD"} ]', '"nkey" is not a valid seed'),
         (f'remotes: [ {{url: "h", nkey: "{SEED}", creds: x}} ]', "both credentials and an nkey"),

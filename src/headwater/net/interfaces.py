@@ -1,0 +1,65 @@
+"""The addresses of this machine that other machines can dial: what a broker that listens on every address may name to them.
+
+Python's library does not list interfaces. Linux says them through `ioctl` (one IPv4 address for each interface) and
+/proc (IPv6); elsewhere only the addresses that packets to the outside would have are found, one for each family.
+
+Refuses loopback and link-local addresses: they lead elsewhere from another machine, or nowhere.
+"""
+
+import socket
+import sys
+
+SIOCGIFADDR = 0x8915  # Linux: the IPv4 address of an interface
+NAME_SIZE = 16  # of an interface, in bytes, with the final zero
+IPV6_TABLE = "/proc/net/if_inet6"
+GLOBAL_SCOPE = "00"
+OUTSIDE = (
+    (socket.AF_INET, "192.0.2.1"),
+    (socket.AF_INET6, "2001:db8::1"),
+)  # reserved for documentation: nobody is there
+
+
+def own_addresses(table: str = IPV6_TABLE) -> tuple[str, ...]:
+    """In the order of the interfaces, IPv4 first; empty where there is only loopback."""
+    found = [*_ipv4(), *_ipv6(table)] if sys.platform == "linux" else _outgoing()
+    return tuple(dict.fromkeys(address for address in found if not _is_local(address)))
+
+
+def _ipv4() -> list[str]:
+    import fcntl
+
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(asked, SIOCGIFADDR, name.encode()[: NAME_SIZE - 1].ljust(40, b"\0"))
+            except OSError:
+                continue  # it has none
+            found.append(socket.inet_ntoa(answer[20:24]))
+    return found
+
+
+def _ipv6(table: str) -> list[str]:
+    try:
+        with open(table, encoding="ascii") as lines:
+            rows = [line.split() for line in lines]
+    except OSError:
+        return []  # a system without IPv6
+    digits = [row[0] for row in rows if len(row) == 6 and row[3] == GLOBAL_SCOPE]
+    return [socket.inet_ntop(socket.AF_INET6, bytes.fromhex(each)) for each in digits]
+
+
+def _outgoing() -> list[str]:
+    found = []
+    for family, outside in OUTSIDE:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as asked:
+                asked.connect((outside, 9))  # sends nothing
+                found.append(str(asked.getsockname()[0]))
+        except OSError:
+            continue  # no way out in this family
+    return found
+
+
+def _is_local(address: str) -> bool:
+    return address.startswith(("127.", "169.254.", "fe80:", "0.")) or address in ("::1", "::")
