@@ -1,4 +1,4 @@
-"""Publishes atomic batches: keeps their messages until the commit, then judges and stages them all at once.
+"""Atomic batch publishing: keeps a batch's messages until the commit, then checks and stages them all at once.
 
     Capture ─▶ take ─▶ kept; an empty answer ─▶ ... ─▶ commit ─▶ judged in order ─▶ one batch of the log ─▶ one answer
 

@@ -1,10 +1,10 @@
-"""STREAM.SNAPSHOT and STREAM.RESTORE: the requests, and what goes on after their answers.
+"""STREAM.SNAPSHOT and STREAM.RESTORE: the requests, and the transfers that follow their answers.
 
     SNAPSHOT ─▶ answer with configuration and state ─▶ chunks to the deliver subject (jetstream_backup/sending.py)
     RESTORE  ─▶ answer with a subject ─▶ chunks from the client into a file ─▶ a stream (headwater/jetstream_backup)
 
-A restored stream is there as a whole or not at all, and takes in messages from the moment it is there. The configuration
-is that of the request; messages, their sequences and times, and the consumers are those of the archive.
+A restore creates the whole stream or nothing; the stream captures messages as soon as it exists. The configuration
+comes from the request; messages, their sequences and times, and the consumers come from the archive.
 """
 
 import logging
@@ -42,8 +42,8 @@ Spawn = Callable[[Coroutine[object, object, None]], None]
 
 
 class BackupApi:
-    """Handlers of the two requests. `spawn` runs work in the background; `asker` describes the client of the request that is
-    being served."""
+    """Handlers of the two requests. `spawn` runs work in the background; `asker()` returns the description of the
+    client whose request is being served."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class BackupApi:
         self._spawn = spawn
 
     async def snapshot(self, names: list[str], payload: bytes) -> SnapshotAnswer:
-        """Answers with what is saved, and sends it."""
+        """Answer with the stream's configuration and state, then send the archive."""
         if is_empty_request(payload):
             raise api_error("bad_request")
         request = decode_request(payload, SnapshotRequest)
@@ -106,7 +106,7 @@ class BackupApi:
         return SnapshotAnswer(type=TYPE_PREFIX + "stream_snapshot_response", config=stream.config, state=state)
 
     async def restore(self, names: list[str], payload: bytes) -> RestoreAnswer:
-        """Answers with the subject for the chunks."""
+        """Answer with the subject for the chunks."""
         if is_empty_request(payload):
             raise api_error("bad_request")
         request = decode_request(payload, RestoreRequest)
@@ -151,7 +151,8 @@ class BackupApi:
         Advisories(self._router, settings.clock_ns, settings.domain).backup(stream, step, fields)
 
     async def _finish(self, config: StreamConfig, spool: File, begun: Document, size: int, failure: str) -> bytes:
-        """Make the stream, and the answer to the last chunk. `begun`: when and by whom, for the advisory."""
+        """Create the stream; returns the answer to the last chunk. `begun`: time and client of the request, for the
+        advisory."""
         answer = await self._finished(config, spool, size, failure)
         self._tell(config.name, "restore_complete", {**begun, "end": self._now(), "bytes": size})
         return answer
@@ -206,7 +207,7 @@ class BackupApi:
             raise api_error("restore_failed", reason=f'consumer "{name}": {error.description}') from error
 
     def _check_room(self, config: StreamConfig, size: int) -> None:
-        """Whether the account may store so many bytes more. Raises JetStreamError."""
+        """Check that the account may store this many more bytes. Raises JetStreamError."""
         in_memory = config.storage == "memory"
         limits = self._registry.settings.limits
         most = limits.max_memory if in_memory else limits.max_storage

@@ -1,9 +1,10 @@
 """Connects a stream that copies others to its copiers (`jetstream_sources`).
 
-The copiers store messages by `copy`, which skips the subject match and the checks of a publish, and `when_stored` reports
-when they are durable. Their positions are kept with the stream: in the messages themselves, also in removed ones that are
-still in a file of the log; in the document beside the log's index; and, before removed messages leave the disk, in a
-document of its own (`StreamDirectory.save_positions`). So a crash cannot make a source forget what it has copied.
+The copiers store messages by `copy`, which skips the subject match and the checks of a publish, and `when_stored`
+reports when they are durable. Their positions are kept with the stream: in the messages themselves, also in removed
+ones that are still in a file of the log; in the document beside the log's index; and, before removed messages leave the
+disk, in a document of its own (`StreamDirectory.save_positions`). So after a crash a source continues where it was and
+copies no message twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class Copying:
-    """The copying of one stream, also of one that copies nothing. `directory`: None for a stream in memory."""
+    """The copiers of one stream; every stream has one of these, even when it copies nothing. `directory`: None for a
+    stream in memory."""
 
     def __init__(self, publishing: Publishing, log: Log, domain: Domain, directory: StreamDirectory | None) -> None:
         self._publishing = publishing
@@ -40,8 +42,8 @@ class Copying:
     # ── called by the stream ──
 
     def restore(self, positions: Mapping[str, tuple[int, str]], end: int) -> None:
-        """Blocking: take up what a document has kept of the messages below offset `end`, or what was saved later; and what
-        messages tell that were removed since. Before `learn`; once. Raises StorageError."""
+        """Blocking: restore the positions from a document about the messages below offset `end`, from the positions
+        saved later, and from messages removed since. Call it once, before `learn`. Raises StorageError."""
         saved = self._directory.positions if self._directory is not None else None
         if saved is not None and end < saved.end <= self._log.end_offset:
             positions, end = saved.positions, saved.end
@@ -56,14 +58,14 @@ class Copying:
             self._known_end = self._log.end_offset
 
     def learn(self, offset: int, header_block: bytes) -> None:
-        """A message that was stored in an earlier run may tell how far its source was."""
+        """Read the position of a source from a message stored in an earlier run, if the message has one."""
         stamp = read_stamp(header_block) if offset >= self._known_end else None
         if stamp is not None:
             self._positions[stamp[0]] = stamp[1]
 
     def save(self) -> Callable[[], None] | None:
-        """What makes the positions, and the stream's schedules, durable as they are now: blocking, raises OSError. None
-        where there are none."""
+        """Return a function that makes the present positions and schedules durable (blocking, raises OSError); None if
+        there are none."""
         positions, schedules = self.positions(), self._publishing.schedules.rows()
         if self._directory is None or not (positions or schedules):
             return None
@@ -92,7 +94,7 @@ class Copying:
         return self._copies.infos() if self._copies is not None else (None, None)
 
     def on_stream_made(self, name: str) -> None:
-        """A stream of this account was made; it may be an origin."""
+        """A stream of this account was created; it may be the origin of a source."""
         if self._copies is not None:
             self._copies.on_stream_made(name)
 

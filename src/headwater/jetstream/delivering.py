@@ -41,7 +41,7 @@ from headwater.streams.log import StoredRecord
 logger = logging.getLogger(__name__)
 
 TURN_MESSAGES = 256
-ALONE = 4  # of these, for a message that is looked up by itself: some 70 us, where one of a run takes less than 10
+ALONE = 4  # cost, in messages of a run, of one that is looked up by itself: some 70 us against less than 10
 TURN_BYTES = 1 << 20
 LINK_HIGH_WATER = 4 << 20  # bytes of pending output above which a client's link gets no more
 LINK_RETRY = 0.005  # seconds until such a link is checked again
@@ -252,7 +252,7 @@ class DeliveringConsumer(ABC):
     # ── events ──
 
     def on_new(self, count: int) -> None:
-        """`count` messages that it is to deliver became durable."""
+        """`count` messages that match the filter became durable."""
         self.state.num_pending += count
         if self._has_taker():
             self._turns.wake()

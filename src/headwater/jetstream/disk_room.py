@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 LOW_SHARE = 0.05
 LOW_BYTES = 1 << 30
-LOOK = 10.0  # seconds between two looks
+LOOK = 10.0  # seconds between two checks
 
 
 class Room(NamedTuple):

@@ -1,9 +1,10 @@
-"""Publishes fast-ingest batches (`jetstream_state/fast_batch.py`): stores each message at once, answers some.
+"""Fast-ingest batch publishing (`jetstream_state/fast_batch.py`): stores each message at once and answers some of them.
 
     Capture ─▶ take ─▶ a gap, an error: answered at once ─▶ staged ─▶ (durable) ─▶ every N-th, and the last, answered
 
-An answer that says how far the batch is stored is sent when that is durable: with the message that it is about, or in its
-place among the acknowledgements. When a write fails, every batch that has messages in it ends with the error.
+An answer that reports how far the batch is stored is sent once those messages are durable: with the message that it
+concerns, or in order among the acknowledgements. When a write fails, every batch with messages in that write ends with
+the error.
 """
 
 import asyncio
@@ -39,16 +40,16 @@ _KNOWN_ID = 10201
 
 
 class _Alone(BatchSoFar):
-    """A message is judged as one of an atomic batch, and by itself."""
+    """The state of a batch of one: each message passes the checks of atomic batches on its own."""
 
     @staticmethod
     def check_headers(block: bytes) -> None:
-        """Nothing is excluded."""
+        """Fast-ingest batches exclude no headers."""
 
 
 class FastPublish:
-    """The fast-ingest batches of one stream. `clocks`: the time of day, and a monotonic clock. `committer`: None until the
-    stream is attached. `is_plain`: as that of `Capture`."""
+    """The fast-ingest batches of one stream. `clocks`: the time of day, and a monotonic clock. `committer`: None until
+    the stream is attached. `is_plain`: see `Capture`."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class FastPublish:
         self._clock_ns, self._ticks_ns = clocks
         self._open = FastBatches()
         self._timer: asyncio.TimerHandle | None = None
-        self._commits: dict[FastBatch, Item] = {}  # that are not durable yet
+        self._commits: dict[FastBatch, Item] = {}  # commits that are not durable yet
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes, last_id: bytes) -> bytes:
         """Take a message whose reply subject names a batch. `last_id`: message id of the stream's last message; returns its
@@ -103,14 +104,14 @@ class FastPublish:
         return last_id
 
     def stop(self) -> None:
-        """Forget the open batches."""
+        """Discard the open batches."""
         self._open.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def fail(self, first: int, last: int, refusal: JetStreamError) -> None:
-        """Messages with these sequences of the stream could not be written: the batches that have some of them end."""
+        """The messages `first` to `last` of the stream could not be written: end the batches that contain any of them."""
         text = self._answers.refusal(refusal)
         for batch in self._open.with_messages(first, last):
             self._open.forget(batch)
@@ -194,7 +195,7 @@ class FastPublish:
             return Duplicate(sequence_of(original) if original is not None else 0)
 
     def _pass_over(self, batch: FastBatch, wanted: FastReply, reply: bytes, original: int) -> None:
-        """The stream has the message already."""
+        """The stream has stored this message before."""
         if answer := batch.due_answer(len(self._open)):
             self._say_in_turn(batch, reply, answer)
         if not wanted.commits:
@@ -220,7 +221,7 @@ class FastPublish:
     # ── answers ──
 
     def _end(self, batch: FastBatch, reply: bytes) -> None:
-        """The batch ends with what was stored of it."""
+        """End the batch with the messages stored so far."""
         batch.committed = True
         text = batch.end_answer(self._answers.head)
         if batch.stored <= self._log.end_offset:
@@ -236,7 +237,7 @@ class FastPublish:
         self._open.forget(batch)
 
     def _say_in_turn(self, batch: FastBatch, reply: bytes, text: bytes) -> None:
-        """Say it once what the batch has stored so far is durable."""
+        """Send `text` once the messages that the batch has stored so far are durable."""
         if batch.stored <= self._log.end_offset:
             self._say(reply, text)
         else:

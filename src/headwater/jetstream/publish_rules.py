@@ -283,7 +283,7 @@ class PublishRules:
         return ScheduleRules(config.allow_msg_schedules, config.allow_msg_ttl, subjects, is_other, now, is_ttl)
 
     def _is_no_schedule(self, subject: bytes, so_far: BatchSoFar | None) -> bool:
-        """Whether the last message of a subject is there, and is no schedule."""
+        """Whether the subject has a last message and that message is not a schedule."""
         if so_far is not None and subject in so_far.subjects:
             return subject not in so_far.schedules
         for item in reversed(self.items()):

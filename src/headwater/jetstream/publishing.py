@@ -152,8 +152,8 @@ class Publishing:
     def limit_room(
         self, has_room: Callable[[int], bool] | None, *, of_server: bool = False, batches: BatchRoom | None = None
     ) -> None:
-        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
-        None: it may. `batches`: what bounds atomic batches."""
+        """Set `has_room(bytes)`, which decides before a message is stored whether the account (or the server) may hold
+        it; None: no limit. `batches`: the limits of atomic batches."""
         if batches is not None and self._capture.batches is not None:
             self._capture.batches.open.use(batches)
         if of_server:
@@ -209,7 +209,7 @@ class Publishing:
     def _take_traced(
         self, trace: "MessageTrace", subject: bytes, reply: bytes, header_block: bytes, payload: bytes
     ) -> None:
-        """A message that is traced."""
+        """Take a traced message."""
         from headwater.jetstream.traced_publish import TracedPublish  # here: few messages are traced
 
         TracedPublish(self._capture, self.rules, self.duplicates, self._clocks).take(

@@ -211,7 +211,7 @@ class PullConsumer(DeliveringConsumer):
         the request is gone."""
         queue = self._queue
         if self._groups.needs_pin and not self._router.has_interest(request.reply):
-            queue.drop_first()  # before it is pinned: a pin that nobody hears of would keep all others waiting
+            queue.drop_first()  # before it is pinned: a pinned client that is gone would block all others
             self._stream.requests_dropped += 1
             return 0
         reply, block, payload = self._render(record, again)

@@ -1,9 +1,10 @@
-"""What all streams of a server may hold together: where the configuration does not say, three quarters of the memory and of
-what was free on the disk at the start, as in nats-server. So a publisher is refused before the machine is out of memory.
+"""The limits on the bytes of all streams of a server. Unless configured, they are three quarters of the memory and of
+the disk space free at the start, as in nats-server. So publishes are refused before the machine runs out of memory.
 
     ServerCaps.look, every LOOK seconds ──▶ above CAREFUL of a cap: every publish is checked against it, until it is below
 
-To add up all streams for each message would cost more than the message; at a tenth below a cap there is time.
+Adding up all streams for each message would cost more than the message itself; a tenth below a cap, a check every LOOK
+seconds is enough.
 """
 
 import asyncio
@@ -18,40 +19,40 @@ from headwater.jetstream_documents.streams import StreamConfig
 LOOK = 1.0  # seconds
 CAREFUL = 0.9
 SHARE_IN_QUARTERS = 3
-UNKNOWN_MEMORY, UNKNOWN_DISK = 256 << 20, 1 << 40  # where the system does not tell; nats-server's numbers
+UNKNOWN_MEMORY, UNKNOWN_DISK = 256 << 20, 1 << 40  # used where the system gives no number; nats-server's defaults
 CGROUP = "/sys/fs/cgroup/memory.max"
 KINDS = {"memory": "memory", "file": "storage"}
 
 
 class Capped(Protocol):
-    """A stream."""
+    """The part of a stream that is limited."""
 
     @property
     def weight(self) -> int:
-        """Bytes."""
+        """The bytes that the stream holds."""
         ...
 
     @property
     def config(self) -> StreamConfig: ...
 
     def limit_room(self, has_room: Callable[[int], bool] | None, *, of_server: bool) -> None:
-        """From now on `has_room(bytes)` decides whether the server may hold a message; None: it may."""
+        """Set `has_room(bytes)`, which decides whether the server may hold a message; None: no limit."""
         ...
 
 
 class Caps(NamedTuple):
-    """Bytes in memory and on the disk."""
+    """The limits in bytes: of streams in memory, and on disk."""
 
     memory: int
     storage: int
 
     def of(self, storage: str) -> int:
-        """The one for streams of this storage."""
+        """The limit for streams of this storage, `memory` or `file`."""
         return self.memory if storage == "memory" else self.storage
 
 
 def default_caps(directory: str) -> Caps:
-    """For streams in this directory, or in the nearest of its parents that is there. Blocking."""
+    """The default limits for streams in this directory, or in its nearest existing parent. Blocking."""
     while not os.path.isdir(directory) and os.path.dirname(directory) != directory:
         directory = os.path.dirname(os.path.abspath(directory))
     room = room_at(directory)
@@ -63,7 +64,7 @@ def default_caps(directory: str) -> Caps:
 
 
 def caps_of(limits: JetStreamLimits, directory: str) -> Caps:
-    """What is configured, else the shares. Blocking."""
+    """The configured limits; defaults where none is configured. Blocking."""
     found = default_caps(directory)
     return Caps(
         limits.max_memory if limits.max_memory >= 0 else found.memory,
@@ -72,7 +73,7 @@ def caps_of(limits: JetStreamLimits, directory: str) -> Caps:
 
 
 def memory_of_the_machine() -> int:
-    """Bytes, or those that the container may use; 0 when the system does not tell."""
+    """The memory of the machine, or of the container, in bytes; 0 when it is unknown."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -86,7 +87,7 @@ def memory_of_the_machine() -> int:
 
 
 class ServerCaps:
-    """Of one server. `streams()`: all of them, of every account."""
+    """The limits of one server. `streams()` returns the streams of every account."""
 
     def __init__(self, caps: Caps, streams: Callable[[], Iterable[Capped]]) -> None:
         self.caps = caps
@@ -95,12 +96,12 @@ class ServerCaps:
         self._watching: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Look from now on; safe to call again."""
+        """Start checking; safe to call again."""
         if self._watching is None:
             self._watching = asyncio.get_running_loop().call_later(LOOK, self._watch)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
@@ -110,7 +111,8 @@ class ServerCaps:
         return sum(stream.weight for stream in self._streams() if stream.config.storage == storage)
 
     def may_reserve(self, storage: str, size: int, besides: Capped | None) -> bool:
-        """Whether a stream may reserve so many bytes, beside what others have. One that reserves nothing always may."""
+        """Whether a stream may reserve `size` bytes, given the reservations of all others but `besides`. Always true
+        for size 0."""
         others = sum(
             max(0, one.config.max_bytes)
             for one in self._streams()
@@ -119,7 +121,7 @@ class ServerCaps:
         return size <= 0 or others + size <= self.caps.of(storage)
 
     def look(self) -> None:
-        """Begin or end to check every publish."""
+        """Start or stop checking every publish, depending on how much is used."""
         for storage in KINDS:
             careful = self.used(storage) > CAREFUL * self.caps.of(storage)
             if careful or self._careful[storage]:

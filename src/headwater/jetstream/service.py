@@ -93,10 +93,10 @@ _UNAUDITED = ("stream_msg_get_response", "consumer_reset_response")  # as in nat
 
 
 class JetStream:
-    """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a monotonic clock for durations;
-    None: the same clock. `sync`: when a publish is acknowledged (LogOptions.sync). `default_max_consumers`: the limit of a
-    stream when neither its configuration nor its account sets one. `caps`: what the
-    streams of all accounts may hold together; None: any number of bytes.
+    """The service of one account. `clock_ns`: time of day in ns since 1970. `ticks_ns`: a monotonic clock for
+    durations; None: the same clock. `sync`: when a publish is acknowledged (LogOptions.sync). `default_max_consumers`:
+    the limit of a stream when neither its configuration nor its account sets one. `caps`: the limits on the streams of
+    all accounts together; None: no limit.
 
     `requests` counts API requests, `refusals` those answered with an error. Raises ConfigError for an unknown sync policy;
     `start` raises EnvironmentProblem when the store directory cannot be used.
@@ -204,7 +204,7 @@ class JetStream:
 
     @property
     def caps(self) -> ServerCaps | None:
-        """What the streams of all accounts may hold together."""
+        """The limits on the streams of all accounts together."""
         return self._registry.settings.caps
 
     @property
@@ -214,7 +214,7 @@ class JetStream:
 
     @property
     def limits(self) -> AccountLimits:
-        """What the account may store."""
+        """The limits on what the account stores."""
         return self._registry.settings.limits
 
     @limits.setter
@@ -484,7 +484,7 @@ def _drop(work: Coroutine[object, object, None]) -> None:
 
 
 def api_verbs() -> list[tuple[str, str]]:
-    """(subject behind `$JS.API.`, what the answer is) of every request that is served, for the documents."""
+    """(subject behind `$JS.API.`, type of the answer) of every supported request, for the documents."""
     served = []
     for verb, route in unserved_routes().items():
         names = ["<stream>", "<consumer>"][: route.fewest_names]

@@ -168,7 +168,7 @@ class Stream:
         )
 
     def attach(self, router: Router, writers: Writers | None) -> None:
-        """Start to capture. Without writers, writes happen in the loop."""
+        """Start capturing. Without writers, writes happen in the loop."""
         self._publishing.attach(router, writers)
         if self._publishing.committer is not None:
             self._publishing.committer.upkeep.before_loss = self.copying.save
@@ -187,7 +187,7 @@ class Stream:
             await self._publishing.committer.settle()
 
     async def detach(self) -> None:
-        """Capture nothing more; what was staged is written and acknowledged."""
+        """Stop capturing; staged messages are written and acknowledged."""
         self.copying.stop()
         self._recounts.stop()
         self._expiry.stop()
@@ -213,8 +213,8 @@ class Stream:
     def limit_room(
         self, has_room: Callable[[int], bool] | None, *, of_server: bool = False, batches: BatchRoom | None = None
     ) -> None:
-        """From now on `has_room(bytes)` decides, before a message is stored, whether the account may hold it, or the server;
-        None: it may. `batches`: what bounds atomic batches."""
+        """Set `has_room(bytes)`, which decides before a message is stored whether the account (or the server) may hold
+        it; None: no limit. `batches`: the limits of atomic batches."""
         self._publishing.limit_room(has_room, of_server=of_server, batches=batches)
 
     def report_to(
@@ -367,7 +367,7 @@ class Stream:
             republisher.republish(router, item, self.contents.previous(item.subject, item.sequence))
 
     def _note_schedules(self, items: list[Item]) -> None:
-        """Schedules, what they have brought, and what has taken their place, became durable."""
+        """Messages that are schedules, were made by schedules, or replaced schedules became durable."""
         schedules = self.contents.schedules
         for item in items:
             if item.subject:
@@ -484,7 +484,7 @@ class Stream:
 
 
 def compress_of(config: StreamConfig) -> Compress | None:
-    """What compresses the stream's segments; None where nothing does. It is logged when the package is missing."""
+    """The function that compresses the stream's segments; None without compression. A missing package is logged."""
     if config.compression != "s2" or config.storage != "file":
         return None
     compress = compressor()

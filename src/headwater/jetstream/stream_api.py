@@ -245,7 +245,7 @@ class StreamApi:
     # ── inside ──
 
     def check_new(self, config: StreamConfig) -> None:
-        """Whether the account may have one more stream, with this configuration. Raises JetStreamError."""
+        """Check that the account may have one more stream with this configuration. Raises JetStreamError."""
         check_origins(config, self._find)
         check_alone(config)
         self._check_room(config, None)
@@ -254,7 +254,7 @@ class StreamApi:
             raise api_error("maximum_streams")
 
     def created(self, stream: Stream, kind: str, *, did_create: bool = False) -> StreamCreateAnswer:
-        """The answer to what created or changed a stream."""
+        """The answer to a request that created or changed a stream."""
         info = stream.info()
         return StreamCreateAnswer(
             type=TYPE_PREFIX + kind,
@@ -273,7 +273,7 @@ class StreamApi:
         return stream.config if stream is not None else None
 
     def check_overlap(self, config: StreamConfig) -> None:
-        """Raises JetStreamError 10065 where another stream captures one of its subjects."""
+        """Raises JetStreamError 10065 if another stream captures one of its subjects."""
         ours = [subject.encode() for subject in config.subjects]
         for other in self._registry.streams.values():
             if other.name == config.name:

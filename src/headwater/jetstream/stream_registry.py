@@ -120,7 +120,7 @@ class StreamRegistry:
         self._consumers = consumers
         self._store: Store | None = None
         self._batch_room = BatchRoom(settings.server)
-        self._making: set[str] = set()  # names of streams that are being made
+        self._making: set[str] = set()  # names of streams that are being created
         self._findings: list[Finding] = []
 
     # ── life ──
@@ -255,7 +255,8 @@ class StreamRegistry:
 
     @contextmanager
     def _reserved(self, name: str, taken: str) -> Iterator[None]:
-        """Keep a name to one maker: restores go on beside other requests and each other. Raises JetStreamError `taken`."""
+        """Reserve a name while its stream is created, because restores run beside other requests and each other. Raises
+        JetStreamError `taken`."""
         if name in self.streams or name in self._making:
             raise api_error(taken)
         self._making.add(name)
@@ -282,8 +283,9 @@ class StreamRegistry:
         Advisories(self._router, settings.clock_ns, settings.domain).stream(name, action)
 
     async def restore(self, record: StreamRecord, archive: "ArchiveFile", consumers: list[ConsumerRecord]) -> Stream:
-        """Create a stream with the messages of a backup, and with these consumers: all of it, durably on return, or nothing.
-        Raises JetStreamError, StorageError, OSError, and RemoteProtocolError for an archive that is damaged."""
+        """Create a stream with the messages of a backup and with these consumers, durably on return; on an error
+        nothing is left. Raises JetStreamError, StorageError, OSError, and RemoteProtocolError for an archive that is
+        damaged."""
 
         def fill(directory: StreamDirectory) -> None:
             files, options = self.settings.files, self.settings.log_options
@@ -319,7 +321,7 @@ class StreamRegistry:
         return await self._in_thread(partial(self._store.spool, name))
 
     async def drop_spool(self, path: str, file: File) -> None:
-        """Close and remove what `spool` made; a failure is logged, and what is left goes at the next start."""
+        """Close and remove a file that `spool` made; a failure is logged, and the next start removes the file."""
 
         def drop() -> None:
             file.close()
@@ -356,7 +358,7 @@ class StreamRegistry:
             stream.limit_room(has_room)
 
     async def show(self, view: ViewStream) -> None:
-        """Add a stream that another face writes, with the durable consumers that it had."""
+        """Add a stream that another face writes, together with its stored durable consumers."""
         directory = view.directory
         assert directory is not None
         view.domain = self.settings.domain
@@ -371,7 +373,8 @@ class StreamRegistry:
         await self._consumers.restore(view, consumers, journal)
 
     async def hide(self, view: ViewStream, *, forget: bool) -> None:
-        """Remove a stream that `show` added. Its consumers end; durable ones come back with it, or are forgotten."""
+        """Remove a stream that `show` added, and stop its consumers. `forget`: also delete the stored durable ones;
+        otherwise the next `show` restores them."""
         self.streams.pop(view.name, None)
         await view.detach()
         consumers = list(view.consumers.values())

@@ -1,7 +1,7 @@
-"""What a stream does with a publish that is traced (ADR-41): it says whether it stores the message, and why not.
+"""Handles a traced publish (ADR-41): reports whether the stream stores the message, and if not, why.
 
-The message is stored with `Nats-Trace-Dest: trace disabled`, so that its deliveries begin no traces of their own. One
-that is only traced is judged, and neither stored nor answered; its message id is not remembered.
+The message is stored with `Nats-Trace-Dest: trace disabled`, so that its deliveries start no traces. A trace-only
+message is checked but neither stored nor answered, and its message id does not enter the duplicate window.
 """
 
 import json
@@ -27,7 +27,7 @@ _OF_SUBJECT = b"Nats-Expected-Last-Subject-Sequence"
 
 
 class TracedPublish:
-    """One stream's; the arguments are `Publishing`'s."""
+    """The traced publishes of one stream; the arguments are those of `Publishing`."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class TracedPublish:
         self._clocks = clocks
 
     def take(self, trace: "MessageTrace", message: tuple[bytes, bytes, bytes, bytes]) -> None:
-        """Store `message` (subject, reply, header block, payload), or say what would become of it."""
+        """Store `message` (subject, reply, header block, payload), or for a trace-only one report whether it would be
+        stored."""
         step = trace.stream(self._rules.config.name)
         subject, reply, header_block, payload = message
         if trace.only:
@@ -50,7 +51,7 @@ class TracedPublish:
             return
         stored = with_header(header_block, DESTINATION, DISABLED, in_place=True)
         if names_batch(header_block) or reply.endswith(FAST_SUFFIX):
-            # Their answers come for many messages together; what is wrong with one is told to their publisher.
+            # One answer covers many messages of a batch; errors of single messages are in that answer.
             step.stored(self._rules.moved(subject))
             self._capture.take(subject, reply, stored, payload)
             return

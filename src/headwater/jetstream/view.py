@@ -4,8 +4,8 @@
     the other       ─▶ `follow`: something was stored, or dropped
 
 It has one subject. For JetStream it is sealed: no message is captured, deleted or purged here, no limit is applied; the
-other face decides about retention. Consumers of every kind work, and durable ones keep their state in a directory of ours.
-A publish to its subject finds no stream.
+other face decides about retention. Consumers of every kind work, and durable ones keep their state in a directory of
+JetStream's store. No stream captures a publish to its subject.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class ViewStream(Stream):
         self._count()
 
     def attach(self, router: Router, writers: Writers | None) -> None:
-        """Nothing is captured."""
+        """Connect to the router; the stream captures nothing."""
         self._router = router
 
     def findings(self) -> list[Finding]:
@@ -126,7 +126,7 @@ class ViewStream(Stream):
         return self.directory.findings if self.directory is not None else []
 
     async def detach(self) -> None:
-        """Nothing is staged here."""
+        """Do nothing: no messages are staged here."""
         self._router = None
 
     def follow_soon(self) -> None:
