@@ -2,8 +2,7 @@
 """Group commit: while one batch is being made durable, whatever arrives joins the next.
 
     publishes ─▶ staged in the log, acks wait in `items`
-                     │ seal, once all links are read that were ready together with the one of the first
-                     ▼
+                     │ seal, once all links are read that were ready together with the one of the first ▼
               write + one fdatasync in a writing thread      meanwhile the next batch fills
                      │
                      ▼ back in the loop: visible, then all acks of the batch, in the order of the publishes
@@ -12,9 +11,8 @@ A small batch is written in the loop itself while the disk is quick (`pace.py`).
 batch written so: that is a copy into the page cache (1.1 MB in 0.3 ms).
 
 At most one write of a log is in progress, so `Log`'s rule of one writing thread holds however many threads there are.
-With one publish in flight a batch is one message; with 512, the batches are as large as what arrives during one
-fdatasync. No batch waits in order to become larger. Upkeep of the log takes its turn between two writes
-(`log_upkeep.py`).
+With one publish in flight a batch is one message; with 512, a batch is whatever arrives during one fdatasync. No batch
+waits in order to become larger. Upkeep of the log runs between two writes (`log_upkeep.py`).
 
 An item may come without a record (the answer to a duplicate whose original is not durable yet): it keeps its place.
 """
@@ -47,12 +45,13 @@ logger = logging.getLogger(__name__)
 INLINE_BYTES = 256 << 10  # a larger batch is better written while the next one fills
 MAX_STAGED_BYTES: int = (
     128 << 20
-)  # staged and unwritten; nats-server's bound for what a stream has taken in but not stored
+)  # staged and unwritten; nats-server's limit for messages that a stream has captured but not stored
 _MAX_STAGED_BYTES: cython.Py_ssize_t = MAX_STAGED_BYTES
 
 
 class Group:
-    """Items that are written together. `since`: when the oldest came, seconds. `barriers`: calls that wait for the write."""
+    """Items that are written together. `since`: when the oldest was added, seconds. `barriers`: futures of calls that
+    wait for the write."""
 
     items: list[Any]
     size: int
@@ -66,13 +65,13 @@ class Group:
         self.barriers = []
 
 
-_WRITTEN: Group = Group()  # in place of a group that was written, until the next one may be
+_WRITTEN: Group = Group()  # stands for a group that was written, until the next write may begin
 
 
 class Committer:
     """The group commit of one log. `on_durable(items)` and `on_failed(items, error)` are called in the loop; an item is
     what `add` was called with. Without writers it writes in the loop: for logs in memory. `full`: the disk is so far
-    behind that more would only pile up in memory. `upkeep.document`: see `LogUpkeep`."""
+    behind that further items would only pile up in memory. `upkeep.document`: see `LogUpkeep`."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._next = Group()
-        self._current: Group | None = None  # what is being written
+        self._current: Group | None = None  # the group being written
         self._inline_bytes: cython.Py_ssize_t = sys.maxsize if log.options.sync == "never" else INLINE_BYTES
         self._pace = Pace()
         self.full = False
@@ -120,7 +119,7 @@ class Committer:
         return self._current is not None or bool(self._next.items)
 
     def add(self, item: object, size: cython.Py_ssize_t) -> cython.int:
-        """`item` waits for the log's open batch, in which `size` bytes were staged for it."""
+        """Add `item` to the group of the log's open batch, in which `size` bytes were staged for it."""
         group: Group = self._next
         if not group.items:
             group.since = perf_counter()
@@ -138,28 +137,28 @@ class Committer:
         await self._idle.wait()
 
     async def barrier(self) -> None:
-        """Wait until everything staged and deleted so far is durable. Raises StorageError when it could not be made so."""
+        """Wait until everything staged and deleted so far is durable. Raises StorageError if writing failed."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._next.barriers.append(future)
         self._write_deletions()
         await future
 
     async def settle(self) -> None:
-        """Wait until everything staged so far is durable, or has failed; unlike `flush`, not for what comes meanwhile."""
+        """Wait until everything staged so far is durable, or has failed; unlike `flush`, not for later items."""
         with suppress(StorageError):
             await self.barrier()
 
     def note_deletions(self) -> None:
-        """There may be deletions to write, and room to give back."""
+        """There may be deletions to write, and disk space to free."""
         self.upkeep.note_deletions()
 
     def erase(self, offset: int) -> None:
-        """The deleted record at `offset` is to leave the disk soon."""
+        """Have the deleted record at `offset` overwritten on disk soon."""
         self.upkeep.erase(offset)
 
     def give_up_waiting(self) -> list[Any]:
-        """Nothing of what is staged will be written, for it rests on what could not be: returns its items. Their offsets
-        stay unused."""
+        """Discard everything staged, because it depends on a batch that could not be written; returns its items. Their
+        offsets stay unused."""
         group: Group = self._next
         items, group.items, group.size = group.items, [], 0
         self._log.staging.restart(self._log.staging.end_offset)
@@ -167,7 +166,7 @@ class Committer:
         return items
 
     def close(self) -> None:
-        """Begin no more writes on its own (deletions, upkeep)."""
+        """Begin no more writes for deletions or upkeep alone."""
         self.upkeep.stop_waiting()
 
     def _write_deletions(self) -> None:
@@ -183,7 +182,7 @@ class Committer:
     def _begin(self) -> None:
         writers = self._writers
         if writers is not None and not self._pace.is_quick() and not writers.is_free(self._begin):
-            return  # what comes until then joins the batch
+            return  # items that arrive until then join the batch
         self._scheduled = False
         batch = self._log.seal()
         self._current, self._next = self._next, Group()
@@ -200,7 +199,7 @@ class Committer:
         )
 
     def _timed_write(self, batch: StagedBatch) -> float:
-        """Blocking; returns the seconds that it took."""
+        """Blocking: write the batch; returns the duration in seconds."""
         begun = perf_counter()
         self._log.write(batch)
         return perf_counter() - begun
@@ -253,7 +252,7 @@ class Committer:
         return 0
 
     def _is_due(self) -> bool:
-        """Whether a write waits for its turn."""
+        """Whether a write is waiting."""
         return bool(self._next.items or self._next.barriers)
 
     def _go_on(self) -> cython.int:

@@ -1,16 +1,18 @@
-"""Files that their owner keeps for years and seldom uses: a descriptor each only while there are not too many.
+"""Files that stay open for the life of their owner but are seldom used: a limited number of descriptors is shared among
+them.
 
-Every log has two that it writes to. A thousand idle streams would hold two thousand descriptors, and where the system gives
-200, as some containers do, 95 streams left none for clients. A file that was not used for long is closed when others
-need its place, and opened again, by its path, when it is used. The path must lead to the same file as long as it is kept.
+Every log writes to two files. A thousand idle streams would hold two thousand descriptors; with a limit of 200, as in
+some containers, 95 streams would leave none for clients. The file that was unused for longest is closed when another
+needs a descriptor, and reopened by its path when it is used again. The path must lead to the same file as long as the
+file is kept.
 
-A file with writes that are not synced is not closed: an error that the system meets while it writes them back has to
-reach the descriptor whose fdatasync promises them. `never_synced` is for those that promise nothing.
+A file with unsynced writes is not closed: an error in the kernel's write-back is reported only to the descriptor that
+was open then, so its fdatasync must be the one that fails. `never_synced` marks files without such a promise.
 
-Where the process has no descriptor left, because clients have taken them all, one of these files gives its own to the
-other: streams that are written to go on, as long as any of them is open.
+When clients have taken all descriptors of the process, one of these files is closed to open another, so streams in use
+can still be written.
 
-Any thread may use a file, one at a time each; places are given up by whichever thread needs one.
+Any thread may use a file, one thread at a time; the thread that needs a descriptor closes another file.
 """
 
 import errno
@@ -20,13 +22,13 @@ from collections.abc import Callable, Sequence
 
 from headwater.streams.files import File, FileRange, Files, OsFiles
 
-SHARE = 8  # a part of the descriptors that this process may have: 25 of 200
+SHARE = 8  # one eighth of the process's descriptors: 25 of 200
 FEWEST, MOST = 8, 1024
-TRIES = 8  # a descriptor that was given up may be taken by a new client
+TRIES = 8  # a new client may take the descriptor that was just freed
 
 
 def places() -> int:
-    """How many files may be open here, by the limit of the system."""
+    """How many of these files may be open at once, from the system's limit."""
     try:
         import resource
     except ImportError:  # Windows
@@ -36,7 +38,7 @@ def places() -> int:
 
 
 class KeptFiles:
-    """Those that share places. `limit()` is asked whenever a file is opened."""
+    """The files that share a limit. `limit()` is called whenever a file is opened."""
 
     def __init__(self, limit: Callable[[], int] = places) -> None:
         self._limit = limit
@@ -44,15 +46,15 @@ class KeptFiles:
         self._open: OrderedDict[KeptFile, None] = OrderedDict()  # the one opened longest ago first
 
     def __len__(self) -> int:
-        """Files that are open now."""
+        """The number of files that are open."""
         return len(self._open)
 
     def keep(self, files: Files, path: str, *, never_synced: bool = False) -> "KeptFile":
-        """An existing file, open. Raises OSError."""
+        """Open an existing file. Raises OSError."""
         return KeptFile(self, files, path, never_synced)
 
     def open(self, file: "KeptFile", files: Files) -> File:
-        """A descriptor for `file`, which its caller has locked. Raises OSError."""
+        """Open a descriptor for `file`, whose lock the caller holds. Raises OSError."""
         for last in (*[False] * TRIES, True):
             try:
                 opened = files.open(file.path)
@@ -66,7 +68,7 @@ class KeptFiles:
         return opened
 
     def _free(self, count: int, wanting: "KeptFile") -> bool:
-        """Close so many others, first those that were not used since they were last passed over; False where none can be."""
+        """Close `count` other files, those unused since the last pass first; False if none can be closed."""
         closed = 0
         with self._lock:
             for other in [*self._open, *self._open] if count > 0 else ():
@@ -83,13 +85,13 @@ class KeptFiles:
         return closed > 0
 
     def left(self, file: "KeptFile") -> None:
-        """It was closed by its owner."""
+        """The owner has closed `file`."""
         with self._lock:
             self._open.pop(file, None)
 
 
 class KeptFile:
-    """One of them (`files.File`)."""
+    """One kept file (`files.File`)."""
 
     def __init__(self, kept: KeptFiles, files: Files, path: str, never_synced: bool) -> None:
         self.path = path
@@ -117,7 +119,7 @@ class KeptFile:
         return True
 
     def _opened(self) -> File:
-        """Its descriptor; with the lock held."""
+        """The file's descriptor; call it with the lock held."""
         self.used = True
         if self._file is None:
             if self._closed:
@@ -167,7 +169,7 @@ class KeptFile:
 
 
 KEPT = KeptFiles()
-"""Of this process, whose descriptors they are."""
+"""The kept files of this process; descriptors are limited per process."""
 
 
 class KeepingFiles(OsFiles):

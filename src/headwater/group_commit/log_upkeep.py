@@ -1,4 +1,4 @@
-"""The upkeep of a log between its writes: deletions are made durable, room is given back, checkpoints are made.
+"""The upkeep of a log between its writes: makes deletions durable, frees disk space, writes checkpoints.
 
 Deletions wait for the next write, which carries their tombstones: when none comes within DELETION_DELAY, they get a write
 of their own. Dropping, compacting and compressing segments takes its turn between two writes, and so does a checkpoint, so
@@ -20,10 +20,11 @@ DELETION_DELAY = 0.2  # seconds; a limit that removes one message per publish co
 
 
 class LogUpkeep:
-    """Of one log. `write()` begins a write if none is under way, `is_due()` returns whether one waits for its turn,
-    `resume()` is called when upkeep that `start` began is over. `document()`: what a checkpoint keeps beside the log's
-    own index; None: no checkpoints are made. `before_loss()`: called before deleted records leave the disk; what it returns
-    is run by the writing thread first (`Upkeep.first`). Without writers it works in the loop."""
+    """The upkeep of one log. `write()` begins a write if none is in progress, `is_due()` returns whether a write is
+    waiting, `resume()` is called when upkeep that `start` began has ended. `document()`: the data that a checkpoint
+    stores beside the log's own index; None: no checkpoints. `before_loss()`: called before deleted records leave the
+    disk; the writing thread first runs the function that it returns (`Upkeep.first`). Without writers everything runs
+    in the loop."""
 
     def __init__(
         self,
@@ -46,25 +47,25 @@ class LogUpkeep:
         self._wanted = False
 
     def note_deletions(self) -> None:
-        """There may be deletions to write, and room to give back."""
+        """There may be deletions to write, and disk space to free."""
         self._wanted = True
         if self._delayed is None:
             self._delayed = self._loop.call_later(DELETION_DELAY, self._on_delay)
 
     def erase(self, offset: int) -> None:
-        """A deleted record is to leave the disk soon."""
+        """Have a deleted record overwritten on disk soon."""
         self._erase.append(offset)
         self.note_deletions()
 
     def stop_waiting(self) -> None:
-        """From now on begin no write for deletions alone."""
+        """Begin no more writes for deletions alone."""
         if self._delayed is not None:
             self._delayed.cancel()
             self._delayed = None
 
     def start(self) -> bool:
-        """Begin one piece of upkeep, if there is one that is worth doing. Not only when nothing is left to delete: at its
-        limit and under load a stream deletes with every batch."""
+        """Begin one piece of upkeep, if one is worth doing. It does not wait until no deletions are left: a stream at
+        its limit and under load deletes with every batch."""
         return (self._wanted and self._start_upkeep()) or self._start_compression() or self._start_checkpoint()
 
     def _on_delay(self) -> None:
@@ -127,7 +128,7 @@ class LogUpkeep:
 
 
 def as_storage_error(error: BaseException) -> StorageError:
-    """What a writing thread raised, as the error that its callers expect."""
+    """Convert an exception of a writing thread to the error that callers expect."""
     if isinstance(error, StorageError):
         return error
     logger.error("stream_write_failed", exc_info=error)

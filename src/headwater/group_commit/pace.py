@@ -1,24 +1,24 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Whether the event loop may wait for the disk, judged by how long its quicker writes took lately.
+"""Decides whether the event loop may wait for the disk, from the durations of recent writes.
 
-A small write is done in the loop while the disk is quick: the way to a thread and back costs more than an fdatasync of
-60 us. As soon as one took long, or many in a row were not quick, writes go to a thread until they are quick again; so a
-slow disk delays the broker's other clients once, not every time.
+While the disk is quick, small writes run in the loop: handing one to a thread and back costs more than an fdatasync of
+60 us. After one slow write, or many in a row that are not quick, writes go to a thread until they are quick again; so a
+slow disk delays the broker's other clients once, not with each write.
 """
 
 import cython
 
-QUICK: cython.double = 0.001  # seconds; the loop waits for writes as long as the recent quicker ones took less
+QUICK: cython.double = 0.001  # seconds; the loop waits for writes while the pace is below this
 SLOW: cython.double = 0.01  # seconds; one write that took longer sends the next ones to the thread
 FORGIVING: cython.double = (
-    1.2  # by so much a slower write raises the pace: 13 in a row of 1 ms and more after one of 0.1 ms
+    1.2  # factor by which a slower write raises the pace: 0.1 ms becomes 1 ms after 13 slow writes in a row
 )
 QUICKEST: cython.double = 0.00002  # seconds; no disk is quicker
 
 
 class Pace:
-    """Of one log or journal. `seconds`: what the quicker writes took; the others waited for a core, as a writing thread
-    would."""
+    """The pace of one log or journal. `seconds`: the duration of its quicker writes; the slower ones waited for a core,
+    as a writing thread would."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

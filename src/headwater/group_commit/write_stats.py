@@ -1,12 +1,12 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""How long the disk takes and how long publishers wait, measured where it happens, for /varz, /jsz and /metrics.
+"""Durations of disk writes and of publishers' waits, for /varz, /jsz and /metrics.
 
     Committer ─▶ `writes`   one batch written and made durable       ─▶ quantiles of the last one to two minutes, sums since
               ─▶ `acks`     its oldest publish, from arrival to ack      the start
     Stream    ─▶ `refused`  publishes that were answered with an error
 
-A quantile is exact to a tenth: durations are counted in eight steps per doubling. Two calls a batch, none a message. No
-clock of its own: the time comes with the call, in seconds of a clock that never steps back.
+A quantile is exact to a tenth: durations are counted in eight steps per doubling. It costs two calls per batch and none
+per message. The caller passes the time, in seconds of a monotonic clock.
 """
 
 import cython
@@ -16,14 +16,14 @@ if cython.compiled:
 else:
     from math import log2
 
-SHORTEST: cython.double = 1e-6  # seconds; what is shorter counts as this
+SHORTEST: cython.double = 1e-6  # seconds; shorter durations count as this
 STEPS: cython.int = 8  # per doubling
 COUNTS: cython.int = 28 * STEPS  # up to four minutes
 WINDOW: cython.double = 60.0  # seconds after which a new window begins; the one before it still counts
 
 
 class Latency:
-    """Durations. `count` and `total` (seconds) are since the start."""
+    """A histogram of durations. `count` and `total` (seconds) are since the start."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -49,7 +49,7 @@ class Latency:
         return 0
 
     def counts(self, now: cython.double) -> list[int]:
-        """How many durations fell into each step lately."""
+        """How many durations of the last one to two windows fell into each step."""
         age: cython.double = now - self._begun
         if age > 2 * WINDOW:
             return [0] * COUNTS
@@ -59,7 +59,7 @@ class Latency:
 
 
 class WriteStats:
-    """Of the streams of one account."""
+    """The durations of the streams of one account."""
 
     def __init__(self) -> None:
         self.writes = Latency()

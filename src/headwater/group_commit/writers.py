@@ -1,12 +1,11 @@
-"""The threads that write: each piece of work runs in one of them, its callback runs in the event loop.
+"""The writing threads: each job runs in one of them, its callback in the event loop.
 
-It does what a ThreadPoolExecutor does for a third of the CPU time: no future, no Python lock, one C queue in each
-direction. A publish that waits for its fdatasync crosses threads twice, which is most of the cost with one publish in
-flight.
+This takes a third of the CPU time of a ThreadPoolExecutor: no future, no Python lock, one C queue in each direction. A
+publish that waits for its fdatasync crosses threads twice, which is most of the cost with one publish in flight.
 
-Whoever collects while it waits (a log's open batch) asks `is_free` first and seals only then: of a hundred logs on four
-threads each seals once in twenty-five turns, with all that came meanwhile, instead of at once with a message or two.
-What ended together comes back into the loop together, for one wake-up of it.
+A log whose open batch grows while it waits calls `is_free` first and seals the batch only then: with a hundred logs on
+four threads each seals once in twenty-five turns, with everything that arrived meanwhile, instead of at once with a
+message or two. Jobs that end together return to the loop together, with one wake-up.
 """
 
 import asyncio
@@ -30,14 +29,14 @@ class _Work(NamedTuple, Generic[A, R]):
     function: Callable[[A], R]
     argument: A
     done: Callable[[R | None, BaseException | None], None]
-    since: int  # ns, monotonic, when other work waited in front of it; else 0
+    since: int  # ns, monotonic, of submission if other jobs were waiting; else 0
 
 
-AHEAD = 2  # pieces of work for each thread: what it does, and the next, so that it need not wait for the loop
+AHEAD = 2  # jobs per thread: the running one and the next, so that the thread need not wait for the loop
 
 
 class Writers:
-    """`count` threads, started with the first piece of work; they belong to the event loop in which it was submitted."""
+    """`count` threads, started with the first job; they belong to the event loop in which it was submitted."""
 
     def __init__(self, count: int, name: str) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -45,22 +44,22 @@ class Writers:
         self._count = count
         self._name = name
         self._threads: list[Thread] = []
-        self._given = 0  # pieces of work submitted and not back yet
+        self._given = 0  # jobs submitted and not returned yet
         self._turns: deque[tuple[Callable[[], None], int]] = deque()  # (begin, since when, ns) of `is_free`
         self._ended: deque[tuple[_Work[object, object], object, BaseException | None]] = deque()
-        self._told = False  # the loop knows of all in `_ended`
-        self.waits = 0  # pieces of work that found others waiting for a thread; shown by /varz
-        self.waited_ns = 0  # by all of them, and the longest
+        self._told = False  # a wake-up for all of `_ended` is under way
+        self.waits = 0  # jobs that found others waiting for a thread; shown by /varz
+        self.waited_ns = 0  # total of these waits, and the longest
         self.longest_wait_ns = 0
 
     @property
     def waiting(self) -> int:
-        """Pieces of work that no thread has taken yet, and those that wait to be sealed."""
+        """Jobs that no thread has taken yet, and callers of `is_free` that still wait."""
         return self._queue.qsize() + len(self._turns)
 
     def is_free(self, begin: Callable[[], None]) -> bool:
-        """Whether work submitted now is soon done. If not, `begin` is called in the loop when it is, in the order of the
-        calls."""
+        """Whether a job submitted now would start soon. If not, `begin` is called in the loop once it would, in the
+        order of the calls."""
         if self._given < AHEAD * self._count:
             return True
         self._turns.append((begin, monotonic_ns()))
@@ -69,7 +68,7 @@ class Writers:
     def submit(
         self, function: Callable[[A], R], argument: A, done: Callable[[R | None, BaseException | None], None]
     ) -> None:
-        """Have `function(argument)` done in a thread; `done` is called in the loop."""
+        """Run `function(argument)` in a thread, then `done` in the loop."""
         if not self._threads:
             self._start()
         since = monotonic_ns() if self._queue.qsize() else 0
@@ -77,7 +76,7 @@ class Writers:
         self._queue.put(_Work(function, argument, done, since))  # type: ignore[arg-type]
 
     def shutdown(self) -> None:
-        """Accept no more work; the threads end when the queued work is done."""
+        """Accept no more jobs; the threads end when the queued ones are done."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
@@ -114,8 +113,8 @@ class Writers:
             del work, result, failure  # otherwise the last batch stays in memory until the next one arrives
 
     def _take_back(self) -> None:
-        """In the loop: what has ended, then whose turn it is."""
-        self._told = False  # before the look: what ends after it is told again
+        """In the loop: call the callbacks of jobs that ended, then the callers of `is_free` whose turn it is."""
+        self._told = False  # reset first: a job that ends after this line causes another wake-up
         try:
             while self._ended:
                 work, result, failure = self._ended.popleft()
