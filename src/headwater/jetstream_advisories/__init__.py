@@ -1,1 +1,1 @@
-"""What JetStream tells about itself on `$JS.EVENT.>`: advisories and metrics, with nats-server's documents."""
+"""JetStream's advisories and metrics on `$JS.EVENT.>`, with nats-server's documents."""

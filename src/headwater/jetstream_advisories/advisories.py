@@ -1,8 +1,8 @@
 """The advisories of an account's streams on `$JS.EVENT.ADVISORY.>`, and the metrics on `$JS.EVENT.METRIC.>`: documents with
 nats-server's names and fields.
 
-No document is built without a subscriber; checking costs one look-up in the router. The system account gets a copy of the
-only one that nats-server sends there, of an atomic batch that was given up.
+No document is built without a subscriber; checking costs one look-up in the router. The system account gets a copy of
+only one advisory, that of an abandoned atomic batch, as with nats-server.
 """
 
 import os
@@ -73,7 +73,7 @@ class Advisories:
         router.publish(subject, b"", b"", msgspec.json.encode(document))
 
     def request(self, server: str, client: Document, call: tuple[str, bytes], answer: bytes) -> None:
-        """A request of the API was answered. `call`: its subject and body."""
+        """An API request was answered. `call`: its subject and body."""
         subject, body = call
         fields: Document = {"server": server, "client": client, "subject": subject}
         if body:
@@ -81,19 +81,19 @@ class Advisories:
         self.send("API", "api_audit", {**fields, "response": answer.decode("utf-8", "replace")})
 
     def stream(self, name: str, action: str) -> None:
-        """A stream was made, changed or deleted. `action`: create, modify or delete."""
+        """A stream was created, changed or deleted. `action`: create, modify or delete."""
         about = {"create": "CREATED", "modify": "UPDATED", "delete": "DELETED"}[action]
         self.send(f"STREAM.{about}.{name}", "stream_action", {"stream": name, "action": action})
 
     def consumer(self, stream: str, name: str, action: str) -> None:
-        """A consumer was made or deleted. `action`: create or delete."""
+        """A consumer was created or deleted. `action`: create or delete."""
         about = {"create": "CREATED", "delete": "DELETED"}[action]
         fields: Document = {"stream": stream, "consumer": name, "action": action}
         self.send(f"CONSUMER.{about}.{stream}.{name}", "consumer_action", fields)
 
     def refused(self, stream: str, consumer: str, delivery: tuple[int, int, int], reason: str | None = None) -> None:
-        """A worker gave a message back, or with a `reason`, which may be empty, for good. `delivery`: sequences of consumer
-        and stream, and how often it was delivered."""
+        """A client sent -NAK (`reason` None) or +TERM with this reason, which may be empty. `delivery`: sequences of
+        consumer and stream, and how often the message was delivered."""
         about, kind = ("MSG_NAKED", "nak") if reason is None else ("MSG_TERMINATED", "terminated")
         consumer_sequence, stream_sequence, deliveries = delivery
         fields: Document = {"stream": stream, "consumer": consumer, "consumer_seq": consumer_sequence}
@@ -108,7 +108,7 @@ class Advisories:
         self.send(f"CONSUMER.MAX_DELIVERIES.{stream}.{consumer}", "max_deliver", fields)
 
     def acknowledged(self, stream: str, consumer: str, delivery: tuple[int, int, int], waited: int) -> None:
-        """The metric of an acknowledgement, for a sample. `delivery`: as for `refused`; `waited`: ns since the delivery."""
+        """The metric of a sampled acknowledgement. `delivery`: as for `refused`; `waited`: ns since the delivery."""
         consumer_sequence, stream_sequence, deliveries = delivery
         fields: Document = {"stream": stream, "consumer": consumer, "consumer_seq": consumer_sequence}
         fields |= {"stream_seq": stream_sequence, "ack_time": waited, "deliveries": deliveries}
@@ -116,7 +116,7 @@ class Advisories:
         self._send(self._router, to, METRIC_TYPE_PREFIX + "consumer_ack", fields)
 
     def paused(self, stream: str, consumer: str, paused: bool, until: str) -> None:
-        """A consumer was paused, or goes on. `until`: the time that its configuration names."""
+        """A consumer was paused or resumed. `until`: the time in its configuration."""
         fields: Document = {"stream": stream, "consumer": consumer, "paused": paused, "pause_until": until}
         self.send(f"CONSUMER.PAUSE.{stream}.{consumer}", "consumer_pause", fields)
 

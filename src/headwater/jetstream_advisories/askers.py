@@ -1,4 +1,4 @@
-"""The client behind a request of the API, as advisories show it: all but its credentials."""
+"""The client that sent an API request, as advisories show it: without its credentials."""
 
 import json
 
@@ -9,8 +9,9 @@ from headwater.model.header_block import lookup
 
 
 def asker(publisher: Outlet | None, header_block: bytes, account: str, server: str) -> Document:
-    """The client that sent a request. One of another account, or of another broker, is shown as the header
-    Nats-Request-Info says, which only brokers write; without it and without a client: the account and the server."""
+    """The client that sent a request. A client of another account or broker is described by the header
+    Nats-Request-Info, which only brokers write; without header and client, the document names the account and the
+    server."""
     said = lookup(header_block, REQUEST_INFO) if header_block else None
     if said:
         try:
