@@ -1,1 +1,1 @@
-"""Backups of streams: what goes into an archive and how it is sent, how one comes in and becomes a stream."""
+"""Backups of streams: writing and sending an archive, receiving one and building a stream from it."""

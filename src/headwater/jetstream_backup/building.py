@@ -1,7 +1,7 @@
-"""From the file of an archive to the log of a stream. All of it blocks, and belongs in a thread.
+"""Builds the log of a stream from an archive file. Everything here blocks and belongs in a thread.
 
-The log is a new one without a reader yet, so a failure leaves nothing behind: where nats-server keeps a stream with what
-came so far, here there is none.
+The log is new and has no reader yet, so a failure leaves nothing behind; nats-server keeps a stream with the messages
+read so far.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from headwater.jetstream_state.sequence import offset_of
 from headwater.streams.files import File
 from headwater.streams.log import Log
 
-PIECE = 1 << 20  # bytes of the file that are read at once
+PIECE = 1 << 20  # bytes of the file per read
 WRITE = 4 << 20  # bytes of messages in one write and one sync
 
 
 class ArchiveFile:
-    """The archive in `spool`, `size` bytes. `state` is read at once. Raises RemoteProtocolError for what is no archive, in
-    nats-server's words; OSError."""
+    """The archive of `size` bytes in `spool`; `state` is read by the constructor. Raises RemoteProtocolError with
+    nats-server's text for a file that is no archive, and OSError."""
 
     def __init__(self, spool: File, size: int) -> None:
         self._spool = spool
@@ -39,12 +39,12 @@ class ArchiveFile:
 
     @property
     def first_offset(self) -> int:
-        """Where the log has to begin."""
+        """The first offset of the log."""
         state = self.state
         return offset_of(max(state.first_seq if state.messages else state.last_seq + 1, 1))
 
     def consumers(self) -> list[tuple[str, ArchivedConsumer]]:
-        """The consumers by name; to be called once, before `fill`."""
+        """The consumers by name; call it once, before `fill`."""
         return [self._consumer() for _ in range(self.state.consumer_count)]
 
     def fill(self, log: Log) -> int:

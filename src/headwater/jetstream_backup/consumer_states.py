@@ -1,5 +1,6 @@
-"""The state of a consumer in an archive, and ours. nats-server keeps the time of each delivery that waits for its ack, we
-the deadline; what is written is the time of the backup, and after a restore every ack wait starts anew."""
+"""Converts the state of a consumer to and from its form in an archive. nats-server stores the time of each
+unacknowledged delivery, Headwater the deadline: the archive gets the time of the backup, and after a restore every ack
+wait starts anew."""
 
 import msgspec
 
@@ -26,8 +27,8 @@ def archived(config: ConsumerConfig, snapshot: ConsumerSnapshot, now_ns: int) ->
 
 
 def snapshot_of(state: ArchivedConsumerState) -> ConsumerSnapshot | None:
-    """Ours; None for a consumer that has delivered nothing yet, and begins where its configuration says. Raises ValueError
-    for a key that is no sequence."""
+    """The snapshot for an archived state; None for a consumer that has delivered nothing and starts as its
+    configuration says. Raises ValueError for a key that is no sequence."""
     delivered, floor = state.delivered, state.ack_floor
     if not (delivered.consumer_seq or delivered.stream_seq or floor.stream_seq):
         return None

@@ -1,8 +1,8 @@
-"""Takes the chunks of an archive that a client sends, and keeps them in a file until the last one has come.
+"""Receives the chunks of an archive from a client into a file.
 
-Each chunk is a request and answered by an empty message once it is in the file, so a client that waits for its answers is
-never ahead of the disk. An empty chunk is the end; its answer says what has become of the stream. A client that is silent
-for PATIENCE has given up: the file is removed, and later chunks have no receiver.
+Each chunk is a request, answered by an empty message once it is in the file, so a client that waits for the answers is
+never ahead of the disk. An empty chunk is the end; its answer is the result of the restore. After PATIENCE without a
+chunk the file is removed, and later chunks have no receiver.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from headwater.streams.files import File
 logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0  # seconds between two chunks, as in nats-server
-MOST_WAITING = 64 << 20  # bytes that a client may be ahead of the disk
+MOST_WAITING = 64 << 20  # bytes received but not yet in the file
 
 Finish = Callable[[int, str], Awaitable[bytes]]
 
 
 class ChunkReceiver:
-    """One archive from one client. `finish(size, failure)`: makes the answer to the end once all chunks are in `spool`, or
-    to the chunk that could not be kept, with the reason."""
+    """One archive from one client. `finish(size, failure)` returns the answer to the last chunk once all are in
+    `spool`, or to the chunk that could not be written, with the reason."""
 
     def __init__(
         self, router: Router, subject: bytes, spool: File, finish: Finish, *, patience: float = PATIENCE
@@ -40,7 +40,7 @@ class ChunkReceiver:
         self._chunks.put_nowait((reply, payload))
 
     async def run(self) -> bool:
-        """Until the end; False when the client fell silent."""
+        """Receive until the end; False when the client stopped sending."""
         size = 0
         try:
             while True:

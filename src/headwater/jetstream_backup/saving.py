@@ -1,7 +1,7 @@
-"""A stream as the pieces of an archive, read while the stream goes on.
+"""Reads a stream as the pieces of an archive, while the stream is in use.
 
-The state is that of the moment in which `pieces` was called, and messages that came later are not in it. One that leaves
-the stream meanwhile may be missing; the archive is whole all the same.
+The archive has the state at the call of `pieces`, without later messages. A message that leaves the stream meanwhile
+may be missing; the archive is valid all the same.
 """
 
 import asyncio

@@ -4,11 +4,11 @@
     the last, short one  without
     empty                the end: status 204, or no header where there was no full chunk; 408 or 500 and why, where it failed
 
-It begins when there is a subscription here to the very subject: a client whose answers come by `_INBOX.x.*` is interested in
-all of them from the beginning, and the `nats` tool subscribes to this one only when it has the answer to its request. A
-receiver behind a route or a leaf node is given INTEREST_PATIENCE.
+Sending begins once there is a local subscription to exactly the deliver subject: a client with a wildcard `_INBOX.x.*`
+matches it from the beginning, but the `nats` tool subscribes to the subject only after the answer to its request. For a
+receiver behind a route or a leaf node it begins after INTEREST_PATIENCE.
 
-At most `window` bytes wait for their confirmation. Sizes, subjects and statuses are those of nats-server 2.15.
+At most `window` bytes are unconfirmed. Sizes, subjects and statuses are those of nats-server 2.15.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from headwater.exchange.router import Router
 logger = logging.getLogger(__name__)
 
 PATIENCE = 5.0  # seconds without a confirmation
-INTEREST_PATIENCE = 2.0  # seconds until somebody listens; then it is sent all the same
-INTEREST_PAUSE = 0.02  # seconds between two looks
+INTEREST_PATIENCE = 2.0  # seconds to wait for a subscription; then sending begins without one
+INTEREST_PAUSE = 0.02  # seconds between two checks
 END = b"NATS/1.0 204\r\n\r\n"
 NO_FLOW = b"NATS/1.0 408 No Flow Response\r\n\r\n"
 NO_INTEREST = b"NATS/1.0 408 No Interest\r\n\r\n"
 
 
 class ChunkSender:
-    """One archive to one receiver. `run` returns why it failed, or ""."""
+    """Sends one archive to one receiver. `run` returns the reason for a failure, or ""."""
 
     def __init__(
         self, router: Router, deliver: bytes, acks: str, chunk: int, window: int, *, patience: float = PATIENCE
@@ -46,7 +46,7 @@ class ChunkSender:
         self._number = 0
 
     async def run(self, pieces: AsyncIterator[bytes]) -> str:
-        """Send everything, and the status that ends it."""
+        """Send all pieces, then the final status."""
         subscription = self._router.subscribe_internal(f"{self._acks}.*.*".encode(), self._on_ack)
         try:
             await self._wait_for_interest()
