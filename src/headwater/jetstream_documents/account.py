@@ -1,11 +1,12 @@
-"""Documents about an account: what it may store, and how many API requests it made."""
+"""Documents about an account: its storage limits, and its number of API requests."""
 
 from headwater.jetstream_documents.document import Document, always
 from headwater.version import API_LEVEL
 
 
 class AccountLimits(Document, kw_only=True):
-    """How much an account may store, in bytes; -1 is no limit. `tier`: of which these are the limits, never sent."""
+    """How much an account may store, in bytes; -1 is no limit. `tier`: the tier that these limits belong to, never
+    sent."""
 
     max_memory: int = always(-1)
     max_storage: int = always(-1)

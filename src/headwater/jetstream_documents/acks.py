@@ -1,12 +1,12 @@
-"""The ack protocol: what a client publishes to the reply subject of a message that was delivered to it
+"""The ack protocol: the payloads that a client publishes to the reply subject of a delivered message
 (`jetstream_state/ack_subject.py` reads that).
 
     empty, +ACK, +OK     settled                    -NAK [{"delay":ns} | 1.5s]   deliver again, now or later
     +NXT [request]       settled, and one MSG.NEXT  +WPI                         still working: the ack wait starts again
     +TERM [reason]       never deliver again
 
-Any other payload changes nothing. An acknowledgement with a reply subject is answered by an empty message once it holds;
-after +NXT the reply subject is the inbox for the next message instead.
+Any other payload is ignored. An acknowledgement with a reply subject is answered by an empty message once it is
+durable; after +NXT the reply subject is the inbox for the next message instead.
 """
 
 from typing import Literal, NamedTuple

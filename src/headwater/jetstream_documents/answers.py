@@ -1,4 +1,4 @@
-"""Documents with which a server answers API requests. Where nats-server sends counters beside an error, so does this one."""
+"""The answers of a server to API requests. Where nats-server sends counters beside an error, so does this server."""
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -23,7 +23,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def _no_names() -> list[str]:
-    return []  # a function of ours: msgspec takes the type `list` itself for a default, and leaves the field out
+    return []  # a function: msgspec treats the type `list` as a default value, and would leave the field out
 
 
 def _no_consumers() -> list[ConsumerInfo]:
@@ -31,14 +31,14 @@ def _no_consumers() -> list[ConsumerInfo]:
 
 
 class Answer(Document, kw_only=True):
-    """What every answer begins with."""
+    """The first field of every answer."""
 
     type: str
     error: ApiError | UnsetType = UNSET
 
 
 class SuccessAnswer(Answer, kw_only=True):
-    """Of requests that only succeed or fail."""
+    """The answer to requests that only succeed or fail."""
 
     success: bool = False
 
@@ -52,31 +52,31 @@ class PageAnswer(Answer, kw_only=True):
 
 
 class StreamNamesAnswer(PageAnswer, kw_only=True):
-    """Of STREAM.NAMES."""
+    """The answer to STREAM.NAMES."""
 
     streams: list[str] | None = msgspec.field(default_factory=lambda: None)
 
 
 class StreamListAnswer(PageAnswer, kw_only=True):
-    """Of STREAM.LIST."""
+    """The answer to STREAM.LIST."""
 
     streams: list[StreamInfo] | UnsetType = UNSET
 
 
 class ConsumerNamesAnswer(PageAnswer, kw_only=True):
-    """Of CONSUMER.NAMES."""
+    """The answer to CONSUMER.NAMES."""
 
     consumers: list[str] = msgspec.field(default_factory=_no_names)
 
 
 class ConsumerListAnswer(PageAnswer, kw_only=True):
-    """Of CONSUMER.LIST."""
+    """The answer to CONSUMER.LIST."""
 
     consumers: list[ConsumerInfo] = msgspec.field(default_factory=_no_consumers)
 
 
 class StreamCreateAnswer(Answer, kw_only=True):
-    """Of STREAM.CREATE and STREAM.UPDATE."""
+    """The answer to STREAM.CREATE and STREAM.UPDATE."""
 
     config: StreamConfig | UnsetType = UNSET
     created: str = ""
@@ -89,8 +89,8 @@ class StreamCreateAnswer(Answer, kw_only=True):
 
 
 class StreamInfoAnswer(PageAnswer, kw_only=True):
-    """Of STREAM.INFO; the page is that of `state.subjects`. `stored_batches`: the version of HEADWATER.RANGE that this
-    server answers, for a client that wants to know; nats-server has no such field."""
+    """The answer to STREAM.INFO; the page is that of `state.subjects`. `stored_batches`: the version of HEADWATER.RANGE
+    that this server supports, sent to clients that request it; nats-server has no such field."""
 
     config: StreamConfig | UnsetType = UNSET
     created: str = ""
@@ -104,25 +104,25 @@ class StreamInfoAnswer(PageAnswer, kw_only=True):
 
 
 class StreamPurgeAnswer(SuccessAnswer, kw_only=True):
-    """Of STREAM.PURGE: how many messages went."""
+    """The answer to STREAM.PURGE. `purged`: how many messages were removed."""
 
     purged: int = always(0)
 
 
 class RestoreAnswer(Answer, kw_only=True):
-    """Of STREAM.RESTORE."""
+    """The answer to STREAM.RESTORE."""
 
     deliver_subject: str = always("")
 
 
 class MessageGetAnswer(Answer, kw_only=True):
-    """Of STREAM.MSG.GET."""
+    """The answer to STREAM.MSG.GET."""
 
     message: StoredMessage | UnsetType = UNSET
 
 
 class ConsumerAnswer(Answer, kw_only=True):
-    """Of CONSUMER.CREATE and CONSUMER.INFO: the fields of ConsumerInfo beside the type."""
+    """The answer to CONSUMER.CREATE and CONSUMER.INFO: the fields of ConsumerInfo beside the type."""
 
     stream_name: str = ""
     name: str = ""
@@ -143,7 +143,7 @@ class ConsumerAnswer(Answer, kw_only=True):
 
 
 class PauseAnswer(Answer, kw_only=True):
-    """Of CONSUMER.PAUSE; `pause_remaining` in nanoseconds."""
+    """The answer to CONSUMER.PAUSE; `pause_remaining` in nanoseconds."""
 
     paused: bool = always(False)
     pause_until: str = always(ZERO)
@@ -151,7 +151,7 @@ class PauseAnswer(Answer, kw_only=True):
 
 
 class Usage(Document, kw_only=True):
-    """Bytes, and what streams may fill (`reserved_*`)."""
+    """Bytes in use, and bytes reserved by streams' limits (`reserved_*`)."""
 
     memory: int = always(0)
     storage: int = always(0)
@@ -163,7 +163,7 @@ class Usage(Document, kw_only=True):
 
 
 class AccountInfoAnswer(Answer, kw_only=True):
-    """Of INFO: as `Usage`; `tiers` of an account whose limits are for streams with so many replicas."""
+    """The answer to INFO: as `Usage`; `tiers` of an account whose limits depend on the number of replicas."""
 
     memory: int = always(0)
     storage: int = always(0)
@@ -189,8 +189,8 @@ NO_LIMITS_BUT_TIERS = AccountLimits(
 
 
 def account_info(usage: Usage, domain: str, api: ApiStats) -> AccountInfoAnswer:
-    """The answer for an account. Limits of a tier are shown there, and those of all streams are zeros then, as with
-    nats-server."""
+    """The answer for an account. Limits of a tier are shown in `tiers`, and those of the whole account are then zero,
+    as with nats-server."""
     tier, tiers = usage.limits.tier, dict[str, Usage]()
     if tier:
         tiers[tier] = structs.replace(usage, limits=structs.replace(usage.limits, tier=""))

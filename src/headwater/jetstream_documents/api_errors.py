@@ -1,8 +1,8 @@
-"""Every error that this JetStream can answer, in one table: the HTTP-like code, nats-server's number, and its text.
+"""The table of all API errors: the HTTP-like code, nats-server's number, and its text.
 
 Clients match the number, and some the text, so both are nats-server 2.15's, spelling included. `{…}` is filled in by
-`api_error`. An error that is ours alone (a feature that is not built) borrows the number that nats-server uses for a
-configuration it refuses, and names in plain words what is missing.
+`api_error`. An error that nats-server does not have (a feature that Headwater lacks) uses nats-server's number for a
+refused configuration, and its text names the missing feature.
 """
 
 from headwater.errors import DiskFull, JetStreamError, StorageError
@@ -207,7 +207,7 @@ def api_error(name: str, **values: object) -> JetStreamError:
 
 
 def store_reason(error: BaseException) -> str:
-    """The reason that a client gets for an error of the store: never a path of the server, those are in its log."""
+    """The reason that a client gets for a storage error: without paths of the server, which only the log has."""
     if isinstance(error, OSError):
         return f"the store failed: {error.strerror or type(error).__name__}"
     if not isinstance(error, StorageError):
@@ -216,7 +216,7 @@ def store_reason(error: BaseException) -> str:
 
 
 def store_error(error: StorageError) -> JetStreamError:
-    """What a publisher hears: nats-server's answer to a full disk, and to everything else that a store may say."""
+    """The error that a publisher gets for a storage error: nats-server's answer to a full disk, or its general one."""
     if isinstance(error, DiskFull):
         return api_error("insufficient_resources", reason="no room on the server's disk")
     return api_error("store_failed", reason=f"stream store failed: {store_reason(error)}")

@@ -15,8 +15,8 @@ DEFAULT_WINDOW = 8 << 20
 
 
 class SnapshotRequest(Document, kw_only=True):
-    """STREAM.SNAPSHOT. `chunk_size` in bytes; `window_size`: bytes that are sent before the receiver has confirmed any.
-    `jsck`: nats-server checks its files first; here every batch is checked as it is read."""
+    """STREAM.SNAPSHOT. `chunk_size` in bytes; `window_size`: bytes that may be sent without a confirmation. `jsck`:
+    nats-server checks its files first; here every batch is checked as it is read."""
 
     deliver_subject: str = ""
     no_consumers: bool = False
@@ -36,21 +36,21 @@ class SnapshotRequest(Document, kw_only=True):
 
 
 class SnapshotAnswer(Answer, kw_only=True):
-    """Of STREAM.SNAPSHOT; the chunks come to the deliver subject."""
+    """The answer to STREAM.SNAPSHOT; the chunks are sent to the deliver subject."""
 
     config: StreamConfig | UnsetType = UNSET
     state: StreamState | UnsetType = UNSET
 
 
 class RestoreRequest(Document, kw_only=True):
-    """STREAM.RESTORE. The state of the request is not used: that in the archive counts, as in nats-server."""
+    """STREAM.RESTORE. The state in the request is ignored: the one in the archive counts, as in nats-server."""
 
     config: StreamConfig = field(default_factory=lambda: StreamConfig(name=""))
     state: StreamState = field(default_factory=StreamState)
 
 
 class ArchivedState(Struct):
-    """What restoring has to know of `state.json`."""
+    """The fields of `state.json` that a restore needs."""
 
     messages: int = 0
     bytes: int = 0
@@ -60,14 +60,14 @@ class ArchivedState(Struct):
 
 
 class ArchivedPair(Struct):
-    """A place in a consumer's and in the stream's numbering."""
+    """A consumer sequence and a stream sequence."""
 
     consumer_seq: int = 0
     stream_seq: int = 0
 
 
 class ArchivedPending(Struct, rename={"sequence": "Sequence", "timestamp": "Timestamp"}):
-    """A delivery that waits for its acknowledgement: its consumer sequence, its time in ns."""
+    """An unacknowledged delivery: its consumer sequence, its time in ns."""
 
     sequence: int = 0
     timestamp: int = 0

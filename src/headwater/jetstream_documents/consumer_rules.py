@@ -1,6 +1,6 @@
-"""What a consumer may be: nats-server's rules and defaults, and a plain refusal of what is not built.
+"""The rules for consumer configurations: nats-server's rules and defaults, and a refusal of unsupported features.
 
-`checked` gives the configuration that is stored and shown; `updated` the one after a second CREATE for the same name.
+`checked` returns the configuration that is stored and shown; `updated` the one after a second CREATE for the same name.
 The order of the checks is nats-server's. A deliver subject makes it a push consumer.
 """
 
@@ -35,7 +35,7 @@ DEFAULT_INACTIVE_THRESHOLD = 5 * SECOND  # of ephemeral consumers
 SMALLEST_MAX_EXPIRES = SECOND // 1000
 SMALLEST_HEARTBEAT = SECOND // 10
 
-# What an update may not change, in nats-server's order and words.
+# Fields that an update may not change, in nats-server's order and words.
 _FIXED = {
     "deliver_policy": "deliver policy",
     "mem_storage": "storage type",
@@ -58,8 +58,8 @@ _POLICY_TEXT = {
 
 
 def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0, most_batch: int = 0) -> ConsumerConfig:
-    """`config` with defaults filled in. `config.name` is settled by the caller. `most_pending`, `most_batch`: what the
-    account and the server allow for max_ack_pending and max_batch, 0 for anything. Raises JetStreamError."""
+    """`config` with defaults filled in. The caller has chosen `config.name`. `most_pending`, `most_batch`: the limits
+    of account and server for max_ack_pending and max_batch, 0 for none. Raises JetStreamError."""
     if config.priority_policy not in ("", "none", *PRIORITY_POLICIES):
         raise api_error("invalid_json", reason=f'unknown priority policy: "{config.priority_policy}"')
     complete = _with_defaults(config, stream, most_pending)
@@ -84,14 +84,14 @@ def checked(config: ConsumerConfig, stream: StreamConfig, most_pending: int = 0,
 
 
 def with_patience(config: ConsumerConfig, *, durable: bool) -> ConsumerConfig:
-    """`config` with the inactive threshold of those that name none: a consumer that was made ephemeral has one."""
+    """`config` with the default inactive threshold if it sets none and the consumer is ephemeral."""
     if config.inactive_threshold > 0 or durable:
         return config
     return msgspec.structs.replace(config, inactive_threshold=DEFAULT_INACTIVE_THRESHOLD)
 
 
 def check_pedantic(config: ConsumerConfig, stream: StreamConfig, most_batch: int = 0) -> None:
-    """Refuse what would be put right, and what would be filled in from the stream. Raises JetStreamError 10157."""
+    """Refuse settings that would be corrected or filled in from the stream. Raises JetStreamError 10157."""
     limits = consumer_limits_of(stream)
     complaints = {
         "max_deliver must be set to -1": config.max_deliver < -1,
@@ -151,13 +151,15 @@ def _with_defaults(config: ConsumerConfig, stream: StreamConfig, most_pending: i
 
 
 def is_copying(config: ConsumerConfig) -> bool:
-    """Whether it is there for another stream or another server: it is not counted, nor held to the rules of a work queue."""
+    """Whether the consumer serves the copy of another stream or server: it does not count towards limits and is exempt
+    from the rules of a work queue."""
     return config.direct or config.sourcing
 
 
 def for_copy(config: ConsumerConfig, retention: str, fresh: str) -> str:
-    """What a stream's copy asks for, made to fit its origin; returns the consumer's name. One that keeps messages until they
-    are acknowledged has the copy acknowledge them; any other makes a new consumer at each try. `fresh`: a new name."""
+    """Adapt the configuration requested by a copying stream to its origin; returns the consumer's name. An origin that
+    keeps messages until they are acknowledged gets a durable consumer with acknowledgements; any other a new consumer
+    for each try. `fresh`: an unused name."""
     if retention == "limits":
         config.name = f"{config.name}-{fresh}"
     else:
@@ -169,13 +171,13 @@ def for_copy(config: ConsumerConfig, retention: str, fresh: str) -> str:
 
 
 def keep_start(config: ConsumerConfig, existing: ConsumerConfig) -> None:
-    """A copy that comes back goes on where its acknowledgements end."""
+    """A copy that reconnects continues where its acknowledgements end."""
     config.deliver_policy = existing.deliver_policy
     config.opt_start_seq, config.opt_start_time = existing.opt_start_seq, existing.opt_start_time
 
 
 def check_reset(config: ConsumerConfig, sequence: int, start: int) -> None:
-    """Whether the consumer may be made to begin at `sequence`. `start`: where its start time is in the stream. Raises
+    """Check that the consumer may be reset to `sequence`. `start`: the sequence of its start time. Raises
     JetStreamError."""
     match config.deliver_policy:
         case "all":
@@ -191,7 +193,7 @@ def check_reset(config: ConsumerConfig, sequence: int, start: int) -> None:
 
 
 def check_queue(config: ConsumerConfig) -> None:
-    """What a new consumer of a work queue must be. Raises JetStreamError."""
+    """Check a new consumer of a work queue. Raises JetStreamError."""
     if config.ack_policy not in ("explicit", "flow_control"):
         raise api_error("workqueue_explicit_ack")
     if config.deliver_policy != "all":
@@ -199,8 +201,8 @@ def check_queue(config: ConsumerConfig) -> None:
 
 
 def check_beside(config: ConsumerConfig, others: Iterable[ConsumerConfig], *, new: bool = True) -> None:
-    """In a work queue each message has one consumer. `others`: those that are there, without this one. Raises
-    JetStreamError."""
+    """Check that in a work queue each message has only one consumer. `others`: the existing consumers without this one.
+    Raises JetStreamError."""
     filters = filters_of(config)
     for other in others:
         theirs = filters_of(other)
@@ -211,7 +213,8 @@ def check_beside(config: ConsumerConfig, others: Iterable[ConsumerConfig], *, ne
 
 
 def updated(old: ConsumerConfig, new: ConsumerConfig) -> ConsumerConfig:
-    """`new` (already checked) in place of `old`. Raises JetStreamError 10012 for what must not change."""
+    """The configuration when `new` (already checked) replaces `old`. Raises JetStreamError 10012 for a field that must
+    not change."""
     for name, spoken in _FIXED.items():
         if getattr(old, name) != getattr(new, name):
             raise api_error("consumer_create", reason=f"{spoken} can not be updated")
@@ -224,13 +227,13 @@ def updated(old: ConsumerConfig, new: ConsumerConfig) -> ConsumerConfig:
 
 
 def filters_of(config: ConsumerConfig) -> list[bytes]:
-    """The patterns of which a message must match one; empty: every message."""
+    """The filter patterns, of which a subject must match one; empty: every message."""
     subjects = [config.filter_subject] if config.filter_subject else config.filter_subjects or []
     return [subject.encode() for subject in subjects]
 
 
 def check_name(name: str) -> None:
-    """Raises JetStreamError for a name that cannot be a new consumer's."""
+    """Raises JetStreamError for an invalid consumer name."""
     if len(name) > MAX_NAME:
         raise api_error("consumer_name_too_long", limit=MAX_NAME)
     if not is_asset_name(name):
@@ -262,7 +265,7 @@ def _check_acks(config: ConsumerConfig) -> None:
 
 
 def _check_flow_acks(config: ConsumerConfig, asked: ConsumerConfig) -> None:
-    """Acknowledging by answers to flow-control requests."""
+    """Check the ack policy `flow_control`, with which answers to flow-control requests acknowledge."""
     if config.ack_policy != "flow_control":
         return
     if not config.deliver_subject:

@@ -1,4 +1,4 @@
-"""Documents about consumers: the configuration that client and server share, and how far a consumer has come."""
+"""Documents about consumers: the configuration that client and server share, and a consumer's progress."""
 
 from typing import Literal
 
@@ -13,14 +13,14 @@ ReplayPolicy = Literal["instant", "original"]
 
 
 class ConsumerConfig(Document, kw_only=True):
-    """A consumer: a reading position on a stream. Without `durable_name` it ends when it is not used. Durations are in
-    nanoseconds, `rate_limit_bps` is in bits a second.
+    """A consumer: a reading position on a stream. Without `durable_name` the server deletes it when it is unused.
+    Durations are in nanoseconds, `rate_limit_bps` is in bits a second.
 
-    With ack policy `flow_control` an answer to a flow-control request acknowledges all before it; `sourcing`: another stream
-    copies by this consumer.
+    With ack policy `flow_control` an answer to a flow-control request acknowledges all messages before it; `sourcing`:
+    another stream copies through this consumer.
 
-    Messages are to be acknowledged one by one, unless `ack_policy` is another. With `deliver_subject` the server
-    pushes; without, the client pulls.
+    By default each message must be acknowledged (`ack_policy`). With `deliver_subject` the server pushes; without, the
+    client pulls.
     """
 
     durable_name: str = ""
@@ -73,7 +73,8 @@ def _no_position() -> SequencePair:
 
 
 class PriorityGroupState(Document, kw_only=True):
-    """Who is pinned in a priority group, and since when; an empty id and Go's zero time while there is none."""
+    """The pinned client of a priority group, and the time of pinning; an empty id and Go's zero time while there is
+    none."""
 
     group: str
     pinned_client_id: str = ""

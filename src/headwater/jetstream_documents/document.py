@@ -1,4 +1,4 @@
-"""What the documents of the JetStream API are made of: their base class, fields that are never left out, number ranges.
+"""The base class of the JetStream API's documents, fields that are never left out, and number ranges.
 
 A field that holds its default is left out of the JSON, as Go's `omitempty` does, unless it is made by `always`. Strict
 clients refuse a field too many as well as one too few, so each document marks its fields as one or the other. Fields

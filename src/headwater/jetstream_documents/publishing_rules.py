@@ -1,5 +1,5 @@
-"""What a stream's settings for publishers may be: counters, atomic and fast batches, schedules. The rules and the words are
-nats-server's; `stream_rules.py` asks for them at the place where nats-server looks.
+"""The rules for a stream's publishing settings: counters, atomic and fast batches, schedules. Rules and texts are
+nats-server's; `stream_rules.py` calls them at nats-server's place in the order of checks.
 """
 
 from headwater.jetstream_documents.api_errors import api_error
@@ -17,7 +17,7 @@ def check_publishing(config: StreamConfig) -> None:
 
 
 def check_publishing_update(old: StreamConfig, new: StreamConfig) -> None:
-    """Raises JetStreamError for what an update must not change."""
+    """Raises JetStreamError for a setting that an update must not change."""
     if new.allow_msg_counter != old.allow_msg_counter:
         raise _refused("stream configuration update can not change message counter setting")
     if old.allow_msg_schedules and not new.allow_msg_schedules:
@@ -25,7 +25,7 @@ def check_publishing_update(old: StreamConfig, new: StreamConfig) -> None:
 
 
 def required_level(config: StreamConfig) -> int:
-    """The API level that these settings need of a server."""
+    """The API level that a server needs for these settings."""
     if config.allow_batched:
         return 4
     if config.allow_atomic or config.allow_msg_counter or config.allow_msg_schedules or config.persist_mode == "async":

@@ -1,8 +1,8 @@
-"""MSG.NEXT: what a pull request asks for, and the queue of those that still wait. Pure; times are ints of any clock.
+"""MSG.NEXT: parsing of pull requests, and the queue of waiting ones. Pure; times are ints of any clock.
 
-A request is answered from its reply subject's point of view: with messages, then, if it ends before its batch is
-full, with one status that has no payload. The statuses are nats-server's (section 6.6 of the project's NATS
-reference); their header blocks are built here, and nowhere else.
+A request is answered with messages and, if it ends before its batch is full, with one status without payload. The
+statuses are nats-server's (section 6.6 of the project's NATS reference); their header blocks are built here, and
+nowhere else.
 """
 
 from collections import deque
@@ -47,14 +47,14 @@ _decoder = msgspec.json.Decoder(NextRequest)
 
 
 def parse_request(payload: bytes, config: ConsumerConfig | None = None) -> NextRequest | bytes:
-    """What a request to a consumer wants, or the header block of the status that refuses it; without a configuration, of
-    a consumer without priority groups.
+    """The parsed request, or the header block of the status that refuses it. Without `config`: for a consumer without
+    priority groups.
 
-    A payload that is not JSON is the number of messages, and anything else means 1: nats-server's rule.
+    A payload that is not JSON is a number of messages; an invalid one means 1, as in nats-server.
     """
     if payload.lstrip()[:1] == b"{":
         try:
-            # async-nats spells out what it does not ask for, as null.
+            # async-nats sends unset fields as null.
             request = _decoder.decode(payload) if b"null" not in payload else decode_request(payload, NextRequest)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, JetStreamError) as error:
             return _bad_request(str(error))
@@ -75,7 +75,7 @@ def parse_request(payload: bytes, config: ConsumerConfig | None = None) -> NextR
 
 
 def _refusal_by_group(request: NextRequest, policy: str, groups: list[str]) -> str:
-    """Why the consumer's priority groups do not take the request; "" when they do."""
+    """Why the request does not fit the consumer's priority groups; "" when it does."""
     if policy != "overflow" and (request.min_pending or request.min_ack_pending):
         return "Not a Overflow Priority consumer"
     if policy != "pinned_client" and request.id:
@@ -90,7 +90,7 @@ def _refusal_by_group(request: NextRequest, policy: str, groups: list[str]) -> s
 
 
 def refusal_by_limits(request: NextRequest, config: ConsumerConfig) -> bytes | None:
-    """The header block of the status for a request above what the consumer allows, else None."""
+    """The header block of the status for a request above the consumer's limits, else None."""
     if 0 < config.max_batch < request.batch:
         return b"NATS/1.0 409 Exceeded MaxRequestBatch of %d\r\n\r\n" % config.max_batch
     if 0 < config.max_expires < request.expires:
@@ -137,11 +137,11 @@ class Waiting:
         return self.remaining == 0
 
     def timed_out(self) -> bytes:
-        """The status of a request whose time is over."""
+        """The status of an expired request."""
         return self._unfilled(b"408 Request Timeout")
 
     def wrong_pin(self) -> bytes:
-        """The status of a request whose client is not the pinned one any more."""
+        """The status of a request with an outdated pin id."""
         return self._unfilled(b"423 Nats-Wrong-Pin-Id")
 
     def too_small(self) -> bytes:
@@ -154,8 +154,7 @@ class Waiting:
 
 
 class RequestQueue:
-    """Requests that wait, served in turn: one message each, as nats-server does, so that no requester starves
-    another."""
+    """Waiting requests, served in turn, one message each, as in nats-server, so that no client starves another."""
 
     def __init__(self) -> None:
         self._requests: deque[Waiting] = deque()
@@ -167,11 +166,11 @@ class RequestQueue:
         self._requests.append(request)
 
     def first(self) -> Waiting | None:
-        """Whose turn it is."""
+        """The request whose turn it is."""
         return self._requests[0] if self._requests else None
 
     def bring_first(self, suits: Callable[[Waiting], bool]) -> Waiting | None:
-        """Give the turn to the first that suits; None when none does."""
+        """Move the first request that `suits` to the front and return it; None when there is none."""
         for position, request in enumerate(self._requests):
             if suits(request):
                 if position:
@@ -181,28 +180,28 @@ class RequestQueue:
         return None
 
     def lowest_priority(self) -> int:
-        """The smallest number that any of them has."""
+        """The smallest priority number of the waiting requests."""
         return min((request.priority for request in self._requests), default=0)
 
     def next_turn(self) -> None:
-        """The first has had its message."""
+        """Move the first request to the end."""
         if len(self._requests) > 1:
             self._requests.rotate(-1)
 
     def drop_first(self) -> None:
-        """The first is done."""
+        """Remove the first request."""
         self._requests.popleft()
 
     def wanted(self) -> int:
-        """Messages that all requests together still want."""
+        """The number of messages that all requests together still want."""
         return sum(request.remaining for request in self._requests)
 
     def has_one_reply(self) -> bool:
-        """Whether all that wait have the same reply subject."""
+        """Whether all waiting requests have the same reply subject."""
         return len({request.reply for request in self._requests}) <= 1
 
     def replies(self) -> list[bytes]:
-        """Where the answers go."""
+        """The reply subjects."""
         return [request.reply for request in self._requests]
 
     def keep(self, wanted: set[bytes]) -> None:
@@ -210,17 +209,18 @@ class RequestQueue:
         self._requests = deque(request for request in self._requests if request.reply in wanted)
 
     def take_all(self) -> list[Waiting]:
-        """All of them; the queue is empty afterwards."""
+        """Remove and return all requests."""
         taken, self._requests = list(self._requests), deque()
         return taken
 
     def take_expired(self, now: int) -> list[Waiting]:
-        """Those whose time is over."""
+        """Remove and return the expired requests."""
         return self.take(lambda request: 0 < request.expires_at <= now)
 
     def take_unserved(self, awaiting_acks_at: int = 0) -> list[Waiting]:
-        """Those that do not wait, now that nothing more can be delivered: without an expiry, or already served. While acks
-        are missing (`awaiting_acks_at`: the time now), only those whose heartbeat is due: nats-server looks again then."""
+        """Remove and return the `no_wait` requests that end when nothing more can be delivered: those without an
+        expiry, or served already. While max_ack_pending holds messages back (`awaiting_acks_at`: the time now), only
+        those whose heartbeat is due: nats-server checks again then."""
         return self.take(
             lambda request: (
                 request.no_wait
@@ -230,19 +230,19 @@ class RequestQueue:
         )
 
     def take_heartbeats(self, now: int) -> list[Waiting]:
-        """Those to be told that the consumer is alive; their next heartbeat is set. They stay in the queue."""
+        """The requests due for a heartbeat; their next one is scheduled. They stay in the queue."""
         due = [request for request in self._requests if 0 < request.next_heartbeat <= now]
         for request in due:
             request.next_heartbeat = now + request.heartbeat
         return due
 
     def next_deadline(self) -> int:
-        """When `take_expired` or `take_heartbeats` has something to give; 0: never."""
+        """The time at which `take_expired` or `take_heartbeats` next returns a request; 0: never."""
         times = [t for request in self._requests for t in (request.expires_at, request.next_heartbeat) if t]
         return min(times, default=0)
 
     def take(self, done: Callable[[Waiting], bool]) -> list[Waiting]:
-        """Those for which `done` holds; they leave the queue."""
+        """Remove and return the requests for which `done` is true."""
         taken = [request for request in self._requests if done(request)]
         if taken:
             self._requests = deque(request for request in self._requests if not done(request))
@@ -257,8 +257,8 @@ def _bad_request(reason: str) -> bytes:
 
 
 def idle_heartbeat(consumer_sequence: int, stream_sequence: int, stalled: bytes = b"") -> bytes:
-    """The status that keeps a listener patient: what was delivered last, and the flow-control subject on whose answer
-    deliveries wait."""
+    """The idle heartbeat: the last delivered sequences, and the flow-control subject whose answer deliveries wait
+    for."""
     last = b"Nats-Last-Consumer: %d\r\nNats-Last-Stream: %d" % (consumer_sequence, stream_sequence)
     if stalled:
         last += b"\r\nNats-Consumer-Stalled: " + stalled
@@ -266,5 +266,5 @@ def idle_heartbeat(consumer_sequence: int, stream_sequence: int, stalled: bytes 
 
 
 def flow_control_request() -> bytes:
-    """The status that asks a push consumer's client how far it has come."""
+    """The status that requests a flow-control answer from a push consumer's client."""
     return b"NATS/1.0 100 FlowControl Request\r\n\r\n"

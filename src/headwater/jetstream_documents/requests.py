@@ -15,7 +15,7 @@ from headwater.jetstream_documents.streams import StreamConfig
 
 
 class StreamConfigRequest(StreamConfig, kw_only=True):
-    """STREAM.CREATE and STREAM.UPDATE. `pedantic`: refuse what the server would otherwise put right."""
+    """STREAM.CREATE and STREAM.UPDATE. `pedantic`: refuse settings that the server would otherwise correct."""
 
     pedantic: bool = False
 
@@ -51,7 +51,7 @@ class MessageGetRequest(Document, kw_only=True):
 
 
 class DirectGetRequest(Struct, kw_only=True, omit_defaults=True):
-    """DIRECT.GET, with the fields of MessageGetRequest; others are passed over."""
+    """DIRECT.GET, with the fields of MessageGetRequest; unknown fields are ignored."""
 
     seq: Uint64 = 0
     last_by_subj: str = ""
@@ -100,7 +100,7 @@ class PauseRequest(Document, kw_only=True):
 
 
 class ResetRequest(Struct, kw_only=True):
-    """CONSUMER.RESET; without `seq` the consumer begins behind its ack floor."""
+    """CONSUMER.RESET; without `seq` the consumer starts after its ack floor."""
 
     seq: Uint64 = 0
 

@@ -1,4 +1,4 @@
-"""What mirrors and sources of a stream may be: nats-server's rules, its errors, and the order of its checks.
+"""The rules for mirrors and sources of a stream: nats-server's checks, in its order, with its errors.
 
     check_copies       what one configuration says about itself
     check_origins      what the other streams of the account say to it: sizes, prefixes, rings; and what it takes from them
@@ -36,7 +36,7 @@ def index_name(source: StreamSource) -> str:
 
 
 def transform_of(setting: SubjectTransform) -> Transform | None:
-    """What changes subjects; None where the setting leaves them as they are. Raises ValueError."""
+    """The transform of subjects; None if the setting changes nothing. Raises ValueError."""
     return Transform(setting.src or ALL, setting.dest) if setting.dest else None
 
 
@@ -50,7 +50,7 @@ def check_copies(config: StreamConfig) -> None:
 
 
 def check_filters(config: StreamConfig) -> None:
-    """What nats-server finds only when it begins to copy. Raises JetStreamError."""
+    """The checks that nats-server makes only when it begins to copy. Raises JetStreamError."""
     if config.mirror is not None and config.mirror.filter_subject:
         wanted = config.mirror.filter_subject
         if not is_valid_subject(wanted.encode()):
@@ -62,7 +62,7 @@ def check_filters(config: StreamConfig) -> None:
 
 
 def check_transform(setting: SubjectTransform | None) -> None:
-    """The `subject_transform` of a stream. Raises JetStreamError."""
+    """Check the `subject_transform` of a stream. Raises JetStreamError."""
     if setting is None:
         return
     if setting.src and not is_valid_subject(setting.src.encode()):
@@ -71,7 +71,8 @@ def check_transform(setting: SubjectTransform | None) -> None:
 
 
 def check_origins(config: StreamConfig, find: Callable[[str], StreamConfig | None], *, pedantic: bool = False) -> None:
-    """`find`: a stream of this account. A mirror answers direct gets where its origin does. Raises JetStreamError."""
+    """Check a configuration against its origins; `find(name)` returns a stream of this account. A mirror allows direct
+    gets if its origin does. Raises JetStreamError."""
     subjects: list[str] = []
     mirror = config.mirror
     if mirror is not None and mirror.external is None:
@@ -153,7 +154,7 @@ def _check_sources(sources: Iterable[StreamSource]) -> None:
 
 
 def _is_usable(consumer: SourceConsumer | None, source: StreamSource) -> bool:
-    """Whether a durable consumer that a user made can serve: it knows by itself where to begin, and what to send."""
+    """Whether a durable consumer that a user created can be used: start and filter are then the consumer's own."""
     if consumer is None:
         return True
     subject = consumer.deliver_subject.encode()
@@ -191,7 +192,7 @@ def _check_prefixes(config: StreamConfig, subjects: list[str]) -> None:
 
 
 def _check_ring(config: StreamConfig, find: Callable[[str], StreamConfig | None]) -> None:
-    """A copy must not reach what it is a copy of."""
+    """Refuse a ring of streams that copy each other."""
     waiting, visited = [config], set[str]()
     while waiting:
         one = waiting.pop(0)

@@ -1,5 +1,5 @@
-"""Writing documents as a client: fields at their default are left out of a request, so that the server's defaults hold,
-those of an older or a newer server too."""
+"""Writing documents as a client: fields at their default are left out of a request, so that the defaults of the server
+apply, whatever its version."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, Struct
 
-# Sent whatever they hold: the server's value for an absent field is not the default here.
+# Always sent: the server's value for an absent field differs from the default here.
 _ALWAYS_SENT = {"ack_policy"}
 
 
 def encode_request(body: object, write: Callable[[Any], Any] | None = None) -> bytes:
-    """The JSON of a request; b"" for None, a request without a document. `write`: gives the value of a type of the
-    caller's own, as the document has it."""
+    """The JSON of a request; b"" for None, a request without a document. `write`: converts values of the caller's own
+    types."""
     return b"" if body is None else msgspec.json.encode(_sparse(body), enc_hook=write)
 
 

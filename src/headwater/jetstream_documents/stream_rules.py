@@ -1,11 +1,10 @@
-"""What a stream may be: nats-server's rules and defaults, and a plain refusal of what is not built.
+"""The rules for stream configurations: nats-server's rules and defaults, and a refusal of unsupported features.
 
-`checked` turns a request into the configuration that is stored and shown. A limit that the log cannot enforce, or a
-feature that would be ignored, is refused by name: a stream that looks bounded and is not fills a disk. The
-order of the checks is nats-server's, so that a request with two faults gets the same answer from both.
+`checked` turns a request into the configuration that is stored and shown. A limit that the log cannot enforce, or an
+unsupported feature, is refused by name: a limit that is accepted but ignored fills a disk. The order of the checks is
+nats-server's, so that a request with two faults gets the same answer from both.
 
-Stored metadata carries `_nats.req.level` alone; what is shown adds level and version of the server (`shown_metadata`),
-as they are now.
+Stored metadata has `_nats.req.level` alone; answers add the server's level and version (`shown_metadata`).
 """
 
 import msgspec
@@ -29,7 +28,7 @@ SMALLEST_DUPLICATE_WINDOW = SECOND // 10
 SMALLEST_MAX_AGE = SECOND // 10
 
 REQUIRED_LEVEL_KEY = "_nats.req.level"
-SYNC_KEY = "_headwater.sync"  # shown where an acknowledgement does not mean that the message is on disk
+SYNC_KEY = "_headwater.sync"  # shown if an acknowledgement does not mean that the message is on disk
 _SERVER_KEYS = ("_nats.level", "_nats.ver", REQUIRED_LEVEL_KEY, SYNC_KEY)
 
 API_SUBJECTS = (b"$JS.>", b"$JSC.>", b"$NRG.>")
@@ -43,8 +42,9 @@ _PERSIST_MODES = ("", "default", "async")
 def checked(
     config: StreamConfig, *, sealing: bool = False, pedantic: bool = False, most_window: int = 0
 ) -> StreamConfig:
-    """`config` with defaults filled in; `sealing`: of an update. `pedantic`: refuse what would be put right. `most_window`:
-    the longest duplicate_window that the server allows (ns), 0 for any. Raises JetStreamError with nats-server's number."""
+    """`config` with defaults filled in; `sealing`: the update may seal the stream. `pedantic`: refuse settings that
+    would be corrected. `most_window`: the longest duplicate_window that the server allows (ns), 0 for any. Raises
+    JetStreamError with nats-server's number."""
     if not sealing:
         _check_new(config)
     _check_texts(config)
@@ -92,7 +92,7 @@ def _check_built(config: StreamConfig) -> None:
 
 
 def _check_new(config: StreamConfig) -> None:
-    """What only STREAM.CREATE looks at, before all else."""
+    """The checks of STREAM.CREATE alone, made first."""
     if "/" in config.name or "\\" in config.name:
         raise api_error("stream_name_with_separator")
     if config.sealed:
@@ -115,7 +115,7 @@ def _check_pedantic(config: StreamConfig, most_window: int) -> None:
 
 
 def _republish(setting: Republish | None) -> Republish | None:
-    """With the source that an empty one means: everything."""
+    """The setting with an empty source replaced by its meaning, `>`."""
     return msgspec.structs.replace(setting, src=">") if setting is not None and not setting.src else setting
 
 
@@ -132,14 +132,14 @@ def _placement(wanted: Placement | None) -> Placement | None:
 
 
 def check_alone(config: StreamConfig) -> None:
-    """Refuse what only a cluster can hold. Raises JetStreamError 10074."""
+    """Refuse settings that need a cluster. Raises JetStreamError 10074."""
     if config.num_replicas > 1:
         raise api_error("too_many_replicas")
 
 
 def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
-    """The configuration after STREAM.UPDATE with `new`, already checked. Raises JetStreamError for what must not
-    change."""
+    """The configuration after STREAM.UPDATE with `new`, already checked. Raises JetStreamError for a setting that must
+    not change."""
     check_alone(new)
     if new.storage != old.storage:
         raise _refused("stream configuration update can not change storage type")
@@ -166,23 +166,24 @@ def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
 
 
 def same(left: StreamConfig, right: StreamConfig) -> bool:
-    """Whether creating `right` where `left` is changes nothing."""
+    """Whether the two configurations are the same, so that creating `right` succeeds while `left` exists."""
     return left == right
 
 
 def consumer_limits_of(config: StreamConfig) -> ConsumerLimits:
-    """The limits for consumers, none of them set where the configuration names none."""
+    """The limits for consumers; all unset if the configuration has none."""
     return config.consumer_limits or ConsumerLimits()
 
 
 def stored_metadata(metadata: dict[str, str] | None, required_level: int = 0) -> dict[str, str]:
-    """What is kept of a client's metadata, with the API level that the configuration needs."""
+    """The metadata to store: the client's own, and the API level that the configuration needs."""
     kept = {key: value for key, value in (metadata or {}).items() if key not in _SERVER_KEYS}
     return {REQUIRED_LEVEL_KEY: str(required_level), **kept}
 
 
 def shown_metadata(metadata: dict[str, str] | None, sync: str = "always") -> dict[str, str]:
-    """What CREATE, INFO and UPDATE show; the lists show the stored one, as nats-server's do. `sync`: of the stream's log."""
+    """The metadata that CREATE, INFO and UPDATE show; lists show the stored one, as in nats-server. `sync`: of the
+    stream's log."""
     shown = {**(metadata or {}), "_nats.level": str(API_LEVEL), "_nats.ver": COMPATIBLE_VERSION}
     return shown if sync == "always" else {**shown, SYNC_KEY: sync}
 
@@ -209,7 +210,7 @@ def _check_texts(config: StreamConfig) -> None:
 
 
 def is_asset_name(name: str) -> bool:
-    """Whether a stream or a consumer may be called so."""
+    """Whether this is a valid name of a stream or consumer."""
     return bool(name) and not any(character in name for character in ".*>/\\ \t\r\n\f")
 
 
@@ -226,14 +227,14 @@ def _check_replicas(replicas: int) -> None:
 
 
 def _check_times(config: StreamConfig, most_window: int) -> int:
-    """The duplicate window that holds."""
+    """The effective duplicate window."""
     if config.max_age < 0:
         raise _refused("max age can not be negative")
     if 0 < config.max_age < SMALLEST_MAX_AGE:
         raise _refused("max age needs to be >= 100ms")
     window = config.duplicate_window
     if window == 0 and (config.mirror is not None or config.sources):
-        return 0  # what is copied was told apart where it was published
+        return 0  # copied messages were checked for duplicates at their origin
     if window == 0:
         return min(each for each in (DEFAULT_DUPLICATE_WINDOW, config.max_age, most_window) if each > 0)
     if window < 0:
@@ -269,7 +270,7 @@ def _check_persistence(config: StreamConfig) -> None:
 
 
 def _settle_markers(config: StreamConfig, *, pedantic: bool) -> None:
-    """Markers have a TTL and take their subject's place by a roll-up: both are allowed, if need be."""
+    """Markers need TTLs and roll-ups: allow both."""
     ttl = config.subject_delete_marker_ttl
     if ttl < 0:
         raise _refused("subject delete marker TTL must not be negative")
@@ -288,7 +289,7 @@ def _settle_markers(config: StreamConfig, *, pedantic: bool) -> None:
 
 
 def _settle_schedules(config: StreamConfig, *, pedantic: bool) -> None:
-    """A schedule takes the place of the one before it by a roll-up, which is allowed, if need be."""
+    """A schedule replaces the previous one by a roll-up: allow roll-ups."""
     if not config.allow_msg_schedules:
         return
     if config.discard == "new":
@@ -300,8 +301,8 @@ def _settle_schedules(config: StreamConfig, *, pedantic: bool) -> None:
 
 
 def _check_republish(config: StreamConfig, setting: Republish) -> None:
-    """A destination that could be one of the stream's own subjects is refused, also where only what a wildcard stands for
-    makes it one; nats-server compares the destination as it is written, and republishes for ever."""
+    """Refuse a destination that could be one of the stream's own subjects, even through a wildcard; nats-server
+    compares the destination literally, and would republish for ever."""
     moved = f"from '{setting.src}' to '{setting.dest}'"
     not_valid = _refused(f"stream configuration for republish with transform {moved} not valid")
     cycle = _refused("stream configuration for republish destination forms a cycle")
@@ -333,7 +334,7 @@ def _check_subjects(config: StreamConfig) -> None:
 
 
 def _check_reserved(subject: bytes) -> None:
-    """Who captures the servers' own subjects must not answer them with acks."""
+    """Refuse to capture the server's own subjects with acks."""
     if subject == b">":
         raise _refused("capturing all subjects requires no-ack to be true")
     if any(patterns_overlap(subject, reserved) for reserved in API_SUBJECTS) and not subject.startswith(EVENTS):

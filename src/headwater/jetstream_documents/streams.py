@@ -1,4 +1,4 @@
-"""Documents about streams: the configuration that client and server share, what a stream holds, its messages."""
+"""Documents about streams: the configuration that client and server share, a stream's state, its messages."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ Compression = Literal["none", "s2"]
 
 
 class Placement(Document, kw_only=True):
-    """Where in a cluster a stream lives. `preferred`: the server that is to lead it."""
+    """The placement of a stream in a cluster. `preferred`: the server that should lead it."""
 
     cluster: str = ""
     tags: list[str] = []
@@ -28,15 +28,15 @@ class SubjectTransform(Document, kw_only=True):
 
 
 class ExternalStream(Document, kw_only=True):
-    """A stream of another account or domain, reached through `api`, as `$JS.hub.API`. `deliver`: what the subjects begin
-    with on which its messages come; "" for the server's choice."""
+    """A stream of another account or domain, reached through the prefix `api`, for example `$JS.hub.API`. `deliver`:
+    the prefix of the subjects that its messages are delivered to; "" for the server's choice."""
 
     api: str
     deliver: str = always("")
 
 
 class SourceConsumer(Document, kw_only=True):
-    """A durable consumer of the origin that a user has made for the copy."""
+    """A durable consumer of the origin that a user created for the copy."""
 
     name: str = ""
     deliver_subject: str = ""
@@ -64,8 +64,7 @@ class Republish(Document, kw_only=True):
 
 
 class ConsumerLimits(Document, kw_only=True):
-    """What a consumer of the stream gets when its configuration names nothing, and may not exceed. `inactive_threshold` in
-    nanoseconds."""
+    """Defaults and upper limits for consumers of the stream. `inactive_threshold` in nanoseconds."""
 
     inactive_threshold: Int64 = 0
     max_ack_pending: Int64 = 0
@@ -117,15 +116,15 @@ class StreamConfig(Document, kw_only=True):
 
 
 class LostData(Document, kw_only=True):
-    """Sequences that were acknowledged and cannot be read any more, and the bytes that were damaged."""
+    """Sequences of stored messages that cannot be read, and the number of damaged bytes."""
 
     msgs: list[int] = always([])
     bytes: int = always(0)
 
 
 class StreamState(Document, kw_only=True):
-    """What a stream holds. Sequences are 1-based, `last_seq` is included; `first_ts` and `last_ts` are the time stamps of
-    these messages. `deleted` and `subjects` only where the request named them."""
+    """What a stream holds. Sequences are 1-based, `last_seq` is included; `first_ts` and `last_ts` are the time stamps
+    of these messages. `deleted` and `subjects` are set only if requested."""
 
     messages: int = always(0)
     bytes: int = always(0)
@@ -160,8 +159,8 @@ class ClusterInfo(Document, kw_only=True):
 
 
 class SourceInfo(Document, kw_only=True):
-    """How far the copy of another stream has come. `lag`: messages that are still to come, `seq`: the last one taken,
-    `active`: nanoseconds since the last sign of life, -1 for never."""
+    """The progress of a mirror or source. `lag`: messages not copied yet, `seq`: the last one copied, `active`:
+    nanoseconds since the origin last sent something, -1 for never."""
 
     name: str = always("")
     external: ExternalStream | None = None
@@ -187,8 +186,8 @@ class StreamInfo(Document, kw_only=True):
 
 
 class StoredMessage(Document, kw_only=True):
-    """A message as it lies in a stream. `hdrs`: the header block as published, `time`: an RFC 3339 text. `hdrs` and `data`
-    travel as base64."""
+    """A stored message. `hdrs`: the header block as published, `time`: an RFC 3339 text. `hdrs` and `data` travel as
+    base64."""
 
     subject: str
     seq: int

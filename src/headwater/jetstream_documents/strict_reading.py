@@ -1,8 +1,8 @@
-"""Reading documents as a server: what it does not know is refused, as by nats-server.
+"""Reading documents as a server: unknown fields are refused, as in nats-server.
 
-Unknown fields are an error at every level, where a client ignores them. Two liberties of Go's JSON are granted: `null`
-stands for an absent field, and an empty request for an empty object. One is not: keys are matched with their case. Absent
-fields hold what Go puts there, which is not always the default that clients are given.
+Unknown fields are an error at every level; a client ignores them. As in Go's JSON, `null` stands for an absent field,
+and an empty request for an empty object. Unlike in Go, keys are matched with their case. Absent fields have Go's zero
+values, which are not always the defaults of clients.
 """
 
 import re
@@ -20,7 +20,7 @@ from headwater.jetstream_documents.streams import ExternalStream, Republish, Str
 
 S = TypeVar("S", bound=Struct)
 
-# Go's value of an absent field, where it differs from a client's default or a client has to name the field.
+# Go's zero values of absent fields, where they differ from a client's default or a client must send the field.
 _ABSENT: dict[type, dict[str, str]] = {
     ConsumerConfig: {"ack_policy": "none"},
     ExternalStream: {"api": ""},
@@ -43,19 +43,19 @@ def decode_request(payload: bytes, kind: type[S]) -> S:
 
 
 def decode_document(payload: bytes, kind: type[S]) -> S:
-    """As `decode_request` where a document is optional: what is no object and no list counts as none."""
+    """As `decode_request`, for an optional document: a payload that is neither object nor list counts as none."""
     return decode_request(payload if payload.lstrip(b" \t\r\n")[:1] in (b"{", b"[") else b"", kind)
 
 
 def decode_stored(payload: bytes, kind: type[S]) -> S:
-    """A document that a server has stored. Raises msgspec.MsgspecError, also for a field that is not known: it would be a
-    setting that is not honoured."""
+    """A document that a server has stored. Raises msgspec.MsgspecError, also for an unknown field: ignoring it would
+    drop a setting."""
     _check_known(msgspec.json.decode(payload), kind)
     return msgspec.json.decode(payload, type=kind)
 
 
 def is_empty_request(payload: bytes) -> bool:
-    """Whether a request that takes no document has none: nothing, or an object without fields, as async-nats sends."""
+    """Whether the payload has no document: empty, or an object without fields, as async-nats sends."""
     if not payload.strip():
         return True
     try:
@@ -99,7 +99,7 @@ def _fill_absent(found: object, kind: type[Struct]) -> None:
 
 
 def _walk(found: object, kind: type[Struct]) -> list[tuple[dict[str, Any], type[Struct]]]:
-    """Every JSON object that is to become a document, with its class; what has another shape is left to msgspec."""
+    """Every JSON object that becomes a document, with its class; msgspec reports other shapes."""
     if isinstance(found, list):
         return [pair for item in found for pair in _walk(item, kind)]
     if not isinstance(found, dict):
