@@ -1,11 +1,12 @@
-"""Which bytes of a log answer a request for a range: whole batches where that is right, records one by one where it is not.
+"""Selects the bytes of a log that answer a request for a range: whole stored batches if possible, otherwise single
+records.
 
     a batch of the NATS dialect, all of it readable     its body as it lies there; a large one unread, as a range of its file
     one with deleted or expired records, one of another
     dialect, one larger than an answer                  the readable records, encoded again
 
-A range of a file is given only for batches that were found intact or written by this process; all other bytes were checked
-when they were read. What is damaged is skipped, reported and counted as absent, as for every reader of the log.
+A range of a file is sent unread only for batches that were verified or written by this process; all other bytes are
+checked when they are read. Damaged batches are skipped, reported and counted as absent, as for every reader of the log.
 """
 
 from typing import NamedTuple, Protocol
@@ -17,7 +18,7 @@ from headwater.streams.log_format import VERSION as NEWEST_VERSION
 from headwater.streams.range_answer import BATCH_HEAD, encode_records
 from headwater.streams.segment import LARGE_BATCH
 
-MOST_RECORDS = 1 << 16  # that are encoded one by one in one answer, some 2 us each
+MOST_RECORDS = 1 << 16  # records encoded singly in one answer, some 2 us each
 
 
 class Readable(Protocol):
@@ -27,7 +28,7 @@ class Readable(Protocol):
 
 
 class Collected(NamedTuple):
-    """`pieces` are sent one after the other; all that is kept of `[asked, next)` is in them."""
+    """An answer: `pieces` are sent one after the other and hold all records of `[asked, next)` that still exist."""
 
     pieces: list[bytes | FileRange]
     batches: int
@@ -52,7 +53,7 @@ class Collecting:
         self._full = False
 
     def collect(self, start: int) -> Collected:
-        """Raises StorageError when the disk cannot be read."""
+        """Collect from offset `start`. Raises StorageError when the disk cannot be read."""
         offset = start
         while offset < self._end and not self._full:
             offset = self._next_range(offset) if self._ranges else offset
@@ -73,8 +74,8 @@ class Collecting:
         return offset
 
     def _read_batches(self, offset: int) -> int:
-        """Add what the batches from `offset` on hold; returns how far. It stops behind a large one, for the
-        next may be a range."""
+        """Read and add the batches from `offset` on; returns the end. It stops after a large batch, because the next
+        may be sent as a range."""
         for batch in self._log.batches(offset, self._most - self._size):
             header = batch.header
             if not header.holds_records:
@@ -99,7 +100,7 @@ class Collecting:
         return not self._full
 
     def _may_be_sent(self, header: BatchHeader, size: int) -> bool:
-        """Whether this batch is sent as it lies there."""
+        """Whether this batch can be sent as it is stored."""
         if not self._as_stored or header.dialect != DIALECT_NATS or size > self._largest:
             return False
         return self._log.count(header.base_offset, header.end_offset) == header.record_count
@@ -111,14 +112,14 @@ class Collecting:
         self._full = self._size >= self._most
 
     def _add_records(self, offset: int, end: int) -> int:
-        """Add the readable records of `[offset, end)`, as many as one answer takes; returns up to where."""
+        """Add the readable records of `[offset, end)`, as many as one answer takes; returns the end."""
         read = self._shown.read(offset, min(end - offset, MOST_RECORDS), max(self._most - self._size, 1))
         records = [record for record in read if record.offset < end]
         if not records:
             return end
         self._add(records[0].offset, len(records), NEWEST_VERSION, encode_records(records))
         reached = records[-1].offset + 1
-        if self._log.count(reached, end):  # a limit has stopped it
+        if self._log.count(reached, end):  # stopped by a limit
             self._full = True
             return reached
         return end

@@ -1,11 +1,11 @@
-"""The request for a range as stored batches: how much one answer has, and how it is sent.
+"""Handles requests for a range as stored batches: limits the size of an answer and sends it.
 
     $JS.API.HEADWATER.RANGE.<stream>   {"seq":1,"end":500001,"max_bytes":2097152}
                                        ─▶ one message: `streams.range_answer`, or the API's error document
 
-Nothing is kept between two requests: an answer says up to where it reaches, and the reader asks on from there. So a reader
-that stops takes one answer at most, and the request is served, refused and permitted like any other under `$JS.API`. An
-answer is read and sent in one turn of the loop, about a millisecond for 2 MiB.
+There is no state between requests: an answer gives its end, and the reader continues from there. So a reader that stops
+has received at most one unused answer, and permissions apply as to any request under `$JS.API`. An answer is read and
+sent in one turn of the loop, about a millisecond for 2 MiB.
 """
 
 import logging
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 RANGE_VERB = b"HEADWATER.RANGE."
 KIND = "headwater_range_response"
-MOST_BYTES = 4 << 20  # of one answer, whatever the request says
-USUAL_BYTES = 1 << 20  # a reader that asks for less has reasons: it gets no larger batch either
-LARGEST_BATCH = 8 << 20  # that is sent as a whole
-PASSED_ON_BYTES = 512 << 10  # of one that other brokers, or TLS, have to carry: below what one message may have there
+MOST_BYTES = 4 << 20  # upper limit of one answer
+USUAL_BYTES = 1 << 20  # below this `max_bytes` also limits the size of a batch
+LARGEST_BATCH = 8 << 20  # sent as a whole
+PASSED_ON_BYTES = 512 << 10  # of an answer over routes or TLS: below the maximum size of a message there
 
 
 def offered(header_block: bytes) -> int:
-    """The version of stored batches to show to a client that sends this header block with STREAM.INFO; 0 to others."""
+    """The version of stored batches to report to a client that sends this header block with STREAM.INFO; 0 for none."""
     return RANGE_VERSION if lookup(header_block, READS_RANGES) is not None else 0
 
 
@@ -51,7 +51,7 @@ class RangeRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Held(NamedTuple):
-    """The stream of a request: its log, as it is stored and as the stream reads it, and when it was made."""
+    """The stream of a request: its log as stored, the log as the stream reads it, and its creation time."""
 
     log: Log
     shown: Readable
@@ -59,7 +59,7 @@ class Held(NamedTuple):
 
 
 def answer_range(router: Router, held: Held | None, reply: bytes, payload: bytes) -> bool:
-    """Answer a request; False when it was refused. None: there is no such stream."""
+    """Answer a request; False when it was refused. `held` None: there is no such stream."""
     try:
         if held is None:
             raise api_error("stream_not_found")
@@ -78,7 +78,7 @@ def answer_range(router: Router, held: Held | None, reply: bytes, payload: bytes
 def _send(router: Router, held: Held, request: RangeRequest, reply: bytes) -> None:
     client = sole_client(router, reply)
     if client is not None and client.outlet is not None and client.outlet.link.pending > MOST_BYTES:
-        raise api_error("too_many_requests")  # it has not taken the answers before
+        raise api_error("too_many_requests")  # earlier answers are still unsent
     limit = MOST_BYTES if client is not None else PASSED_ON_BYTES
     most = max(1, min(request.max_bytes, limit))
     largest = LARGEST_BATCH if client is not None and most >= USUAL_BYTES else most
