@@ -1,1 +1,1 @@
-"""How a stream copies another one: what a copy asks of its origin, how it follows it, and what it remembers."""
+"""Mirrors and sources: requesting a consumer from the origin, following it, and storing the position."""

@@ -1,12 +1,12 @@
-"""What a copy asks of its origin: an ordered push consumer with heartbeats and flow control. Pure.
+"""The requests of a copy to its origin: an ordered push consumer with heartbeats and flow control. Pure.
 
     <api>.CONSUMER.CREATE.<origin>[.<name>.<filter>]     Nats-Required-Api-Level: 4 (a source: 5, and the identity it knows)
     <api>.CONSUMER.RESET.<origin>.<name>                 for a durable consumer that a user has made
     <api>.CONSUMER.DELETE.<origin>.<name>                the copy is over, and the origin keeps what is not acknowledged
 
-The consumer's name is the same at every try: an origin that keeps messages until they are acknowledged makes it durable, and
-goes on where the acknowledgements end. Other origins add something of their own to the name. An older server that does not
-know the level, or the field `sourcing`, is asked again without both (`plain`).
+The consumer's name is the same for every try: an origin that keeps messages until they are acknowledged makes the
+consumer durable and continues where the acknowledgements end. Other origins append a suffix to the name. For an older
+server without this API level or the field `sourcing` the request is repeated without both (`plain`).
 """
 
 from typing import NamedTuple
@@ -24,14 +24,14 @@ from headwater.model.short_hash import short_hash
 from headwater.model.timestamps import SECOND
 
 HEARTBEAT = SECOND
-INACTIVE = 10 * SECOND  # after which an origin forgets a consumer without a subscriber
+INACTIVE = 10 * SECOND  # after which an origin deletes a consumer without a subscriber
 ACK_WAIT = 22 * 3600 * SECOND
 UNKNOWN_TO_IT = (10025, 10185)  # an older server: invalid JSON, api level
 OTHER_IDENTITY = 10225
 
 
 class CopyingStream(NamedTuple):
-    """Who copies."""
+    """The stream that copies."""
 
     name: str
     account: str
@@ -55,8 +55,8 @@ class Request(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A consumer that is ready to send: its name, where it sends to, what it has to send, and the origin's identity. With
-    `error` there is none."""
+    """The answer to a consumer request: its name, its deliver subject, its pending count, and the origin's identity.
+    With `error` there is no consumer."""
 
     error: ApiError | None
     consumer: str = ""
@@ -68,7 +68,7 @@ class Answered(NamedTuple):
 
 
 class Asking:
-    """Of one mirror or source. `twice`: another source of the same stream comes before this one."""
+    """The requests of one mirror or source. `twice`: an earlier source has the same origin."""
 
     def __init__(self, source: StreamSource, stream: CopyingStream, *, is_mirror: bool, twice: bool = False) -> None:
         self.source = source
@@ -91,11 +91,11 @@ class Asking:
 
     @property
     def api(self) -> str:
-        """What requests begin with."""
+        """The prefix of the requests."""
         return self._api
 
     def deliver_subject(self, fresh: str) -> str:
-        """Where messages are to come in. `fresh`: a name that nothing else has."""
+        """The deliver subject. `fresh`: an unused name."""
         if self.source.consumer is not None:
             return self.source.consumer.deliver_subject
         kind = "M" if self.is_mirror else "S"
@@ -103,7 +103,7 @@ class Asking:
         return f"{prefix or '$JS'}.{kind}.{fresh}"
 
     def request(self, after: Position | None, fresh: str, *, plain: bool = False) -> Request:
-        """For a consumer that begins behind `after`, or as the configuration says where nothing was copied yet."""
+        """The request for a consumer that starts after `after`, or as configured if nothing was copied yet."""
         source = self.source
         block = b"" if plain else self._header_block(after)
         if source.consumer is not None:
@@ -118,7 +118,7 @@ class Asking:
         return Request(subject.encode(), block, msgspec.json.encode(CreateRequest(source.name, config)))
 
     def deletion(self) -> Request:
-        """For the end of the copy."""
+        """The request that ends the copy."""
         subject = f"{self._api}.CONSUMER.DELETE.{self.source.name}.{self._name}"
         return Request(subject.encode(), b"", b"")
 
@@ -161,7 +161,7 @@ class Asking:
 
 
 def read_answer(header_block: bytes, payload: bytes) -> Answered | None:
-    """None for what is no answer to such a request."""
+    """Parse the answer to a request for a consumer; None if it is not one."""
     try:
         answer = msgspec.json.decode(payload, type=ConsumerAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -1,13 +1,13 @@
-"""One copy at work: it asks its origin for a consumer, takes what that sends into the stream, and begins anew after a fault.
+"""Runs one copy: requests a consumer from the origin, stores its messages in the stream, and starts again after a fault.
 
     ask ─▶ (answer) ─▶ follow ─▶ take, take, … ─▶ (lost, silent, refused by this stream) ─▶ ask
      └─ no subscriber: as soon as there is one, or a little later
 
-What a flow-control request asks is answered when everything before it is on the disk here. So the origin's window bounds
-what is on its way, and an origin that keeps messages until they are acknowledged drops none that could be lost here.
+A flow-control request is answered once everything before it is on disk here. So the origin's window bounds the messages
+in flight, and an origin that keeps messages until they are acknowledged drops none that could be lost here.
 
-Where it begins is what the stream itself has, never a number that could be ahead of it. Refused here: what is asked
-(asking.py), what is next (following.py), when (patience.py).
+The start position comes from the stream itself, never from a number that could be ahead of it. Decided elsewhere: the
+requests (asking.py), the order of messages (following.py), the times of retries (patience.py).
 """
 
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class CopyTarget(Protocol):
-    """The stream that is filled."""
+    """The stream that copies."""
 
     @property
     def name(self) -> str:
@@ -50,8 +50,8 @@ class CopyTarget(Protocol):
         ...
 
     def copy(self, subject: bytes, header_block: bytes, payload: bytes, timestamp_ns: int, sequence: int) -> int:
-        """Store a message of another stream; returns its sequence, 0 for one that is known already. Raises JetStreamError
-        and StorageError."""
+        """Store a message of another stream; returns its sequence, 0 for one stored before. Raises JetStreamError and
+        StorageError."""
         ...
 
     def when_stored(self, sequence: int, answer: Answer) -> None:
@@ -60,8 +60,8 @@ class CopyTarget(Protocol):
 
 
 class Copier:
-    """Of one mirror or source. `asking`: what it asks of its origin. `position`: the last message of the origin that is
-    durable here, None for none."""
+    """One mirror or source. `asking`: builds the requests to the origin. `position`: the last message of the origin
+    that is durable here, None for none."""
 
     def __init__(self, asking: Asking, target: CopyTarget, router: Router, position: Position | None) -> None:
         self.asking = asking
@@ -73,7 +73,7 @@ class Copier:
         self._rewriting = Rewriting(asking.source)
         self._following: Following | None = None
         self._subscriptions: list[Subscription] = []
-        self._is_durable = False  # the consumer
+        self._is_durable = False  # the origin's consumer
         self._lag = 0
         self._error: ApiError | None = None
         self._asked_flow = b""
@@ -84,7 +84,7 @@ class Copier:
 
     @property
     def index(self) -> str:
-        """By which a source is known."""
+        """The index name of the source."""
         return self.asking.index
 
     @property
@@ -93,7 +93,7 @@ class Copier:
         return self._progress.position(self._target.last_sequence)
 
     def info(self) -> SourceInfo:
-        """What STREAM.INFO says of it."""
+        """The source's entry in STREAM.INFO."""
         source = self.asking.source
         return SourceInfo(
             name=source.name,
@@ -109,13 +109,13 @@ class Copier:
     # ── life ──
 
     def start(self) -> None:
-        """Begin to copy. Also: begin again, behind what was taken."""
+        """Start copying, or start again after the last copied message."""
         self._leave()
         if not self._closed:
             self._ask()
 
     def stop(self, *, for_good: bool = False) -> None:
-        """Copy nothing more. `for_good`: the origin need not keep anything for this copy."""
+        """Stop copying. `for_good`: the origin may delete the consumer."""
         self._leave()
         self._closed = True
         if for_good and self._is_durable and self.asking.source.consumer is None:
@@ -123,13 +123,13 @@ class Copier:
             self._router.publish(request.subject, b"", request.header_block, request.payload)
 
     def hurry(self) -> None:
-        """The origin was made just now: whatever was waited for, or followed, is over."""
+        """The origin was just created: start again at once."""
         if not self._closed:
             self._leave()
             self._next.later(0, self.start)
 
     def on_lost(self, error: StorageError) -> None:
-        """What was staged could not be written: it is fetched again."""
+        """Staged messages could not be written: fetch them again."""
         self._progress.forget_staged(self._target.last_sequence)
         self._fail(_document(store_error(error)))
 
@@ -142,7 +142,7 @@ class Copier:
         self._next.cancel()
 
     def _fail(self, error: ApiError | None, awaited: bytes = b"") -> None:
-        """Try again later, or when there is a subscriber for `awaited`; `error`: what INFO shows until then."""
+        """Try again later, or as soon as `awaited` has a subscriber; `error`: shown in INFO until then."""
         if error is not None and error != self._error:
             names = self._target.name, self.asking.source.name
             logger.warning(
@@ -208,7 +208,7 @@ class Copier:
         self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), self._on_message))
 
     def _look(self) -> None:
-        """Whether the origin is still there."""
+        """Check whether the origin has fallen silent."""
         if self._patience.is_silent(self._next.now()):
             self.start()
         else:

@@ -1,7 +1,7 @@
 """The copies that one stream makes of others: its mirror, or its sources.
 
-They begin when the API answers, follow the stream's configuration, and end with the stream. A source that is taken away and
-comes back goes on behind the last message of it that was taken: `positions` are never forgotten.
+They start when the API is ready, follow the stream's configuration, and end with the stream. `positions` are never
+discarded: a source that is removed and added again continues after the last message copied from it.
 """
 
 from headwater.errors import StorageError
@@ -13,7 +13,7 @@ from headwater.jetstream_sources.stamp import Position
 
 
 class Copies:
-    """`positions`: by index name, what the stream has of its origins, as of the last start; kept up by `note`."""
+    """`positions`: by index name, the last messages copied from the origins as of the last start; updated by `note`."""
 
     def __init__(self, target: CopyTarget, router: Router, account: str, domain: str) -> None:
         self._target = target
@@ -23,7 +23,7 @@ class Copies:
         self._sources: list[Copier] = []
 
     def follow(self, config: StreamConfig, positions: dict[str, Position]) -> None:
-        """Copy what this configuration names, and nothing else. What goes on is not disturbed."""
+        """Start and stop copiers to match this configuration; unchanged ones keep running."""
         self.note(positions)
         wanted = self._asked(config)
         for copier in self._all():
@@ -42,29 +42,29 @@ class Copies:
                 self._sources.append(copier)
 
     def note(self, positions: dict[str, Position]) -> None:
-        """Bring `positions` up to what is durable now."""
+        """Update `positions` with what is durable."""
         for copier in self._sources:
             if (position := copier.position) is not None:
                 positions[copier.index] = position
 
     def infos(self) -> tuple[SourceInfo | None, list[SourceInfo] | None]:
-        """What STREAM.INFO says of the mirror and of the sources."""
+        """The mirror and the sources in STREAM.INFO."""
         mirror = self._mirror.info() if self._mirror is not None else None
         return mirror, [copier.info() for copier in self._sources] or None
 
     def on_lost(self, error: StorageError) -> None:
-        """What was staged could not be written."""
+        """Staged copies could not be written."""
         for copier in self._all():
             copier.on_lost(error)
 
     def on_stream_made(self, name: str) -> None:
-        """A stream of this account was made: a copy of it begins at once."""
+        """A stream of this account was created: its copiers start at once."""
         for copier in self._all():
             if copier.asking.source.name == name and copier.asking.source.external is None:
                 copier.hurry()
 
     def stop(self, *, for_good: bool = False) -> None:
-        """Copy nothing more. `for_good`: the stream is deleted."""
+        """Stop copying. `for_good`: the stream is being deleted."""
         for copier in self._all():
             copier.stop(for_good=for_good)
 

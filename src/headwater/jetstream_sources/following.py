@@ -1,7 +1,7 @@
-"""Following a consumer of the origin: which of its messages is next, which came before, and when one is missing. Pure.
+"""Follows a consumer of the origin: tells the next message from repeated ones, and detects missing ones. Pure.
 
-A delivery bears its numbers in its reply subject, in either form of an ack subject. One that crossed a route or a leaf node
-shows its own subject behind them: `$JS.ACK.ORD.JS_MIRROR_x.1.7.3.1690000000000000000.0@orders.eu`.
+A delivery has its numbers in its reply subject, in either form of an ack subject. After a route or a leaf node the
+message's own subject follows them: `$JS.ACK.ORD.JS_MIRROR_x.1.7.3.1690000000000000000.0@orders.eu`.
 
     next in the consumer's count                     take; stream sequences may be missing: the origin has them no longer
     an older stream sequence                         pass over: it is here
@@ -17,8 +17,8 @@ Verdict = Literal["take", "pass", "lost"]
 
 
 class Delivery(NamedTuple):
-    """One message of the origin. `times`: how often it has gone out, `pending`: how many are behind it, `shown`: its
-    subject, where the reply tells it."""
+    """One message of the origin. `times`: how often it was delivered, `pending`: how many follow it, `shown`: its
+    subject, if the reply subject has it."""
 
     consumer: bytes
     times: int
@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
 
 
 def read_delivery(reply: bytes) -> Delivery | None:
-    """None for what is no delivery of a consumer."""
+    """Parse a delivery's reply subject; None if it is not one."""
     numbers, _, shown = reply.partition(b"@")
     tokens = numbers.split(b".")
     if len(tokens) == 9:
@@ -49,8 +49,8 @@ def read_delivery(reply: bytes) -> Delivery | None:
 
 
 class Following:
-    """Where a copy is in what one consumer sends. `taken`: the origin's sequence of the last message that was taken,
-    `delivered`: that of the consumer."""
+    """The position in the deliveries of one consumer. `taken`: stream sequence of the last message copied, `delivered`:
+    its consumer sequence."""
 
     def __init__(self, consumer: str, taken: int) -> None:
         self.taken = taken
@@ -58,7 +58,7 @@ class Following:
         self._consumer = consumer.encode()
 
     def judge(self, delivery: Delivery) -> Verdict:
-        """What to do about a message; one to be taken counts as taken."""
+        """Decide what to do with a message; the verdict to take it updates the position."""
         if delivery.consumer != self._consumer or delivery.times > 1:
             return "pass"
         is_next = delivery.consumer_sequence == self.delivered + 1
@@ -71,11 +71,11 @@ class Following:
         return "lost" if delivery.consumer_sequence > self.delivered else "pass"
 
     def is_in_step(self, heartbeat: bytes) -> bool:
-        """Whether nothing is missing according to a heartbeat."""
+        """Whether a heartbeat shows no missing message."""
         last = lookup(heartbeat, b"Nats-Last-Consumer") or b""
         return not last.isdigit() or int(last) in (0, self.delivered)
 
     def flow_answer(self) -> bytes:
-        """What answers a flow-control request: how far everything is safe here."""
+        """The answer to a flow-control request: the sequence up to which everything is durable here."""
         numbers = self.delivered, self.taken
         return b"NATS/1.0\r\nNats-Last-Consumer: %d\r\nNats-Last-Stream: %d\r\n\r\n" % numbers

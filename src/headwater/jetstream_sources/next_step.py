@@ -1,4 +1,4 @@
-"""The one thing that a copy waits for next: a moment, or a subscriber for its requests, whichever comes first."""
+"""The timer of a copy: runs its next step after a delay, or as soon as its requests have a subscriber."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from headwater.exchange.router import Router
 
 
 class NextStep:
-    """Of one copy; a new step takes the place of the one before."""
+    """The next step of one copy; setting a new one replaces it."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -17,11 +17,11 @@ class NextStep:
         self._work: Callable[[], None] = _nothing
 
     def now(self) -> float:
-        """Seconds of the loop's clock."""
+        """The time of the loop's clock, in seconds."""
         return self._loop.time()
 
     def later(self, seconds: float, work: Callable[[], None], subject: bytes = b"") -> None:
-        """Do `work` after so many seconds, or as soon as there is a subscriber for `subject`."""
+        """Call `work` after this many seconds, or as soon as `subject` has a subscriber."""
         self.cancel()
         self._work = work
         self._timer = self._loop.call_later(seconds, work)
@@ -30,7 +30,7 @@ class NextStep:
             self._router.awaited.add(subject, self._on_subscriber)
 
     def cancel(self) -> None:
-        """Wait for nothing."""
+        """Cancel the next step."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -39,10 +39,10 @@ class NextStep:
             self._awaited = b""
 
     def _on_subscriber(self) -> None:
-        """Called while the subscription is being made: the work is done behind that."""
+        """Called while the subscription is being registered: do the work after that."""
         self._awaited = b""
         self.later(0, self._work)
 
 
 def _nothing() -> None:
-    """Before the first step."""
+    """The step of a copy that has none."""

@@ -1,21 +1,21 @@
-"""When a copy tries again, and when an origin counts as silent. Pure; times are seconds of a clock that never steps back.
+"""Decides when a copy tries again and when an origin counts as silent. Pure; times are seconds of a monotonic clock.
 
-A heartbeat comes each second, so five seconds of silence are a dead line, or an origin that was restarted. The first try
-after a failure comes at once where something can have been lost on the way only, else after FIRST seconds, then ever more
-seldom: a thousand edges must not come back in one moment, so some of it is chance.
+A heartbeat comes each second, so five seconds of silence mean a dead link or a restarted origin. The first retry
+follows at once if only messages in transit can have been lost, else after FIRST seconds; further retries back off with
+jitter, so that a thousand edges do not reconnect at one moment.
 """
 
 from collections.abc import Callable
 
 SILENCE = 5.0
 ANSWER = 5.0  # for a request that reached a subscriber
-LOOK = 1.0  # how often the silence is measured
+LOOK = 1.0  # seconds between checks for silence
 FIRST = 0.25
 LONGEST = 10.0
 
 
 class Patience:
-    """Of one copy. `chance()` gives a number from 0 to 1."""
+    """The timing of one copy. `chance()` returns a random number from 0 to 1."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._failures = 0
@@ -24,19 +24,19 @@ class Patience:
         self._quiet_since = 0.0
 
     def note_life(self, now: float) -> None:
-        """A sign of life."""
+        """The origin has sent something."""
         self._heard = self._quiet_since = now
 
     def begin(self, now: float) -> None:
-        """A consumer is ready: the silence is measured from here."""
+        """A consumer is ready: silence is measured from this time."""
         self._quiet_since = now
 
     def succeeded(self) -> None:
-        """The next failure is the first again."""
+        """Reset the back-off."""
         self._failures = 0
 
     def is_silent(self, now: float) -> bool:
-        """Whether there was no sign of life for too long."""
+        """Whether the origin has sent nothing for too long."""
         return now - self._quiet_since > SILENCE
 
     def next_try(self) -> float:
@@ -46,5 +46,5 @@ class Patience:
         return wait * (0.75 + self._chance() / 2)
 
     def active_ns(self, now: float) -> int:
-        """Nanoseconds since the last sign of life, -1 for never."""
+        """Nanoseconds since the origin last sent something, -1 for never."""
         return int((now - self._heard) * 1e9) if self._heard is not None else -1

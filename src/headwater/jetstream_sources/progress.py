@@ -1,4 +1,4 @@
-"""How far a copy has come: what of its origin is durable here, and what is on its way to the disk. Pure.
+"""The progress of a copy: which messages of the origin are durable here, and which are being written. Pure.
 
 take ─▶ staged, (sequence here, sequence there) ─▶ the log of the copy reaches it ─▶ safe
             └─ could not be written: forgotten, and fetched again
@@ -10,8 +10,8 @@ from headwater.jetstream_sources.stamp import Position
 
 
 class Progress:
-    """`safe`: the origin's sequence of the last message that is known to be durable, 0 for none; `identity`: the origin's
-    own."""
+    """`safe`: the origin's sequence of the last message that is known to be durable, 0 for none; `identity`: that of
+    the origin."""
 
     def __init__(self, position: Position | None) -> None:
         self.safe, self.identity = position if position is not None else (0, "")
@@ -19,35 +19,35 @@ class Progress:
 
     @property
     def taken(self) -> int:
-        """The origin's sequence of the last message that was taken, durable or not."""
+        """The origin's sequence of the last message copied, durable or not."""
         return self._staged[-1][1] if self._staged else self.safe
 
     @property
     def last_here(self) -> int:
-        """The sequence that the last of what is not known to be durable has in the copy; 0 when all is."""
+        """The copy's sequence of the last message not known to be durable; 0 if there is none."""
         return self._staged[-1][0] if self._staged else 0
 
     def note(self, here: int, there: int) -> None:
-        """A message has got its sequence in the copy."""
+        """A message was staged in the copy: its sequence here, and at the origin."""
         self._staged.append((here, there))
 
     def position(self, end: int) -> Position | None:
-        """The last message that is durable, where the copy is durable up to `end`; None for none."""
+        """The last durable message, given that the copy is durable up to `end`; None for none."""
         staged = self._staged
         while staged and staged[0][0] <= end:
             self.safe = staged.popleft()[1]
         return Position(self.safe, self.identity) if self.safe else None
 
     def after(self) -> Position | None:
-        """Behind what a new consumer is to begin."""
+        """The message after which a new consumer starts."""
         return Position(self.taken, self.identity) if self.taken else None
 
     def forget_staged(self, end: int) -> None:
-        """What is not durable could not be written."""
+        """Discard staged messages that could not be written."""
         self.position(end)
         self._staged.clear()
 
     def begin_anew(self) -> None:
-        """The origin is another stream of the same name."""
+        """The origin was replaced by another stream of the same name."""
         self._staged.clear()
         self.safe, self.identity = 0, ""

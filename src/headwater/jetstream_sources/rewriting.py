@@ -1,6 +1,6 @@
-"""What becomes of a message on its way into a copy: its subject and its headers. Pure.
+"""Changes the subject and the headers of a message for the copying stream. Pure.
 
-A mirror changes subjects where it has transforms, and nothing else. A source also writes where the message comes from.
+A mirror only changes subjects, if it has transforms. A source also adds the origin of the message.
 """
 
 import random
@@ -11,14 +11,14 @@ from headwater.jetstream_sources.stamp import cleaned, stamped
 
 
 class Rewriting:
-    """Of one mirror or source."""
+    """The changes of one mirror or source."""
 
     def __init__(self, source: StreamSource) -> None:
         self._index = index_name(source).encode("utf-8", "surrogateescape")
         self._transforms = [made for each in source.subject_transforms if (made := transform_of(each)) is not None]
 
     def subject(self, subject: bytes) -> bytes:
-        """Where the message goes."""
+        """The subject under which the message is stored."""
         for transform in self._transforms:
             moved = transform.apply(subject, random.randrange)
             if moved is not None:
@@ -26,5 +26,5 @@ class Rewriting:
         return subject
 
     def stamped(self, header_block: bytes, sequence: int, subject: bytes, identity: str) -> bytes:
-        """The headers of a message that a source has taken; `subject` and `sequence` are the origin's."""
+        """The headers of a message copied by a source; `subject` and `sequence` are those of the origin."""
         return stamped(cleaned(header_block), self._index, sequence, subject, identity.encode())

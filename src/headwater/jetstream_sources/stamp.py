@@ -1,10 +1,10 @@
-"""The header that tells where a sourced message comes from, `Nats-Stream-Source`, and the names in it. Pure.
+"""The header `Nats-Stream-Source`, which gives the origin of a sourced message. Pure.
 
     P2 3 p2.> > p2.a GIwlYNxL
     stream[:<hash of the API>], sequence there, filters, destinations, subject there, identity of that stream
 
-The identity is a short name of the time at which the origin was made: a stream that was deleted and made again has another.
-Older servers wrote `<stream> <sequence>`, or the ack subject of the delivery; both are read.
+The identity is a hash of the time at which the origin was created: a stream that was deleted and created again has
+another one. Older servers wrote `<stream> <sequence>`, or the ack subject of the delivery; both are read.
 """
 
 from typing import NamedTuple
@@ -15,33 +15,33 @@ from headwater.model.short_hash import short_hash
 from headwater.model.timestamps import format_time
 
 NAME = b"Nats-Stream-Source"
-DROPPED = (NAME + b":", b"Nats-Expected-", b"Nats-Batch-")  # what concerned the origin alone
+DROPPED = (NAME + b":", b"Nats-Expected-", b"Nats-Batch-")  # headers that concern the origin alone
 _LINE = b"\r\nNats-"
 
 
 class Position(NamedTuple):
-    """The last message that was taken of an origin, and the identity of that stream ("" where it has none)."""
+    """The last message copied from an origin, and the identity of that stream ("" for none)."""
 
     sequence: int
     identity: str = ""
 
 
 def identity_of(created_ns: int) -> str:
-    """What tells a stream from another of its name. `created_ns`: when it was made, ns since 1970."""
+    """The identity that distinguishes streams of the same name. `created_ns`: creation time, ns since 1970."""
     return short_hash(format_time(created_ns))
 
 
 def cleaned(block: bytes) -> bytes:
-    """The headers of a message without those that concerned its origin alone."""
+    """The headers of a message without those that concern its origin alone."""
     if _LINE not in block or not any(name in block for name in DROPPED):
         return block
     lines = block.split(b"\r\n")
     kept = [line for line in lines if not line.startswith(DROPPED)]
-    return b"\r\n".join(kept) if len(kept) > 3 else b""  # the version line, and the two ends
+    return b"\r\n".join(kept) if len(kept) > 3 else b""  # the version line and the two line ends
 
 
 def stamped(block: bytes, index: bytes, sequence: int, subject: bytes, identity: bytes) -> bytes:
-    """The headers with the origin in them. `index`: the name, filters and destinations of the source."""
+    """The headers with the stamp added. `index`: the name, filters and destinations of the source."""
     name, _, rest = index.partition(b" ")
     head = block.removesuffix(b"\r\n") if block else b"NATS/1.0\r\n"
     last = b" " + identity if identity else b""
@@ -49,7 +49,7 @@ def stamped(block: bytes, index: bytes, sequence: int, subject: bytes, identity:
 
 
 def read_stamp(block: bytes) -> tuple[str, Position] | None:
-    """The index name of the source (of an older stamp: its stream), and the position; None where there is no stamp."""
+    """The index name of the source (of an older stamp: its stream), and the position; None without a stamp."""
     if NAME not in block:
         return None
     value = lookup(block, NAME)
@@ -57,7 +57,7 @@ def read_stamp(block: bytes) -> tuple[str, Position] | None:
         return None
     if value.startswith(b"$JS.ACK."):
         return _of_ack_subject(value)
-    fields = value.decode("utf-8", "replace").split(" ")  # a document must be able to hold it
+    fields = value.decode("utf-8", "replace").split(" ")  # the value must be storable in a JSON document
     if len(fields) < 2 or len(fields) == 3 or not fields[1].isdigit():
         return None
     if len(fields) == 2:
