@@ -1,2 +1,2 @@
-"""The state of streams and consumers, and the decisions about it: no loop, no clock. Start reading at `contents.py` for
-streams, at `consumer.py` for consumers."""
+"""The state of streams and consumers and the decisions based on it, without event loop or clock. Start reading at
+`contents.py` for streams, at `consumer.py` for consumers."""

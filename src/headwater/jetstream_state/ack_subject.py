@@ -14,7 +14,7 @@ MOST_DIGITS: cython.Py_ssize_t = 19  # the most digits of a number that fits 63 
 
 
 class AckSubject:
-    """The numbers of the subject that was read last: which delivery is acknowledged."""
+    """The numbers of the last subject read: the delivery that is acknowledged."""
 
     def __init__(self) -> None:
         self.stream_sequence = -1
@@ -54,7 +54,7 @@ class AckSubject:
 
 
 def deliveries_of(subject: bytes) -> int:
-    """How often the message was delivered, as an ack subject of either form says; -1 for no number."""
+    """The delivery count in an ack subject of either form; -1 for no number."""
     tokens = subject.split(b".")
     return int(text) if (text := tokens[4 if len(tokens) == 9 else 6]).isdigit() and len(text) < 19 else -1
 

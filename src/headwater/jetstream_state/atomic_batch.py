@@ -1,14 +1,13 @@
-"""Atomic batches: messages that a stream takes in all together or not at all (ADR-50 of NATS).
+"""Atomic batches: messages that a stream stores all together or not at all (ADR-50 of NATS).
 
     Nats-Batch-Id, -Sequence 1, 2, ...  ─▶ kept in memory, nothing readable ─▶ -Commit ─▶ judged in order, staged as one
 
-`OpenBatches` decides what becomes of each message. The messages are judged against the stream at the commit
-(`jetstream/publish_rules.py`), with `BatchSoFar` for what the batch itself has written by then; one that is refused
-ends all of it.
+`OpenBatches` decides about each message. At the commit the messages are checked against the stream
+(`jetstream/publish_rules.py`), with `BatchSoFar` for the effects of earlier messages of the batch; a refused message
+ends the whole batch.
 
-A batch is one batch of the log, with one checksum. What a power loss leaves of one may still be found record by record
-(`streams/salvage.py`): `halves` finds such a rest, which was never acknowledged, so that it is removed before anybody
-reads it.
+It is stored as one batch of the log, with one checksum. After a power loss, recovery may still salvage single records
+of it (`streams/salvage.py`): `halves` finds such unacknowledged rests, so that they are removed before they are read.
 """
 
 from collections.abc import Iterator
@@ -32,12 +31,12 @@ _LEVEL = b"Nats-Required-Api-Level"
 
 
 def names_batch(block: bytes) -> bool:
-    """Whether a message is one of an atomic batch."""
+    """Whether a message belongs to an atomic batch."""
     return BATCH_ID in block and bool(lookup(block, BATCH_ID))
 
 
 class Message(NamedTuple):
-    """One message of a batch, as it came."""
+    """One message of a batch, as received."""
 
     subject: bytes
     header_block: bytes
@@ -45,14 +44,14 @@ class Message(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A batch that is to be stored now."""
+    """A batch to be stored."""
 
     batch_id: bytes
     messages: list[Message]
 
 
 class Abandoned(Exception):
-    """A batch has ended without being stored. `reason`: nats-server's word; `refusal`: the answer to the message that ended
+    """A batch ended without being stored. `reason`: nats-server's term; `refusal`: the answer to the message that ended
     it."""
 
     def __init__(self, batch_id: bytes, reason: str, refusal: JetStreamError) -> None:
@@ -63,14 +62,14 @@ class Abandoned(Exception):
 
 
 def without_header(block: bytes, name: bytes) -> bytes:
-    """The block without the lines of one header."""
+    """The header block without the lines of one header."""
     if name not in block:
         return block
     return b"\r\n".join(line for line in block.split(b"\r\n") if not line.startswith(name + b":"))
 
 
 def is_supported(level: bytes, ours: int) -> bool:
-    """Whether the API level that a message requires is one of `ours`; b"" is none."""
+    """Whether the API level that a message requires is at most `ours`; b"" requires none."""
     digits = level.removeprefix(b"-")
     return not level or (digits.isdigit() and len(digits) < 10 and int(level) <= ours)
 
@@ -83,20 +82,20 @@ class _Open:
 
 
 class BatchRoom:
-    """What bounds the atomic batches of an account's `streams`."""
+    """The limits on open atomic batches, per stream and of the account."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
         self.streams: list[OpenBatches] = []
 
     def is_full(self, open_here: int) -> bool:
-        """Whether a stream with so many open batches may not begin another one."""
+        """Whether a stream with `open_here` open batches may not begin another."""
         everywhere = sum(len(each) for each in self.streams)
         return open_here >= self.limits.batches_of_stream or everywhere >= self.limits.batches_of_account
 
 
 class OpenBatches:
-    """Of one stream. `level`: of the API that the server has."""
+    """The open batches of one stream. `level`: the server's API level."""
 
     def __init__(self, level: int) -> None:
         self._room = BatchRoom(ServerLimits())
@@ -108,19 +107,19 @@ class OpenBatches:
         return len(self._open)
 
     def use(self, room: "BatchRoom") -> None:
-        """From now on these limits hold."""
+        """Apply these limits."""
         self._room = room
         room.streams.append(self)
 
     def leave(self) -> None:
-        """The stream has ended: its batches take no room any more."""
+        """The stream has ended: its batches no longer count towards the limits."""
         self._open.clear()
         if self in self._room.streams:
             self._room.streams.remove(self)
 
     def take(self, message: Message, now: int, max_size: int = 0) -> Committed | None:
-        """None when the message is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns, of a clock that is
-        never set. Raises JetStreamError for a message that is refused, Abandoned for one that ends its batch."""
+        """Take a message; None when it is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns of a
+        monotonic clock. Raises JetStreamError for a message that is refused, Abandoned for one that ends its batch."""
         block = message.header_block
         batch_id = lookup(block, BATCH_ID) or b""
         if len(batch_id) > _LONGEST_ID:
@@ -154,18 +153,18 @@ class OpenBatches:
         return Committed(batch_id, batch.messages)
 
     def expired(self, now: int) -> list[bytes]:
-        """The ids of the batches whose time is over; they are gone."""
+        """Remove the expired batches and return their ids."""
         over = [batch_id for batch_id, batch in self._open.items() if batch.ends_ns <= now]
         for batch_id in over:
             self.forget(batch_id)
         return over
 
     def next_end(self) -> int:
-        """When the time of the next batch is over, unless a message of it comes; 0: there is none."""
+        """The time at which the next batch expires; 0: there is none."""
         return min((batch.ends_ns for batch in self._open.values()), default=0)
 
     def forget(self, batch_id: bytes) -> None:
-        """The batch has ended, if there is one."""
+        """Remove a batch, if it is open."""
         batch = self._open.pop(batch_id, None)
         if batch is not None:
             self._size -= batch.size
@@ -199,19 +198,19 @@ class OpenBatches:
 
 
 class BatchSoFar:
-    """What the messages of a batch that were judged already will have written. `last_sequence`: before the batch."""
+    """The effects of the batch's messages that passed the checks. `last_sequence`: the stream's, before the batch."""
 
     def __init__(self, last_sequence: int) -> None:
         self.last_sequence = last_sequence
         self.count = 0
         self.size = 0
-        self.subjects: dict[bytes, int] = {}  # messages of each
+        self.subjects: dict[bytes, int] = {}  # number of messages by subject
         self.message_ids: set[bytes] = set()
         self.sums: dict[bytes, Sum] = {}
-        self.schedules: set[bytes] = set()  # subjects whose last message is one
+        self.schedules: set[bytes] = set()  # subjects whose last message is a schedule
 
     def add(self, subject: bytes, message_id: bytes, size: int, total: Sum | None) -> None:
-        """One more message was found right."""
+        """Add a message that passed the checks."""
         self.count += 1
         self.size += size
         self.subjects[subject] = self.subjects.get(subject, 0) + 1
@@ -221,11 +220,11 @@ class BatchSoFar:
             self.sums[subject] = total
 
     def note_schedule(self, subject: bytes, block: bytes) -> None:
-        """Whether the message that was added is a schedule."""
+        """Record whether the message just added is a schedule."""
         (self.schedules.add if is_schedule(block) else self.schedules.discard)(subject)
 
     def check_rollup(self, block: bytes, subject: bytes) -> None:
-        """A roll-up must not take away what the batch itself has written. Raises JetStreamError."""
+        """Refuse a roll-up that would remove messages of the batch itself. Raises JetStreamError."""
         rollup = (lookup(block, b"Nats-Rollup") or b"").lower()
         if rollup == b"all" and self.count:
             raise api_error("rollup_failed", reason="batch rollup all invalid")
@@ -234,12 +233,12 @@ class BatchSoFar:
 
     @staticmethod
     def check_headers(block: bytes) -> None:
-        """What a batch cannot demand. Raises JetStreamError."""
+        """Refuse headers that a batch does not support. Raises JetStreamError."""
         if lookup(block, b"Nats-Expected-Last-Msg-Id"):
             raise api_error("batch_header_unsupported", header="Nats-Expected-Last-Msg-Id")
 
     def check_expectations(self, block: bytes, subject: bytes) -> None:
-        """Expected sequences must not be of what the batch itself writes. Raises JetStreamError."""
+        """Refuse expected sequences of messages that the batch itself writes. Raises JetStreamError."""
         expected = lookup(block, b"Nats-Expected-Last-Sequence") or b""
         if expected and self.count:
             if expected.isdigit() and int(expected) == self.last_sequence + self.count:
@@ -252,8 +251,8 @@ class BatchSoFar:
 
 
 def halves(log: Log) -> Iterator[tuple[int, int]]:
-    """Ranges of offsets that hold what a crash has left of an atomic batch: behind them, or before them, is damage that
-    acknowledged nothing, or the end of the log."""
+    """Ranges of offsets that hold the unacknowledged rest of an atomic batch after a crash: damage, or the end of the
+    log, is before or after them."""
     ends = {log.end_offset} | {damage.start for damage in log.recovery.damage if not damage.certain}
     starts = {damage.end for damage in log.recovery.damage if not damage.certain}
     for end in sorted(ends):
@@ -265,7 +264,7 @@ def halves(log: Log) -> Iterator[tuple[int, int]]:
 
 
 def _first_of_open(log: Log, end: int) -> int:
-    """Where the batch begins that ends at `end` without its commit; `end` where there is none."""
+    """The first offset of a batch that ends at `end` without its commit; `end` if there is none."""
     record = _at(log, end - 1)
     if record is None or _place(record)[1] == 0 or lookup(record.header_block, BATCH_COMMIT):
         return end
@@ -277,7 +276,7 @@ def _first_of_open(log: Log, end: int) -> int:
 
 
 def _end_of_headless(log: Log, start: int) -> int:
-    """Where the batch ends whose first messages are not there, and which goes on at `start`; `start` for none."""
+    """The end of a batch that continues at `start` but lacks its first messages; `start` if there is none."""
     record = _at(log, start)
     if record is None or _place(record)[1] <= 1:
         return start
@@ -299,7 +298,8 @@ def _at(log: Log, offset: int) -> StoredRecord | None:
 
 
 def _place(record: StoredRecord) -> tuple[bytes, int]:
-    """Batch and place in it; place 0 for a message of none, or one that was copied or made from such a message."""
+    """Batch id and position in the batch; position 0 for a message outside any batch, or copied or derived from one of
+    a batch."""
     block = record.header_block
     if BATCH_ID not in block or lookup(block, b"Nats-Stream-Source") or lookup(block, b"Nats-Scheduler"):
         return b"", 0

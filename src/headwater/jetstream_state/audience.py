@@ -1,11 +1,11 @@
-"""Which consumers of a stream a message concerns: an index by subject, so that a message stored costs by those, not by all.
+"""An index of a stream's consumers by subject, so that a stored message costs only the consumers that match it.
 
     reader without a filter        all messages, counted by the batch
     reader with literal filters    found by the subject
     reader with wildcards          looked through once a subject, then known
 
-A stream with a hundred consumers that each read a subject of their own would otherwise ask a hundred filters about every
-message. The index is made anew when a message comes after a change of the readers or of their filters (`forget`).
+With a hundred consumers of one subject each, every message would otherwise be tested against a hundred filters. The
+index is rebuilt with the first message after a change of the readers or their filters (`forget`).
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ from headwater.jetstream_state.consumer import Consumer
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.subject_table import SubjectFilter
 
-MOST_KNOWN: Final = 1 << 16  # readers named for all known subjects together, 8 bytes each
+MOST_KNOWN: Final = 1 << 16  # entries in the lists of all known subjects together, 8 bytes each
 
 
 class Reader(Protocol):
-    """A consumer, as far as this needs it. `filter`: None for all subjects."""
+    """A consumer. `filter`: None for all subjects."""
 
     state: Consumer
 
@@ -27,11 +27,11 @@ class Reader(Protocol):
     def filter(self) -> SubjectFilter | None: ...
 
     def on_new(self, count: int) -> None:
-        """So many more messages to deliver."""
+        """`count` more messages to deliver."""
         ...
 
     def needs(self, sequence: int, subject: bytes) -> bool:
-        """Whether the message, which its filter lets through or not, is still to be delivered or acknowledged."""
+        """Whether the message, which need not match the filter, is still to be delivered or acknowledged."""
         ...
 
 
@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Reader)
 
 
 class Audience(dict[str, R], Generic[R]):
-    """The consumers of one stream by name. Of a dict's ways to change it, only these four are to be used."""
+    """The consumers of one stream by name. Only these four of a dict's mutating methods may be used."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Audience(dict[str, R], Generic[R]):
             reader.on_new(more)
 
     def is_needed(self, sequence: int, subject: bytes) -> bool:
-        """Whether a reader has yet to deliver the message, or waits for its acknowledgement."""
+        """Whether a reader has yet to deliver the message or awaits its acknowledgement."""
         if not self._is_made:
             self._make()
         return any(r.needs(sequence, subject) for r in self._everything) or any(
@@ -104,7 +104,7 @@ class Audience(dict[str, R], Generic[R]):
         )
 
     def _look(self, subject: bytes) -> list[R]:
-        """The readers whose filters let the subject through."""
+        """The readers whose filters match the subject."""
         known = self._known.get(subject)
         if known is not None:
             return known

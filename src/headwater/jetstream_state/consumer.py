@@ -1,5 +1,6 @@
 # cython: boundscheck=True, wraparound=True
-"""What a consumer has delivered, what of it is unacknowledged, and what comes next: pure decisions, no I/O, no clock.
+"""The state of a consumer: what it has delivered, what is unacknowledged, what comes next. Pure decisions, no I/O, no
+clock.
 
 Three numbers of a delivery appear in its ack subject, `$JS.ACK.<stream>.<consumer>.<count>.<stream seq>.<consumer
 seq>.…`: the count of deliveries of this message, its stream sequence, and the consumer sequence, which counts all
@@ -14,15 +15,15 @@ deliveries.
     floor            everything up to it is settled. It moves as nats-server's does: by the consumer sequence of first
                      deliveries, so a message that is redelivered holds it back until it is acknowledged
 
-Deadlines are in a heap, and the order of first deliveries in a queue; both may hold stale entries, which count only
-while `unacked` agrees with them, and are made anew when most of them are stale. Times are ints of
-a clock that never steps back, in nanoseconds.
+Deadlines are in a heap, and the order of first deliveries in a queue; both may hold stale entries, which are ignored
+unless `unacked` agrees with them, and are rebuilt when most entries are stale. Times are nanoseconds of a monotonic
+clock.
 
-`events` holds what happened since it was last emptied, where it is kept (else None): the last snapshot and these events
-give the present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other: DELIVERED,
-ACKED, REDELIVERED and GIVEN_UP (delivered max_deliver times); in ACKED_ALL `last` is the consumer sequence. Messages that
-leave the stream (`removed`, `purged`, `forget`) are no events: after a restart the stream shows what it holds
-(`drop_absent`). Neither is `reset`, because a snapshot follows it.
+`events` holds the changes since it was last emptied, if the state is stored (else None): the last snapshot and these
+events give the present state (`replay`). An event is [kind, first, last], of stream sequences that follow each other:
+DELIVERED, ACKED, REDELIVERED and GIVEN_UP (delivered max_deliver times); in ACKED_ALL `last` is the consumer sequence.
+Messages that leave the stream (`removed`, `purged`, `forget`) are no events: after a restart the stream shows what it
+holds (`drop_absent`). Neither is `reset`, because a snapshot follows it.
 
 Not decided here: where a message is delivered (jetstream/pull.py), whether it matches a filter, what is on disk.
 """
@@ -37,7 +38,7 @@ import msgspec
 from headwater.jetstream_documents.consumers import ConsumerConfig
 
 DELIVERED, ACKED, ACKED_ALL, REDELIVERED, GIVEN_UP = range(5)  # kinds of events
-NEVER = 1 << 61  # an ack wait in ns that does not end: of a consumer that has none
+NEVER = 1 << 61  # the ack wait in ns of a consumer without one
 STALE_ENTRIES = 1024  # entries beyond twice the live ones, at which heap or queue is rebuilt
 
 
@@ -55,7 +56,7 @@ class ConsumerSnapshot(msgspec.Struct, frozen=True):
 
 
 class Consumer:
-    """The state of one consumer. It delivers `selected`, and then what is at `start` and above."""
+    """The state of one consumer. It delivers `selected`, then the messages from `start` on."""
 
     def __init__(self, config: ConsumerConfig, start: int, selected: Iterable[int] = ()) -> None:
         self.config = config
@@ -84,23 +85,23 @@ class Consumer:
 
     @property
     def awaits_acks(self) -> bool:
-        """Whether there is something new to deliver, and max_ack_pending holds it back."""
+        """Whether max_ack_pending holds back new messages."""
         return self.num_pending > 0 and not self.may_deliver_new
 
     @property
     def deliverable(self) -> int:
-        """How many new messages may go out before some are acknowledged."""
+        """How many new messages may be delivered before one is acknowledged."""
         limit = self.config.max_ack_pending
         return limit - len(self.unacked) if limit > 0 and self.config.ack_policy != "none" else sys.maxsize
 
     @property
     def redeliveries(self) -> int:
-        """Messages that are due again."""
+        """The number of messages due for redelivery."""
         return len(self._redeliveries)
 
     def next_redelivery(self, given_up: list[tuple[int, int]] | None = None) -> int:
-        """The stream sequence to deliver again now; 0 when none is due. Those that were delivered `max_deliver` times
-        are given up here: (sequence, deliveries) is added to `given_up`."""
+        """The stream sequence to deliver again now; 0 when none is due. Messages delivered `max_deliver` times are
+        given up here: (sequence, deliveries) is added to `given_up`."""
         while self._redeliveries:
             sequence = self._redeliveries[0]
             if sequence in self._due and sequence in self.unacked:
@@ -174,12 +175,12 @@ class Consumer:
         return self.delivered_consumer, attempt + 1
 
     def forget(self, sequence: int) -> None:
-        """A message that is due again no longer exists."""
+        """Drop a message due for redelivery that no longer exists."""
         self._settle(sequence)
         self._move_floor_past_settled()
 
     def removed(self, sequence: int) -> bool:
-        """A message has left the stream, so its ack is no longer awaited. Returns whether it was."""
+        """A message has left the stream, so its ack is not awaited any more. Returns whether it was awaited."""
         entry = self._settle(sequence)
         if entry is None:
             return False
@@ -213,12 +214,12 @@ class Consumer:
         self._in_order.clear()
 
     def was_delivered(self, sequence: int) -> bool:
-        """Whether the message was delivered, as far as this state knows; after a crash a client may hold one that will be
+        """Whether the message was delivered according to this state; after a crash a client may have one that will be
         delivered again."""
         return sequence < self.position and sequence not in self.selected
 
     def waited(self, sequence: int, now: int) -> int:
-        """How long a delivered message has waited for its ack, in ns; a +WPI begins anew."""
+        """Nanoseconds since the message was delivered; a +WPI restarts the count."""
         _, deadline = self.unacked[sequence]
         return max(0, now - deadline + self._ack_wait(self.attempts.get(sequence, 0)))
 
@@ -254,7 +255,7 @@ class Consumer:
     # ── what time does ──
 
     def expire(self, now: int) -> int:
-        """Make messages due whose ack wait is over; returns the next deadline, 0 for none."""
+        """Queue messages whose ack wait is over for redelivery; returns the next deadline, 0 for none."""
         heap = self._deadlines
         while heap:
             deadline, sequence = heap[0]
@@ -271,7 +272,7 @@ class Consumer:
     # ── over a restart ──
 
     def snapshot(self) -> ConsumerSnapshot:
-        """What a restart must not lose."""
+        """The state that must survive a restart."""
         return ConsumerSnapshot(
             position=self.position,
             selected=list(self.selected),
@@ -301,7 +302,7 @@ class Consumer:
                 self._in_order.append(sequence)
 
     def replay(self, events: Iterable[list[int]], end: int, now: int) -> list[int]:
-        """Apply what happened after the snapshot, in its order; returns the sequences that this settled. `end`: as in
+        """Apply the events after the snapshot, in order; returns the sequences that they settled. `end`: as in
         `restore`. Events that are impossible, because an earlier one was lost, are skipped: a message may then be
         delivered again."""
         settled: list[int] = []

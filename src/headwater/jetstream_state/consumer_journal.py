@@ -1,8 +1,9 @@
-"""What happens to consumers between two saves of their state, as a file that only grows: deliveries and acknowledgements.
+"""The journal of a stream's consumers: an append-only file of deliveries and acknowledgements between two saves of
+their states.
 
     Consumer.events ─▶ `encode` one frame ─▶ `JournalFiles.append` (write, sync on demand) ─▶ a crash ─▶ `load` ─▶ replay
 
-A frame is what happened to any number of consumers of one stream since the frame before it:
+A frame holds the events of any number of consumers of one stream since the previous frame:
 
     | magic "HWJ1" | crc u32 | identity 8 bytes | number u64 | size u32 | MessagePack: [[consumer, [event, …]], …] |
 
@@ -10,8 +11,8 @@ The CRC32C covers all that follows it. Numbers ascend without end, and a saved s
 (`ConsumerRecord.frame`), so replaying a frame twice, or one that the state holds already, is harmless. The identity is
 that of the stream (its name and time of creation): the file of another stream is ignored.
 
-A file is named by the number of its first frame. When the states are to be saved anew, frames go to a new file, and the old
-ones are removed when the states are durable. A torn frame ends the journal; when an intact one follows, the disk was
+A file is named by the number of its first frame. When the states are saved again, frames go to a new file, and the old
+files are removed once the states are durable. A torn frame ends the journal; if an intact one follows, the disk is
 damaged, and `load` reports it.
 
 Blocking, no asyncio, no clock.
@@ -38,7 +39,7 @@ Entry = tuple[str, list[Event]]
 
 
 class Frame(NamedTuple):
-    """`end`: the byte behind it in its file."""
+    """One frame. `end`: the file position after it."""
 
     number: int
     entries: list[Entry]
@@ -120,7 +121,7 @@ def _frame_at(content: bytes, at: int) -> tuple[bytes, int, bytes, int] | None:
 
 
 def _holds_frame(content: bytes, at: int) -> bool:
-    """Whether an intact frame begins at or behind this byte."""
+    """Whether an intact frame begins at or after this byte."""
     while (at := content.find(MAGIC, at)) >= 0:
         if _frame_at(content, at) is not None:
             return True
@@ -140,8 +141,8 @@ class JournalFiles:
         self._named = True  # the directory entry of the file is durable
 
     def append(self, frames: bytes, first: int, *, fresh: bool, sync: bool) -> None:
-        """Write frames, the first of which has this number; `fresh`: to a new file, the one before it made durable first;
-        `sync`: durably. Raises OSError; then the next call must begin a new file."""
+        """Write frames, the first of which has this number. `fresh`: to a new file, after making the previous one
+        durable; `sync`: durably. Raises OSError; then the next call must begin a new file."""
         try:
             if fresh and self._file is not None:
                 self.sync()
@@ -161,7 +162,7 @@ class JournalFiles:
             raise
 
     def sync(self) -> None:
-        """Make durable what was written. Raises OSError."""
+        """Make all writes durable. Raises OSError."""
         if self._file is not None and not self._synced:
             self._file.fdatasync()
             if not self._named:
@@ -174,7 +175,7 @@ class JournalFiles:
             self._files.unlink(path)
 
     def paths(self) -> list[str]:
-        """The files that are there. Raises OSError."""
+        """The existing files. Raises OSError."""
         try:
             names = self._files.listdir(self._directory)
         except FileNotFoundError:
@@ -187,7 +188,7 @@ class JournalFiles:
         return self._end
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._give_back()
 
     def _give_back(self) -> None:

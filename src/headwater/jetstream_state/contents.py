@@ -1,4 +1,4 @@
-"""What a stream holds: its log, the table of its subjects, and the rules by which messages leave.
+"""The contents of a stream: its log, the table of its subjects, and the rules by which messages leave.
 
 Messages leave by a limit (count, bytes, age, count per subject), by their own TTL, by a roll-up, by a purge, by a
 deletion, or because every consumer has settled them (decided in jetstream/stream.py). Whatever the reason, they go through
@@ -36,11 +36,11 @@ from headwater.streams.retention import Limits, Weighed, refusal, surplus
 
 SCAN_RECORDS = 1024  # per look into the log, some 4 us each
 SCAN_BYTES = 1 << 20
-FRONT_RECORDS = 256  # oldest records that are kept in memory while limits remove them one by one
+FRONT_RECORDS = 256  # oldest records kept in memory while limits remove them one by one
 
 
 class ContentsDocument(msgspec.Struct, array_like=True):
-    """The contents as they are stored beside the log's index."""
+    """The stored form of the contents, beside the log's index."""
 
     messages: int
     bytes: int
@@ -50,8 +50,9 @@ class ContentsDocument(msgspec.Struct, array_like=True):
 
 
 class Contents:
-    """See the head of this module. `on_removed(sequence, subject)` is called for each message that leaves, `on_purged()`
-    when many have left at once. `begins`: the stream shows where it begins, even before its first message."""
+    """See the head of this module. `on_removed(sequence, subject)` is called for each message that leaves,
+    `on_purged()` when many have left at once. `begins`: the stream reports its first sequence even before its first
+    message."""
 
     def __init__(
         self,
@@ -80,8 +81,8 @@ class Contents:
     # ── over a restart ──
 
     def recover(self, each: Callable[[StoredRecord], None], now: int, offset: int = 0) -> None:
-        """Blocking: read the log once, from `offset` on, where what is before it was restored; and apply limits again
-        that a crash may have undone. `each` is called with every record."""
+        """Blocking: read the log once from `offset` on (the part before was restored), and apply limits again whose
+        effect a crash may have undone. `each` is called with every record."""
         rollups: list[tuple[bytes, bytes, int]] = []
         ends: list[tuple[bytes, int]] = []
         for record in self.scan(offset):
@@ -99,7 +100,7 @@ class Contents:
         self.enforce(now)
 
     def document(self) -> ContentsDocument:
-        """What `recover` would find in the log."""
+        """The state that `recover` would build from the log."""
         return ContentsDocument(
             self.subjects.messages,
             self.subjects.size_bytes,
@@ -115,7 +116,7 @@ class Contents:
         self.schedules.restore(document.schedules)
 
     def reconfigure(self, config: StreamConfig, now: int) -> None:
-        """Adopt other limits, and apply them."""
+        """Apply other limits."""
         per_subject = config.max_msgs_per_subject
         self.config = config
         self._limits = limits_of(config)
@@ -183,11 +184,11 @@ class Contents:
 
     @property
     def is_limited(self) -> bool:
-        """Whether `enforce` could find anything to do, now or later."""
+        """Whether `enforce` may have something to do, now or later."""
         return self._limits.any or bool(self.expiry.entries)
 
     def enforce(self, now: int) -> None:
-        """Remove what the limits of the whole stream leave no room for, and what is too old."""
+        """Remove messages beyond the limits of the whole stream, and those that are too old."""
         limits = self._limits
         if self.config.discard == "new":  # refuses messages above the limits, and removes none
             limits = limits._replace(max_records=0, max_bytes=0)
@@ -218,8 +219,8 @@ class Contents:
         return True
 
     def roll_up(self, kind: bytes, subject: bytes, sequence: int) -> None:
-        """The message at `sequence` stands for all before it: of its subject, of those that its subject matches if it has
-        wildcards (a client purges so: `kv.purge("hello.*")`), or of the stream."""
+        """The message at `sequence` replaces all before it: of its subject, of all subjects that it matches if it has
+        wildcards (`kv.purge("hello.*")` of a client), or of the stream."""
         if kind == b"all":
             if self.log.start_offset < offset_of(sequence):
                 self.purge(below=sequence)
@@ -264,7 +265,8 @@ class Contents:
         return gone
 
     def drop(self, records: list[StoredRecord]) -> list[tuple[int, bytes]]:
-        """Remove these, of many that are to go; returns (sequence, subject) of each: the caller tells the consumers."""
+        """Remove these records, as part of a larger removal; returns (sequence, subject) of each: the caller notifies
+        the consumers."""
         gone = []
         for record in records:
             sequence = sequence_of(record.offset)
@@ -276,12 +278,12 @@ class Contents:
         return gone
 
     def count_of(self, wanted: SubjectFilter | None) -> int:
-        """Messages that match."""
+        """The number of matching messages."""
         return self.subjects.messages if wanted is None else self.subjects.count(wanted)
 
     def forget(self, start: int, end: int) -> None:
-        """The records in `[start, end)` turned out to be unreadable. Of which subjects they were is known where a history is
-        kept; elsewhere the sum is corrected now, and the counts by subject by `count_anew`."""
+        """The records in `[start, end)` are unreadable. With a history their subjects are known; otherwise the total is
+        corrected now, and the counts by subject by `count_anew`."""
         if self.subjects.with_history:
             for row in self.subjects.rows():
                 for sequence, size in row.history:
@@ -292,8 +294,8 @@ class Contents:
         self.subjects.forget_lasts(sequence_of(start), sequence_of(end))
 
     def count_anew(self) -> Generator[None, None, None]:
-        """Correct the counts by subject after `forget`, a piece for each step of the generator. One at a time; another
-        `forget` meanwhile needs another. Raises StorageError."""
+        """Correct the counts by subject after `forget`, a part per step of the generator. Run one at a time; a `forget`
+        during the run needs another run. Raises StorageError."""
         subjects = self.subjects
         if subjects.with_history:
             return

@@ -1,14 +1,14 @@
-"""Counters: each message of such a stream is an addition, and holds the sum so far (ADR-49 of NATS).
+"""Counters: each message of such a stream is an addition and holds the sum so far (ADR-49 of NATS).
 
     publish   Nats-Incr: +2, no body    ─▶  body {"val":"7"}, where the last message of the subject had {"val":"5"}
     sourced   body {"val":"9"}, of which 6 were known already  ─▶  Nats-Incr: 3, and our own sum in the body
 
-Sums are texts of any length (`model/long_numbers.py`).
-What was last is read from the stream itself; only sums that are not durable yet are kept, so that a counter is right after a
-power loss without anything else being stored. A sum that was computed upon one that could not be written is not stored
-either (`jetstream/publishing.py`).
+Sums are texts of any length (`model/long_numbers.py`). The last sum is read from the stream itself; only sums that are
+not durable yet are kept in memory, so a counter is right after a power loss without storing anything else. A sum based
+on one that could not be written is not stored either (`jetstream/publishing.py`).
 
-A counter that has sources notes in `Nats-Counter-Sources` what it knows of each of them, so that it adds the difference.
+A counter with sources keeps the last sum of each in the header `Nats-Counter-Sources`, so that it adds only the
+difference.
 """
 
 import re
@@ -24,7 +24,7 @@ from headwater.streams.log import StoredRecord
 
 INCREMENT_HEADER = b"Nats-Incr"
 SOURCES_HEADER = b"Nats-Counter-Sources"
-MOST_REMEMBERED = 8192  # sums that are kept at hand, beside those that are not durable yet
+MOST_REMEMBERED = 8192  # cached sums, beside those that are not durable yet
 
 _INCREMENT = re.compile(rb"[+-]?[0-9]+")
 _FORBIDDEN = (
@@ -35,18 +35,18 @@ _FORBIDDEN = (
     b"Nats-Expected-Last-Msg-Id",
 )
 
-Known = dict[str, dict[str, str]]  # by stream and subject of origin: the last sum that came from there
+Known = dict[str, dict[str, str]]  # by stream and subject of origin: the last sum copied from there
 
 
 class Sum(NamedTuple):
-    """Where a subject stands. `sources`: the value of Nats-Counter-Sources, b"" for none."""
+    """The sum of a subject. `sources`: the value of Nats-Counter-Sources, b"" for none."""
 
     value: int = 0
     sources: bytes = b""
 
 
 class Counted(NamedTuple):
-    """A message of a counter as it is stored. `tail`: what its acknowledgement says behind the sequence."""
+    """A message of a counter as stored. `tail`: the part of its acknowledgement after the sequence."""
 
     header_block: bytes
     payload: bytes
@@ -55,7 +55,8 @@ class Counted(NamedTuple):
 
 
 def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
-    """Whether a publish may be the addition that it is, if it is one. Raises JetStreamError."""
+    """Check a publish that is an addition: only counters accept one, and its value must be valid. Raises
+    JetStreamError."""
     text = lookup(block, INCREMENT_HEADER)
     if not text:
         return
@@ -70,13 +71,13 @@ def check_increment(block: bytes, payload: bytes, *, allowed: bool) -> None:
 
 
 def check_is_addition(block: bytes) -> None:
-    """Whether a publish to a counter is an addition, once all else about it was found right. Raises JetStreamError."""
+    """Check that a publish to a counter is an addition; the last of the checks. Raises JetStreamError."""
     if not block or not lookup(block, INCREMENT_HEADER):
         raise api_error("increment_missing")
 
 
 def added(block: bytes, last: Sum) -> Counted:
-    """An addition that was checked, upon the `last` sum of its subject."""
+    """Apply a checked addition to the `last` sum of its subject."""
     value = last.value + read_number((lookup(block, INCREMENT_HEADER) or b"0").decode())
     if not last.sources:
         return _counted(block, value, lookup(block, SOURCES_HEADER) or b"")
@@ -89,8 +90,8 @@ def added(block: bytes, last: Sum) -> Counted:
 
 
 def sourced(block: bytes, payload: bytes, stream: str, subject: bytes, last: Sum) -> Counted:
-    """A message that was copied from `subject` of another `stream`, which is a counter too. Raises JetStreamError 10172 when
-    its body is no sum."""
+    """Apply a message copied from `subject` of another `stream`, which is a counter too. Raises JetStreamError 10172
+    when its body is no sum."""
     known = _read_sources(last.sources)
     of_stream = known.setdefault(stream, {})
     name = subject.decode("utf-8", "replace")
@@ -107,7 +108,7 @@ def sourced(block: bytes, payload: bytes, stream: str, subject: bytes, last: Sum
 
 
 def sum_of(record: StoredRecord) -> Sum:
-    """What a stored message holds. Raises JetStreamError 10172 when it is no sum."""
+    """The sum in a stored message. Raises JetStreamError 10172 when it has none."""
     block = record.header_block
     return Sum(_read_body(record.payload), lookup(block, SOURCES_HEADER) or b"" if block else b"")
 
@@ -122,8 +123,8 @@ class Sums:
         self._written: dict[bytes, tuple[int, Sum]] = {}
 
     def last(self, subject: bytes) -> Sum:
-        """Where the subject stands, what is on its way to the disk included. Raises JetStreamError 10172 when its last
-        message holds no sum."""
+        """The sum of a subject, messages being written included. Raises JetStreamError 10172 when its last message
+        holds no sum."""
         found = self._unwritten.get(subject)
         if found is not None:
             return found[1]
@@ -137,11 +138,11 @@ class Sums:
         return Sum() if record is None else self._remember(subject, sequence, sum_of(record))
 
     def note_staged(self, subject: bytes, sequence: int, now: Sum) -> None:
-        """The message with this sequence is on its way to the disk."""
+        """The message with this sequence was staged."""
         self._unwritten[subject] = sequence, now
 
     def note_done(self, subject: bytes, sequence: int, *, stored: bool) -> None:
-        """It is durable, or was lost."""
+        """The message is durable, or was lost."""
         found = self._unwritten.get(subject)
         if found is not None and found[0] == sequence:
             del self._unwritten[subject]
@@ -169,7 +170,7 @@ def _read_body(payload: bytes) -> int:
 
 
 def _read_sources(value: bytes) -> Known:
-    """A client may have sent anything under that name."""
+    """Parse the header; a client may have sent any value."""
     try:
         known = msgspec.json.decode(value, type=Known) if value else {}
         for of_stream in known.values():

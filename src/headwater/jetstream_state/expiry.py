@@ -29,16 +29,17 @@ REPLAY_GRACE = 2 * SECOND  # seconds by which a replay in progress may delay the
 
 
 class Reader(Protocol):
-    """What expiry needs of a consumer."""
+    """The part of a consumer that expiry needs."""
 
     def is_replaying(self, since_ns: int) -> bool:
-        """Whether it was made after `since_ns` and has yet to send what was pending then."""
+        """Whether it was created after `since_ns` and still has to send messages pending then."""
         ...
 
 
 class Patience:
-    """The time up to which messages expire. It stands still while a new push consumer has yet to send what was pending
-    when it was made: a key-value watcher counts down to its last key, and would wait for ever for one that expired.
+    """The time up to which messages expire. It stands still while a new push consumer still has to send the messages
+    pending at its creation: a key-value watcher counts down to its last key, and would wait for ever for one that
+    expired.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class Patience:
         return self.expire_until(now, any(consumer.is_replaying(since) for consumer in consumers))
 
     def expire_until(self, now: int, replaying: bool) -> int:
-        """The same where something is due."""
+        """The same, given that something is due."""
         self._until = max(self._until, now - REPLAY_GRACE) if replaying else now
         return self._until
 
@@ -64,24 +65,24 @@ class Expiry:
         self.entries: list[tuple[int, int]] = []  # (time, sequence) of messages with a TTL of their own
         self.leave_marker: Callable[[bytes], None] | None = None
         self._contents = contents
-        self._next_age = 0  # nothing reaches max_age before; 0: not known
+        self._next_age = 0  # nothing reaches max_age earlier; 0: unknown
 
     def forget(self) -> None:
         """All messages were removed, or the configuration has changed."""
         self._next_age = 0
 
     def note(self, sequence: int, block: bytes, timestamp_ns: int) -> None:
-        """Remember the message if it has a TTL of its own."""
+        """Record the expiry of the message, if it has a TTL of its own."""
         ttl = _ttl(block)
         if ttl:
             heappush(self.entries, (timestamp_ns + ttl, sequence))
 
     def next_age(self) -> int:
-        """When the next message reaches max_age, where some may outlive it; 0: never."""
+        """When the next message reaches max_age, if some may outlive it; 0: never."""
         return self._next_age if self._contents.subjects.messages else 0
 
     def enforce(self, now: int) -> None:
-        """Remove expired messages, or have markers replace them."""
+        """Remove expired messages, or publish markers in their place."""
         contents, entries = self._contents, self.entries
         max_age = contents.config.max_age
         if max_age > 0 and contents.config.allow_msg_ttl and now >= self._next_age:
@@ -93,8 +94,9 @@ class Expiry:
                 heappush(entries, (now + MARKER_RETRY, sequence))
 
     def _enforce_age(self, max_age: int, now: int) -> None:
-        """From the oldest message on, past those that last: a look at each of these per turn."""
-        self._next_age = now + max_age  # of messages that are still to come
+        """Expire by age from the oldest message on, skipping those that outlive max_age: each turn looks at every
+        skipped one."""
+        self._next_age = now + max_age  # for later messages
         retry = 0
         for record in self._contents.scan(self._contents.log.start_offset):
             if record.timestamp_ns + max_age > now:
@@ -106,7 +108,7 @@ class Expiry:
             self._next_age = min(self._next_age, retry)
 
     def _end(self, record: StoredRecord) -> bool:
-        """False when the message stays until a marker has taken its place."""
+        """Remove an expired message; False when it stays until a marker has replaced it."""
         contents = self._contents
         marks = contents.config.subject_delete_marker_ttl > 0 and not _is_marker(record.header_block)
         if not marks or contents.subjects.total(record.subject) > 1:

@@ -2,12 +2,12 @@
 
     reply subject of each message: <prefix>.<id>.<flow>.<gap>.<sequence>.<operation>.$FI
 
-The stream stores each message as it comes, and answers every so many (`flow`), at a gap, at an error and at the end. A batch
-alone may have `flow` messages without an answer, at most MOST_UNANSWERED; several begin with one each, double it with each
-answer, and share.
+The stream stores each message on arrival, and answers every `flow` messages, at a gap, at an error and at the end. A
+single batch may have `flow` unanswered messages, at most MOST_UNANSWERED; several batches start with one each, double
+that with each answer, and share the maximum.
 
-Here is what becomes of each message, and what an answer says; `jetstream/fast_publish.py` stores and sends. No clock: `now`
-comes with the call, in ns of a clock that is never set.
+This file decides about each message and builds the answers; `jetstream/fast_publish.py` stores and sends. No clock:
+`now` comes with the call, in ns of a monotonic clock.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ START, APPEND, COMMIT, COMMIT_WITHOUT, PING = range(5)
 
 
 class FastReply(NamedTuple):
-    """What the reply subject of a message says."""
+    """The parsed reply subject of a message."""
 
     batch_id: bytes
     flow: int
@@ -42,7 +42,7 @@ class FastReply(NamedTuple):
 
     @property
     def commits(self) -> bool:
-        """Whether the batch ends with this message, or before it."""
+        """Whether this message commits the batch, being its last message or only the end mark."""
         return self.operation in (COMMIT, COMMIT_WITHOUT)
 
 
@@ -64,9 +64,9 @@ def read_reply(reply: bytes) -> FastReply:
 
 
 class FastBatch:
-    """One batch. `sequence`: of the last message that came. `answered`: up to where flow was answered. `stored`: the stream
-    sequence of its last message that was stored, durable or not yet, 0 for none; `first`: of the first one. `committed`:
-    what comes now is passed over. `last_reply`: of the last message."""
+    """One batch. `sequence`: of the last message received. `answered`: the sequence of the last flow answer. `stored`:
+    the stream sequence of its last stored message, durable or not, 0 for none; `first`: that of the first one.
+    `committed`: later messages are ignored. `last_reply`: of the last message."""
 
     def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int) -> None:
         self.batch_id = batch_id
@@ -81,11 +81,11 @@ class FastBatch:
         self.flow = flow
 
     def flow_answer(self) -> bytes:
-        """The answer that says how far the batch is, and how often there is one."""
+        """The flow answer: the batch's progress, and the messages per answer."""
         return b'{"type":"ack","seq":%d,"msgs":%d}' % (self.answered, self.flow)
 
     def due_answer(self, batches: int) -> bytes:
-        """The same where one is due after the last message; b"" where not. `batches`: how many are open."""
+        """The flow answer if one is due after the last message, else b"". `batches`: the number of open batches."""
         if self.sequence < self.answered + self.flow:
             return b""
         self.answered += (self.sequence - self.answered) // self.flow * self.flow
@@ -97,12 +97,12 @@ class FastBatch:
         return self.flow_answer()
 
     def end_answer(self, head: bytes) -> bytes:
-        """The acknowledgement of the whole batch. `head`: of an ordinary one, up to its sequence."""
+        """The acknowledgement of the whole batch. `head`: an ordinary one up to its sequence."""
         batch_id = msgspec.json.encode(self.batch_id.decode("utf-8", "replace"))
         return b'%b%d,"batch":%b,"count":%d}' % (head, self.stored, batch_id, self.sequence)
 
     def note_stored(self, sequence: int) -> None:
-        """The last message has got this sequence of the stream."""
+        """The last message was given this sequence of the stream."""
         self.first = self.first or sequence
         self.stored = sequence
 
@@ -117,8 +117,8 @@ class FastBatches:
         return len(self._open)
 
     def find(self, wanted: FastReply, now: int) -> FastBatch:
-        """The batch of a message, made with its first one. Raises JetStreamError 10208 for an unknown one, 10211 for one too
-        many."""
+        """The batch of a message, created with its first one. Raises JetStreamError 10208 for an unknown batch, 10211
+        for too many."""
         batch = self._open.get(wanted.batch_id)
         if batch is None:
             if wanted.sequence != 1 or wanted.operation == PING:
@@ -132,17 +132,17 @@ class FastBatches:
         return batch
 
     def forget(self, batch: FastBatch) -> None:
-        """The batch is over."""
+        """Remove a batch that has ended."""
         if self._open.get(batch.batch_id) is batch:
             del self._open[batch.batch_id]
 
     def drop_expired(self, now: int) -> None:
-        """Forget the batches whose time is over."""
+        """Remove the expired batches."""
         for batch in [one for one in self._open.values() if one.ends_ns <= now and not one.committed]:
             self.forget(batch)
 
     def next_end(self) -> int:
-        """When the time of the next batch is over, unless a message of it comes; 0: there is none."""
+        """The time at which the next batch expires; 0: there is none."""
         return min((batch.ends_ns for batch in self._open.values() if not batch.committed), default=0)
 
     def with_messages(self, first: int, last: int) -> list[FastBatch]:
@@ -150,12 +150,12 @@ class FastBatches:
         return [batch for batch in self._open.values() if batch.first and batch.first <= last and batch.stored >= first]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all batches."""
         self._open.clear()
 
 
 def gap_answer(expected: int, came: int) -> bytes:
-    """Messages from `expected` up to the one before `came` have not come."""
+    """The answer that reports the messages from `expected` up to, not including, `came` as missing."""
     return b'{"type":"gap","last_seq":%d,"seq":%d}' % (expected, came)
 
 
@@ -165,10 +165,10 @@ class _Failed(msgspec.Struct, tag_field="type", tag="err"):
 
 
 def error_answer(sequence: int, error: JetStreamError) -> bytes:
-    """The message with this sequence of the batch was refused."""
+    """The answer that refuses the message with this sequence of the batch."""
     return msgspec.json.encode(_Failed(sequence, error_document(error)))
 
 
 def _number(text: bytes) -> int:
-    """-1 for text that is no number."""
+    """Parse a number; -1 for other text."""
     return int(text) if text.isdigit() and len(text) < 19 else -1

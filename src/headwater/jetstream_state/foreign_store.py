@@ -1,9 +1,9 @@
-"""A store directory that nats-server has written: recognized, so that it is not taken for an empty one.
+"""Recognizes a store directory of nats-server, so that it is not taken for an empty one.
 
     <store_dir>/jetstream/<account>/streams/<stream>/meta.inf      as nats-server's `store_dir` holds it
     <store_dir>/<account>/streams/<stream>/meta.inf                when its `jetstream` folder was named itself
 
-Headwater reads nothing of it, and starts beside it only when there is no stream in it. Blocking.
+Headwater reads nothing in it, and starts only if it contains no stream. Blocking.
 """
 
 from headwater.errors import EnvironmentProblem
@@ -14,7 +14,7 @@ MOST_NAMED = 5  # streams in the message
 
 
 def refuse_foreign_store(files: Files, directory: str) -> None:
-    """Raises EnvironmentProblem when there are streams of nats-server in the directory."""
+    """Raises EnvironmentProblem if the directory has streams of nats-server."""
     found = sorted(_streams(files, f"{directory}/jetstream") + _streams(files, directory))
     if found:
         named = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
@@ -27,7 +27,7 @@ def refuse_foreign_store(files: Files, directory: str) -> None:
 
 
 def _streams(files: Files, directory: str) -> list[str]:
-    """`<account> > <stream>` of each that is there."""
+    """`<account> > <stream>` for each stream."""
     return [
         f"{account} > {stream}"
         for account in _names(files, directory)
@@ -37,7 +37,7 @@ def _streams(files: Files, directory: str) -> list[str]:
 
 
 def _names(files: Files, directory: str) -> list[str]:
-    """Empty where the directory is missing or unreadable; the code that uses it reports that."""
+    """The entries of a directory; empty if it is missing or unreadable, which the code that uses it reports."""
     try:
         return files.listdir(directory)
     except OSError:

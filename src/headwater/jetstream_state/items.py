@@ -16,7 +16,7 @@ Answer = Callable[[JetStreamError | None], None]
 
 
 class Particulars(NamedTuple):
-    """What else to do with a message once it is durable, beside acknowledging it. `rollup`: b"sub", b"all" or b""."""
+    """Work to do once a message is durable, beside the acknowledgement. `rollup`: b"sub", b"all" or b""."""
 
     rollup: bytes
     header_block: bytes
@@ -25,10 +25,10 @@ class Particulars(NamedTuple):
 
 
 class Item:
-    """One publish on its way to the disk. `subject` is b"" for the answer to a duplicate; then `sequence` is that of
-    the original. `reply` is b"" where no ack is wanted. `ack`: the answer; b"" for the ordinary PubAck.
-    `particulars`: None for a message like any other. `answer`: called beside the ack, for a message that another face of the
-    stream appended; None for one from a NATS client."""
+    """One publish that is being stored. `subject` is b"" for the answer to a duplicate; then `sequence` is that of the
+    original. `reply` is b"" where no ack is wanted. `ack`: the answer; b"" for the ordinary PubAck. `particulars`: None
+    if there is none. `answer`: the callback for a message that another face of the stream appended; None for one from a
+    NATS client."""
 
     reply: bytes
     ack: bytes

@@ -1,4 +1,4 @@
-"""What holds deliveries back by time: a pause until a time of day, and the replay policy `original`."""
+"""Delays of deliveries: a pause until a time of day, and the replay policy `original`."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from headwater.streams.log import StoredRecord
 
 
 class Pause:
-    """`until`: time of day in ns when deliveries go on, 0 while they are not paused."""
+    """A pause of deliveries. `until`: time of day in ns at which they resume, 0 while they are not paused."""
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
         self.until = 0
@@ -21,11 +21,11 @@ class Pause:
 
     @property
     def remaining(self) -> int:
-        """Nanoseconds until deliveries go on."""
+        """Nanoseconds until deliveries resume."""
         return max(0, self.until - self._clock_ns()) if self.until else 0
 
     def holds(self) -> bool:
-        """Whether the consumer is paused; the end of the pause is noticed here."""
+        """Whether the consumer is paused; clears a pause that is over."""
         if self.until and self._clock_ns() >= self.until:
             self.until = 0
         return self.until > 0

@@ -1,12 +1,12 @@
-"""Priority groups (ADR-42 of NATS): which of the pull requests that wait may have the next message.
+"""Priority groups (ADR-42 of NATS): chooses the waiting pull request that gets the next message.
 
     overflow        one that named min_pending or min_ack_pending only when so much is pending, or waits for acks
     pinned_client   one client at a time: the first that is served is given an id, sent with each message, and brings it
                     along; it loses its place when priority_timeout passes without a request of its, or by UNPIN
     prioritized     the lowest number first, each request to its end
 
-One client is pinned for all groups of a consumer, as in nats-server. A pin does not outlive the server. Refused here: a
-clock of its own and randomness; times are ns of a clock that is never set, ids are made up by the caller.
+One client is pinned for all groups of a consumer, as in nats-server. A pin does not survive a restart. No clock and no
+randomness: times are ns of a monotonic clock, and the caller supplies ids.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from headwater.jetstream_documents.consumers import ConsumerConfig, PriorityGrou
 from headwater.jetstream_documents.pull_requests import RequestQueue, Waiting
 from headwater.model.timestamps import ZERO, format_time
 
-ADMIN: Final = "admin"  # why a client is pinned no longer: UNPIN, or time
+ADMIN: Final = "admin"  # reasons for unpinning: an UNPIN request, or time
 TIMEOUT: Final = "timeout"
 
 
 class PriorityGroups:
-    """Of one consumer. `make_id()` gives a new pin. `on_pinned(id)` and `on_unpinned(group, reason)` are called when that
-    changes; `on_lost(request)` for a request in the queue whose pin is not valid any more."""
+    """The groups of one consumer. `make_id()` returns a new pin id. `on_pinned(id)` and `on_unpinned(group, reason)`
+    are called on changes; `on_lost(request)` for a queued request whose pin is not valid any more."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class PriorityGroups:
         self._groups: list[str] = []
         self._policy = ""
         self._timeout = 0
-        self._until = 0  # the pin holds until then
+        self._until = 0  # the pin is valid until then
         self._pinned_at_ns = 0
         self._make_id = make_id
         self._on_pinned = on_pinned
@@ -43,7 +43,7 @@ class PriorityGroups:
         self._on_lost = on_lost
 
     def configure(self, config: ConsumerConfig) -> None:
-        """Follow a configuration; who was pinned by another policy is not."""
+        """Apply a configuration; a change of policy unpins the client."""
         if config.priority_policy != self._policy:
             self.pin, self._until = "", 0
         self._groups, self._policy = config.priority_groups or [], config.priority_policy
@@ -56,11 +56,11 @@ class PriorityGroups:
 
     @property
     def needs_pin(self) -> bool:
-        """Whether the next request that is served is pinned."""
+        """Whether the next served request gets a pin."""
         return self._policy == "pinned_client" and not self.pin
 
     def shown(self) -> list[PriorityGroupState] | None:
-        """What CONSUMER.INFO says: of the first group only, as nats-server does."""
+        """The groups in CONSUMER.INFO: only the first, as in nats-server."""
         if not self.active:
             return None
         since = format_time(self._pinned_at_ns) if self.pin else ZERO
@@ -71,7 +71,7 @@ class PriorityGroups:
         return group in self._groups
 
     def note_request(self, pin: str, now: int) -> bool:
-        """A request came, with an id or "". False when that is not the id of who is pinned."""
+        """A request arrived, with a pin id or "". False if the id is not the pinned client's."""
         if not pin or self._policy != "pinned_client":
             return True
         if pin != self.pin:
@@ -80,7 +80,7 @@ class PriorityGroups:
         return True
 
     def choose(self, queue: RequestQueue, pending: int, awaiting_acks: int) -> Waiting | None:
-        """Bring the request that may have the next message to the front of the queue; None when none of them may."""
+        """Move the request that gets the next message to the front of the queue and return it; None if there is none."""
         if self._policy == "overflow":
             return queue.bring_first(lambda request: _overflows(request, pending, awaiting_acks))
         if self._policy == "prioritized":
@@ -93,7 +93,7 @@ class PriorityGroups:
         return queue.first()
 
     def pinned(self, request: Waiting, now: int, time_of_day: int) -> None:
-        """The request is about to be served: where no client is pinned, its own is from now on."""
+        """The request is about to be served: pin its client if none is pinned."""
         if self.needs_pin:
             self.pin = self._make_id()
             self._until, self._pinned_at_ns = now + self._timeout, time_of_day
@@ -101,17 +101,17 @@ class PriorityGroups:
             self._on_pinned(self.pin)
 
     def unpin(self, group: str, reason: str = ADMIN) -> None:
-        """Nobody is pinned from now on."""
+        """Unpin the client."""
         self.pin, self._until = "", 0
         self._on_unpinned(group, reason)
 
     def expire(self, now: int) -> None:
-        """Unpin a client whose time is over."""
+        """Unpin the client if its time is over."""
         if 0 < self._until <= now:
             self.unpin(self._groups[0], TIMEOUT)
 
     def next_end(self) -> int:
-        """When `expire` has something to do; 0: never."""
+        """The time at which `expire` has something to do; 0: never."""
         return self._until
 
 

@@ -1,5 +1,5 @@
 # cython: boundscheck=True, wraparound=True
-"""What the headers of a publish demand before it may be stored, in nats-server's order and words.
+"""Checks the headers of a publish before it is stored, in nats-server's order and with its texts.
 
     1. Nats-Batch-Id where it is off; Nats-Incr (`counters.py`)
     2. Nats-Expected-Stream, Nats-TTL (where it is off), Nats-Expected-Last-Subject-Sequence, Nats-Expected-Last-Sequence,
@@ -7,9 +7,9 @@
     3. Nats-Msg-Id: a duplicate is answered with the sequence of the original (`jetstream/publish_rules.py` does that)
     4. Nats-Expected-Last-Msg-Id, Nats-Rollup, and the Nats-TTL itself
 
-All of these begin with `Nats-`, so a block without a line that does costs one search; one whose only such line is the
-message id, the common case of a careful publisher, costs four; one that names the stream too, some more. `lone_message_id`
-is hot and compiled.
+All of these begin with `Nats-`, so a block without such a line costs one search; one whose only such line is the
+message id, the common case, costs four; one that also names the stream, some more. `lone_message_id` is hot and
+compiled.
 """
 
 from collections.abc import Callable
@@ -30,20 +30,20 @@ _ID_LINE = b"\r\n" + _ID + b":"
 
 
 def naming(stream: str) -> bytes:
-    """How a publisher that names the stream has it in its header block: for `lone_message_id`."""
+    """The header line with which a publisher names the stream, for `lone_message_id`."""
     return b"\r\n%b: %b\r\n" % (_EXPECTED, stream.encode())
 
 
 def lone_message_id(block: bytes, named: bytes = b"") -> bytes | None:
-    """The message id when no other header concerns the stream (b"" for no id either); None when there is more to
-    check. `named`: the one line that may stand there as well, for what it demands is so (`naming`)."""
+    """The message id if no other header concerns the stream (b"" for no id); None if there is more to check. `named`: a
+    line that is also accepted, because its condition holds (`naming`)."""
     first = block.find(_LINE)
     if first < 0:
         return b""
     second = block.find(_LINE, first + len(_LINE))
     if named and (second >= 0 or not block.startswith(_ID_LINE, first)):
         at = block.find(named)
-        if at < 0 or block.find(_EXPECTED) != at + 2:  # the name may stand in a value before
+        if at < 0 or block.find(_EXPECTED) != at + 2:  # the name may also occur in an earlier value
             return None
         if at == first:
             if second < 0:
@@ -53,7 +53,7 @@ def lone_message_id(block: bytes, named: bytes = b"") -> bytes | None:
             second = block.find(_LINE, second + len(_LINE))
     if second >= 0 or not block.startswith(_ID_LINE, first):
         return None
-    if block.find(_ID) < first:  # the name may stand in a value: `lookup` distinguishes the two
+    if block.find(_ID) < first:  # the name may occur in a value: `lookup` distinguishes the two
         return lookup(block, _ID) or b""
     start = first + len(_ID_LINE)
     end = block.find(b"\r\n", start)
@@ -61,18 +61,18 @@ def lone_message_id(block: bytes, named: bytes = b"") -> bytes | None:
 
 
 class Allowed(NamedTuple):
-    """What the stream's configuration allows a header to demand."""
+    """The headers that the stream's configuration allows."""
 
     rollup: bool = False
     ttl: bool = False
     counter: bool = False
     schedules: ScheduleRules | None = None
-    in_batch: Callable[[], None] | None = None  # checks more, of a message of an atomic batch; raises JetStreamError
+    in_batch: Callable[[], None] | None = None  # further checks of a message of an atomic batch; raises JetStreamError
 
 
 class Demands(NamedTuple):
-    """What remains to be checked after the first two groups: the id (b"" for none), and the fourth group. `rollup`:
-    b"sub", b"all", or b"". `ttl`: as it was written. `adds_rollup`: a schedule, which gets a roll-up of its
+    """The values that remain to be checked after the first two groups: the id (b"" for none), and the fourth group.
+    `rollup`: b"sub", b"all", or b"". `ttl`: as it was written. `adds_rollup`: a schedule, which gets a roll-up of its
     subject."""
 
     message_id: bytes
@@ -92,9 +92,9 @@ def check_before_id(
     allowed: Allowed = Allowed(),  # noqa: B008  (a constant)
     payload: bytes = b"",
 ) -> Demands:
-    """Groups 1 and 2; what is left to check afterwards.
+    """Check groups 1 and 2; returns what is left to check.
 
-    `last_sequence`: the last that was given out. `last_of_subject(pattern)`: the same for a subject. Raises
+    `last_sequence`: the last assigned sequence. `last_of_subject(pattern)`: the same for a subject. Raises
     JetStreamError.
     """
     if allowed.in_batch is None and lookup(block, b"Nats-Batch-Id"):
@@ -141,7 +141,7 @@ def rollup_of(block: bytes) -> bytes:
 
 
 def ttl_of(block: bytes) -> int | None:
-    """Nanoseconds that the message is to live: None when it names no time, 0 for `never`. Raises JetStreamError 10165."""
+    """The message's TTL in nanoseconds: None without the header, 0 for `never`. Raises JetStreamError 10165."""
     if b"Nats-TTL" not in block:
         return None
     text = lookup(block, b"Nats-TTL")
@@ -154,12 +154,12 @@ def ttl_of(block: bytes) -> int | None:
 
 
 def is_ttl(text: bytes) -> bool:
-    """Whether it is a time to live: a duration of a second or more, or `never`."""
+    """Whether the text is a valid TTL: a duration of a second or more, or `never`."""
     return _ttl(text) is not None
 
 
 def _ttl(text: bytes) -> int | None:
-    """Nanoseconds, 0 for `never` (in any case of letters), None for what is no time to live."""
+    """The TTL in nanoseconds, 0 for `never` (in any case of letters), None for an invalid one."""
     if text.lower() == b"never":
         return 0
     ttl = int(text) * SECOND if text.isdigit() and len(text) < 12 else parse_duration(text) or 0
@@ -167,7 +167,7 @@ def _ttl(text: bytes) -> int | None:
 
 
 def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = Allowed()) -> None:  # noqa: B008
-    """Group 4. `last_message_id`: of the last message that was given a sequence, b"" if it had none."""
+    """Check group 4. `last_message_id`: of the last message with an assigned sequence, b"" if it had none."""
     if demands.last_message_id is not None and demands.last_message_id != last_message_id:
         raise api_error("wrong_last_msg_id", id=last_message_id.decode("utf-8", "replace"))
     if demands.rollup and not allowed.rollup:
@@ -182,5 +182,5 @@ def check_after_id(demands: Demands, last_message_id: bytes, allowed: Allowed = 
 
 
 def _number(text: bytes) -> int:
-    """-1 for text that is no number: no sequence equals it."""
+    """Parse a number; -1, which equals no sequence, for other text."""
     return int(text) if text.isdigit() and len(text) < 20 else -1

@@ -1,8 +1,8 @@
 """Recounts the messages of a stream by subject, after damage that destroyed subjects.
 
-A table without a history knows how many messages a subject has, not which. So the readable records are counted, in turns
-with the broker's other work, and what the table has more of a subject is what was lost. That difference does not change
-while the count runs, for a lost message is neither stored nor removed again:
+A table without a history has the number of messages of a subject, but not which they are. So the readable records are
+counted, interleaved with the broker's other work; the table's excess over that count is the number of lost messages.
+The difference does not change while the count runs, because a lost message is neither stored nor removed again:
 
     stored meanwhile      behind the end at which the count began, so in neither of the two numbers
     removed meanwhile     counted as read, when the count had not come so far (`note_removed`)
@@ -17,8 +17,8 @@ BYTES_A_TURN = 4 << 20
 
 
 class Recount:
-    """One count. `excess` begins as what the table has of each subject and ends as what it has too many, `excess_bytes`
-    likewise; messages from offset `end` on are not in either."""
+    """One count. `excess` starts as the table's number of messages by subject and ends as the number of lost ones,
+    `excess_bytes` likewise; messages from offset `end` on are in neither."""
 
     def __init__(self, excess: dict[bytes, int], excess_bytes: int, end: int) -> None:
         self.excess = excess
@@ -32,7 +32,7 @@ class Recount:
             self._count(subject, size)
 
     def turns(self, log: Log, size_of: Callable[[StoredRecord], int]) -> Iterator[None]:
-        """Read all there is, a piece for each step of the iterator. Raises StorageError."""
+        """Read all records, a part per step of the iterator. Raises StorageError."""
         while records := log.read(self._at, RECORDS_A_TURN, BYTES_A_TURN):
             for record in records:
                 if record.offset >= self._end:

@@ -1,4 +1,4 @@
-"""What a publish must be to be a schedule, or to end one, in nats-server's order and words (ADR-51 of NATS)."""
+"""Checks publishes that are schedules or end one, in nats-server's order and with its texts (ADR-51 of NATS)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,8 +18,8 @@ PURGE = b"purge"
 
 
 class ScheduleRules(NamedTuple):
-    """What the stream allows. `subjects`: those it captures. `is_other(subject)`: whether the last message of a subject is
-    there and is no schedule. `now`: ns since 1970. `is_ttl(text)`: whether it is a time to live."""
+    """What the stream allows. `subjects`: those it captures. `is_other(subject)`: whether the subject has a last
+    message that is not a schedule. `now`: ns since 1970. `is_ttl(text)`: whether a TTL is valid."""
 
     allowed: bool
     ttl: bool
@@ -30,8 +30,8 @@ class ScheduleRules(NamedTuple):
 
 
 def check_schedule(block: bytes, subject: bytes, rules: ScheduleRules) -> bool:
-    """Whether the message is a schedule that has to get a roll-up of its subject. Raises JetStreamError for one that is
-    wrong, or that is not for this stream."""
+    """Whether the message is a schedule, which needs a roll-up of its subject. Raises JetStreamError for an invalid
+    one, or one that is not for this stream."""
     adds_rollup = _check_schedule(block, subject, rules)
     _check_scheduler(block, subject, rules)
     return adds_rollup
@@ -72,7 +72,7 @@ def _check_schedule(block: bytes, subject: bytes, rules: ScheduleRules) -> bool:
 
 
 def _check_scheduler(block: bytes, subject: bytes, rules: ScheduleRules) -> None:
-    """The headers of a message that a schedule has made: a client may send them to end a schedule."""
+    """Check the headers of messages made by schedules: a client may send them to end a schedule."""
     following, scheduler = lookup(block, NEXT), lookup(block, SCHEDULER) or b""
     if not following:
         if scheduler:

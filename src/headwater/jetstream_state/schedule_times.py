@@ -4,7 +4,7 @@
     @every <duration>     again and again, a second apart or more, counted from the full second at which it was stored
     six fields, @daily    as cron (model/cron.py), in UTC or the zone of `Nats-Schedule-Time-Zone`
 
-Turns that were missed are not made up for: after them the next one is counted from now.
+Missed turns are not made up for: the next one is computed from the present time.
 """
 
 import re
@@ -21,7 +21,7 @@ TIME_ZONE = b"Nats-Schedule-Time-Zone"
 
 _EPOCH = datetime(1970, 1, 1)
 _AT = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d?)(:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-](\d\d):(\d\d))", re.ASCII)
-_ZERO_TIME = -62_135_596_800 * SECOND  # Go's "no time", 1 January of the year 1
+_ZERO_TIME = -62_135_596_800 * SECOND  # Go's zero time, 1 January of the year 1
 
 
 class Turn(NamedTuple):

@@ -1,11 +1,11 @@
-"""The schedules of a stream: which of its messages are to bring others, and when (ADR-51 of NATS).
+"""The schedules of a stream: messages that produce other messages at given times (ADR-51 of NATS).
 
     stored on s.a, Nats-Schedule  ─▶ `note` ─▶ due ─▶ `take_due` ─▶ stored on its target ─▶ `note` ─▶ the next turn, or gone
 
-A subject has one schedule: its last message. What a schedule brings says in its own headers when the next turn is, or that
-the schedule is over, and only once it is durable does `note` act on it. So after a crash each turn was either stored, and is
-known from the log, or was not, and is taken then: once. `rows` and `restore` keep the turns where messages have left the
-log, for a consumer may have removed what a schedule brought.
+A subject has one schedule: its last message. The headers of a produced message give the schedule's next turn, or its
+end, and `note` acts on them only once the message is durable. So after a crash each turn is either in the log or is
+taken then: exactly once. `rows` and `restore` keep the turns for messages that have left the log, because a consumer
+may have removed a produced message.
 
 No clock: `now` comes with the call. Times are ns since 1970.
 """
@@ -24,17 +24,17 @@ from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_NATS
 
 SHORTEST_DELAY = SECOND // 4  # between storing a schedule and its first turn; nats-server's
-FIRST_RETRY = 2 * SECOND  # after a turn that could not be stored; doubled each time
+FIRST_RETRY = 2 * SECOND  # after a message could not be stored; doubled each time
 LONGEST_RETRY = 64 * SECOND
 
-_NOT_PASSED_ON = (b"Nats-Schedule", b"Nats-Expected-")  # how names begin
+_NOT_PASSED_ON = (b"Nats-Schedule", b"Nats-Expected-")  # prefixes of headers that are not copied
 _REPLACED = (b"Nats-Msg-Id:", b"Nats-TTL:", b"Nats-Rollup:")
 
 Row = tuple[bytes, int, int]
 
 
 class Brought(NamedTuple):
-    """What a schedule brings now, to be stored on `target`. `schedule`: its subject."""
+    """A message produced by a schedule, to be stored on `target`. `schedule`: the schedule's subject."""
 
     schedule: bytes
     target: bytes
@@ -51,13 +51,14 @@ class _Schedule:
 
 
 class Schedules:
-    """`load(sequence)`: a message, None for one that is gone; `last(subject)`: the sequence of its last one, 0 for none."""
+    """The schedules of one stream. `load(sequence)` returns a message, None if it is gone; `last(subject)` the sequence
+    of its last message, 0 for none."""
 
     def __init__(self, load: Callable[[int], StoredRecord | None], last: Callable[[bytes], int]) -> None:
         self._load = load
         self._last = last
         self._schedules: dict[bytes, _Schedule] = {}
-        self._due: list[tuple[int, bytes]] = []  # also what holds no more
+        self._due: list[tuple[int, bytes]] = []  # may have stale entries
 
     def __len__(self) -> int:
         return len(self._schedules)
@@ -65,7 +66,7 @@ class Schedules:
     # ── what was stored ──
 
     def note(self, subject: bytes, sequence: int, block: bytes, timestamp_ns: int) -> None:
-        """A message became durable, at the time of its stamp; or was found in the log."""
+        """A message became durable, or was found in the log; `timestamp_ns`: its time stamp."""
         turn = _turn(block, timestamp_ns, timestamp_ns)
         following, scheduler = (lookup(block, NEXT), lookup(block, SCHEDULER)) if block else (None, None)
         if turn is not None:
@@ -81,7 +82,7 @@ class Schedules:
             self._set(scheduler, following)
 
     def learn(self, log: Log, start: int) -> None:
-        """Note every message from offset `start` on, also those that were removed and are in the files still."""
+        """Note every message from offset `start` on, including removed ones that are still in the files."""
         for batch in log.batches(start, all_in_files=True):
             if batch.header.dialect != DIALECT_NATS:
                 continue
@@ -96,7 +97,7 @@ class Schedules:
         return [(subject, one.sequence, one.at) for subject, one in self._schedules.items()]
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Take up what `rows` returned."""
+        """Restore the result of `rows`."""
         self._schedules = {subject: _Schedule(sequence, at) for subject, sequence, at in rows}
         self._due = [(one.at, subject) for subject, one in self._schedules.items()]
         heapify(self._due)
@@ -110,8 +111,8 @@ class Schedules:
         return self._due[0][0] if self._due else 0
 
     def take_due(self, now: int) -> list[Brought]:
-        """What is due, in the order of the schedules' sequences. None of them is due again until what it brings was noted,
-        or `failed` was called."""
+        """The messages due, in the order of the schedules' sequences. A schedule is not due again until its message was
+        noted, or `failed` was called."""
         due: list[tuple[int, bytes]] = []
         while (at := self.next_due()) and at <= now:
             _, subject = heappop(self._due)
@@ -120,7 +121,7 @@ class Schedules:
         return [brought for _, subject in sorted(due) if (brought := self._brought(subject, now)) is not None]
 
     def failed(self, subject: bytes, now: int) -> None:
-        """What a schedule brought could not be stored: it is due again a little later."""
+        """A produced message could not be stored: its schedule is due again a little later."""
         schedule = self._schedules.get(subject)
         if schedule is not None and schedule.taken:
             schedule.taken = False
@@ -143,7 +144,7 @@ class Schedules:
             del self._schedules[subject]
             return None
         block = message.header_block
-        sample = sample or message  # nothing to sample yet: the schedule's own content
+        sample = sample or message  # no sample yet: use the schedule's own content
         target = lookup(block, TARGET) or b""
         return Brought(subject, target, _passed_on(block, sample.header_block, subject, turn), sample.payload)
 
@@ -152,7 +153,7 @@ class Schedules:
         try:
             at = parse_time(following.decode())
         except ValueError:
-            return  # no text of a server
+            return  # not written by a server
         if schedule is not None:
             schedule.at, schedule.taken, schedule.retry = at, False, 0
             heappush(self._due, (at, subject))
@@ -168,12 +169,12 @@ def ended_by(block: bytes) -> bytes:
 
 
 def is_schedule(block: bytes) -> bool:
-    """Whether the message was meant as a schedule."""
+    """Whether the message has the headers of a schedule."""
     return bool(block) and bool(lookup(block, PATTERN))
 
 
 def with_rollup(block: bytes) -> bytes:
-    """The block of a schedule, which takes the place of the one before it on its subject."""
+    """The header block of a schedule, which replaces the previous one of its subject."""
     return block.removesuffix(b"\r\n") + b"Nats-Rollup: sub\r\n\r\n"
 
 
@@ -187,7 +188,7 @@ def _turn(block: bytes, since: int, now: int) -> Turn | None:
 
 
 def _passed_on(block: bytes, sample: bytes, subject: bytes, turn: Turn) -> bytes:
-    """The headers of what is brought: those of the sample, and the schedule's."""
+    """The headers of a produced message: those of the sample, and those about the schedule."""
     lines = list(_lines_to_pass_on(sample or b"NATS/1.0\r\n\r\n"))
     lines.append(b"%b: %b" % (SCHEDULER, subject))
     lines.append(b"%b: %b" % (NEXT, turn.text.encode() if turn.repeats else PURGE))

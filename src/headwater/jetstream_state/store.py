@@ -1,4 +1,4 @@
-"""Where JetStream keeps its streams, and the small documents beside each log.
+"""JetStream's store directory: the streams, and the small documents beside each log.
 
     <store_dir>/lock                            held while a broker uses the directory
     <store_dir>/streams/<name>-<digest>/        one stream: a readable stem of its name, and 16 hex digits of its SHA-256
@@ -12,10 +12,10 @@
     <store_dir>/streams/….spool.new             a backup that is being received: likewise
     <store_dir>/streams/….deleted               one that was being deleted: likewise
 
-A file name is never made of a client's characters alone: names may hold what a file system forbids, and two names may
-be one to a file system that ignores case. The true name is in the document. A directory whose document is gone or
-unreadable is put aside: reported, not served and left alone, for there may be messages in it. A document of which one
-copy is damaged is written again from the other.
+A file name never consists of a client's characters alone: names may contain characters that a file system forbids, and
+differ only in case. The real name is in the document. A directory whose document is missing or unreadable is put aside:
+reported, not served and left alone, because it may contain messages. A document with one damaged copy is rewritten from
+the other.
 
 All of this blocks and belongs in a worker thread, or before the loop has work.
 """
@@ -55,29 +55,29 @@ SPOOL = ".spool"
 DELETED = ".deleted"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-_STEM = 48  # characters of the name that are kept for people's eyes
+_STEM = 48  # characters of the name, kept for readability
 
 
 class StreamRecord(msgspec.Struct):
-    """What is stored of a stream beside its messages."""
+    """The stored document of a stream."""
 
     config: StreamConfig
     created_ns: int
 
 
 class ConsumerRecord(msgspec.Struct):
-    """What is stored of a durable consumer."""
+    """The stored document of a durable consumer."""
 
     name: str
     config: ConsumerConfig
     created_ns: int
     snapshot: ConsumerSnapshot
-    frame: int = 0  # of the journal, up to which the snapshot holds
+    frame: int = 0  # the last frame of the journal that the snapshot includes
 
 
 class PositionsRecord(msgspec.Struct):
-    """Where the sources of a stream are, by their index names: the sequence and the identity of the last message that was
-    copied; and its schedules (`Schedules.rows`). It holds for what the log has below offset `end`."""
+    """The positions of a stream's sources by index name (sequence and identity of the last copied message), and its
+    schedules (`Schedules.rows`), as of the log up to offset `end`."""
 
     end: int
     positions: dict[str, tuple[int, str]]
@@ -88,7 +88,7 @@ Record = TypeVar("Record", StreamRecord, ConsumerRecord)
 
 
 def first_offset(record: StreamRecord) -> int:
-    """Where a new log of this stream begins (first_seq)."""
+    """The first offset of a new log of this stream (first_seq)."""
     return offset_of(max(record.config.first_seq, 1))
 
 
@@ -100,7 +100,7 @@ def file_stem(name: str) -> str:
 
 
 def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
-    """How far the log reached at least: behind the highest sequence that was delivered or acknowledged."""
+    """A lower bound of the log's end: after the highest sequence that was delivered or acknowledged."""
     highest = 0
     for record in consumers:
         snapshot = record.snapshot
@@ -109,25 +109,25 @@ def known_end(consumers: list[ConsumerRecord], journal: Journal) -> int:
     for frame in journal.frames:
         for _, events in frame.entries:
             highest = max(highest, *(first if kind == ACKED_ALL else last for kind, first, last in events))
-    return highest  # one more than the offset of that sequence
+    return highest  # a sequence is one more than its offset
 
 
 class StreamDirectory:
-    """The files of one stream. `findings`: what `load` and `load_consumers` met that did not stop them. `positions`: None
-    where none were saved, or, with a finding, where they cannot be read. `new_log`: the state of a log that was just made
-    and never opened, so that nothing need be read back; else None."""
+    """The files of one stream. `findings`: problems that did not stop `load` and `load_consumers`. `positions`: None if
+    none were saved or, with a finding, if they cannot be read. `new_log`: the state of a log that was just created and
+    never opened, so that nothing need be read back; else None."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path
         own = path.rpartition("/")[2]
-        self.name = own.rpartition("-")[0] or own  # a likeness, until `load` has read the true one
+        self.name = own.rpartition("-")[0] or own  # an approximation, until `load` has read the real one
         self.findings: list[Finding] = []
         self.positions: PositionsRecord | None = None
         self.new_log: LogState | None = None
         self.identity = (
             meta.NOBODY
-        )  # the stream's, which all its files carry; NOBODY until `load`, or where no file has one
+        )  # the stream's identity, stored in all its files; NOBODY until `load`, or if no file has one
         self.log_path = f"{path}/{LOG}"
         self._document = f"{path}/stream"
         self.consumers_path = self._consumers = f"{path}/consumers"
@@ -158,11 +158,11 @@ class StreamDirectory:
             self.findings.append(Finding(self.name, self.log_path, "there is nothing in the log's directory", done))
 
     def save_positions(self, record: PositionsRecord) -> None:
-        """Make durable where the stream's sources are. Raises OSError."""
+        """Make the positions of the stream's sources durable. Raises OSError."""
         meta.save(self.files, f"{self.path}/{POSITIONS}", msgspec.json.encode(record), self.identity)
 
     def load_positions(self) -> None:
-        """Find in `positions` what was saved last. Raises StorageError."""
+        """Load the last saved positions into `positions`. Raises StorageError."""
         path, damage = f"{self.path}/{POSITIONS}", list[str]()
         try:
             copy = meta.load_copy(self.files, path, damage, self.identity)
@@ -176,13 +176,13 @@ class StreamDirectory:
         self.positions = record
 
     def save_consumer(self, record: ConsumerRecord) -> None:
-        """Make a durable consumer durable. Raises OSError."""
+        """Store the document of a durable consumer. Raises OSError."""
         self.files.mkdir(self._consumers)
         path = f"{self._consumers}/{file_stem(record.name)}"
         meta.save(self.files, path, msgspec.json.encode(record), self.identity)
 
     def remove_consumer(self, name: str) -> None:
-        """Forget a durable consumer; not an error when it is not there."""
+        """Remove the document of a durable consumer, if there is one."""
         meta.remove(self.files, f"{self._consumers}/{file_stem(name)}")
         try:
             self.files.sync_directory(self._consumers)
@@ -209,7 +209,7 @@ class StreamDirectory:
         return sorted(records, key=lambda record: record.name)
 
     def load_journal(self, record: StreamRecord) -> Journal:
-        """What happened to the consumers since their states were saved; what of it cannot be believed is a finding. Raises
+        """The consumers' journal since their states were saved; implausible parts become findings. Raises
         StorageError."""
         try:
             journal = load_journal(self.files, self._consumers, identity_of(record.config.name, record.created_ns))
@@ -221,7 +221,7 @@ class StreamDirectory:
         return journal
 
     def _load(self, path: str, kind: type[Record], what: str) -> Record:
-        """A document, mended where one copy is damaged. Raises StorageError."""
+        """Read a document, and repair it if one copy is damaged. Raises StorageError."""
         damage: list[str] = []
         try:
             copy = meta.load_copy(self.files, path, damage, self.identity, partial(self._stranger, kind))
@@ -244,7 +244,7 @@ class StreamDirectory:
         return record
 
     def _stranger(self, kind: type[StreamRecord | ConsumerRecord], copy: meta.Copy) -> str:
-        """Why a copy does not belong where it lies; "" when it does."""
+        """Why a copy does not belong to this directory; "" if it does."""
         try:
             record = decode_stored(copy.payload, kind)
         except msgspec.MsgspecError:
@@ -271,15 +271,15 @@ class Store:
         self.files = files
         self.findings: list[Finding] = []
         self._streams = f"{directory}/streams"
-        # The words are nats-server's: scripts look for them.
+        # The text is nats-server's: scripts search for it.
         self._lock: File = take_directory(files, directory, ["streams"], "Can't start JetStream")
 
     def close(self) -> None:
-        """Let another broker have the directory."""
+        """Release the lock on the directory."""
         self._lock.close()
 
     def streams(self) -> list[StreamDirectory]:
-        """Every complete stream; what is left of unfinished business is removed, as far as the system lets us. Raises
+        """Every complete stream; remains of unfinished operations are removed as far as possible. Raises
         EnvironmentProblem."""
         found = []
         try:
@@ -308,21 +308,21 @@ class Store:
         begin: int | None = None,
         fill: Callable[[StreamDirectory], None] | None = None,
     ) -> StreamDirectory:
-        """A directory with the configuration and an empty log in it, durable once this returns; a crash meanwhile leaves all
-        of it or none. `synced`: see `first_state`. `begin`: the first offset of the log, where it is not that of the
-        configuration. `fill` puts more into the directory before it gets its name. Raises OSError, and StorageError when
-        there is one already, and what `fill` raises; nothing is left then.
+        """Create a directory with the configuration and an empty log, durably on return; a crash meanwhile leaves all
+        of it or nothing. `synced`: see `first_state`. `begin`: the first offset of the log, if not that of the
+        configuration. `fill` adds to the directory before it gets its final name. Raises OSError, StorageError if the
+        stream exists, and any error of `fill`; then nothing is left.
 
         Seven syncs side by side, then one for the final name."""
         stem = file_stem(record.config.name)
         path, names = f"{self._streams}/{stem}", self.files.listdir(self._streams)
         if stem in names:
             raise StorageError("there is a directory of this name in the store already", value=path)
-        ending = NEW if fill is None else FILLED + NEW  # what is being filled is no other creation's to remove
+        ending = NEW if fill is None else FILLED + NEW  # not to be removed by another creation
         new = StreamDirectory(self.files, path + ending)
-        if stem + ending in names:  # of a creation that failed: its files are not those of this one
+        if stem + ending in names:  # the remains of a creation that failed
             remove_tree(self.files, new.path)
-        self.files.make(new.log_path)  # durable with what is synced below
+        self.files.make(new.log_path)  # made durable by the syncs below
         new.identity = self.files.entropy(len(meta.NOBODY))
         with SyncGroup(self.files) as group:
             new.write_first(group, record)
@@ -334,7 +334,7 @@ class Store:
                 fill(new)
             self.files.rename(new.path, path)
         except BaseException:
-            if fill is not None:  # it may be large; what is empty is removed by the next creation
+            if fill is not None:  # a filled directory may be large; an empty one is removed by the next creation
                 remove_tree(self.files, new.path)
             raise
         self.files.sync_directory(self._streams)
@@ -344,8 +344,8 @@ class Store:
         return directory
 
     def spool(self, name: str) -> tuple[str, File]:
-        """A new file for the archive of a stream while it is received, and its path for `drop_spool`; it does not outlive a
-        restart. Raises OSError."""
+        """A new file for an archive being received, and its path for `drop_spool`; a restart removes it. Raises
+        OSError."""
         stem = file_stem(name)
         path = f"{self._streams}/{stem}-{self.files.entropy(4).hex()}{SPOOL}{NEW}"
         self.files.make(path)
@@ -356,7 +356,7 @@ class Store:
         remove_tree(self.files, path)
 
     def remove(self, directory: StreamDirectory) -> None:
-        """Remove a stream whose log is closed. Gone for good once this returns. Raises OSError."""
+        """Remove a stream whose log is closed, durably on return. Raises OSError."""
         doomed = directory.path + DELETED
         self.files.rename(directory.path, doomed)
         self.files.sync_directory(self._streams)

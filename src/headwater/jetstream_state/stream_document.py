@@ -1,4 +1,4 @@
-"""A stream's state that is stored with its log's index, so that a start need not read the messages.
+"""The stream's state stored with its log's index, so that a start need not read the messages.
 
 It is written at a clean stop, and with each checkpoint of the log.
 """
@@ -15,12 +15,12 @@ from headwater.model.header_block import lookup
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log, StoredRecord
 
-MOST_IN_A_CHECKPOINT = 20_000  # subjects, remembered messages, ids and expiries together
+MOST_IN_A_CHECKPOINT = 20_000  # subjects, messages of the history, ids and expiries together
 
 
 class StreamDocument(msgspec.Struct, array_like=True):
-    """`ids`: the window of message ids. `last_id`: of the last message that was taken in. `positions`: of each source, the
-    sequence and the identity of the last message that was copied."""
+    """`ids`: the window of message ids. `last_id`: of the last captured message. `positions`: for each source, sequence
+    and identity of the last copied message."""
 
     contents: ContentsDocument
     ids: list[tuple[bytes, int, int]]
@@ -29,7 +29,7 @@ class StreamDocument(msgspec.Struct, array_like=True):
 
     @classmethod
     def decode(cls, document: bytes | None) -> Self | None:
-        """None when there is none, or none of ours."""
+        """Decode a document; None if it is missing or invalid."""
         if not document:
             return None
         try:
@@ -45,9 +45,9 @@ def checkpoint(
     apart_ns: int,
     positions: Mapping[str, tuple[int, str]] = MappingProxyType({}),
 ) -> bytes:
-    """The document of what is durable at this moment (`apart_ns`: from the window's clock to the time of day); b"" where
-    making it would hold the loop up for longer than some 20 ms (then a start after a crash reads all records, if not their
-    batches), or while removals are under way."""
+    """The document of everything durable at this moment (`apart_ns`: from the window's clock to the time of day); b""
+    during removals, or if encoding it would block the loop for more than some 20 ms (a start after a crash then reads
+    all records, but not their batches)."""
     subjects, end = contents.subjects, log.end_offset
     kept = subjects.messages if subjects.with_history else 0
     times = len(contents.expiry.entries) + len(contents.schedules)
@@ -62,7 +62,7 @@ def checkpoint(
 
 
 def last_message_id(log: Log) -> bytes:
-    """The Nats-Msg-Id of the last durable message; b"" where it had none, is removed, or cannot be read."""
+    """The Nats-Msg-Id of the last durable message; b"" if it had none, was removed, or cannot be read."""
     try:
         last = log.read(log.end_offset - 1, 1, 1)
     except StorageError:
@@ -71,5 +71,5 @@ def last_message_id(log: Log) -> bytes:
 
 
 def message_id_of(record: StoredRecord) -> bytes:
-    """The Nats-Msg-Id of a message; b"" where it has none."""
+    """The Nats-Msg-Id of a message; b"" if it has none."""
     return (lookup(record.header_block, b"Nats-Msg-Id") or b"") if record.header_block else b""

@@ -1,13 +1,13 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Which subjects a stream holds: how many messages, which was the last. In memory, about 200 bytes a subject.
+"""The table of a stream's subjects: number of messages and last sequence of each. In memory, about 200 bytes per subject.
 
-It answers requests by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending
-count of a filtered consumer) without reading the log. It is derived: filled from the log when a stream is opened (or from
-what a clean stop left), and kept up with every batch that became durable. Only durable messages are in it.
+It serves requests by subject (`num_subjects`, `last_by_subj`, Nats-Expected-Last-Subject-Sequence, the pending count of
+a filtered consumer) without reading the log. It is derived data: filled from the log when a stream is opened (or from
+the document of a clean stop), and updated with every durable batch. Only durable messages are in it.
 
-With a limit per subject the sequences of what is kept are remembered too (`history`), so that the oldest is known when
-one more comes. Without, the last of a subject may become unknown when it is deleted: it is then looked for, once, at
-the next request for it.
+With a limit per subject the table also has the sequences of all its messages (`history`), so that the oldest is known
+when another arrives. Without it, the last message of a subject may become unknown when it is deleted: the next request
+searches for it once.
 
 `SubjectFilter` is the filter of a consumer, with a cache, because the subjects of a stream repeat.
 """
@@ -26,8 +26,8 @@ else:
 from headwater.model.subject import is_literal, matches
 
 STORE_OVERHEAD = 30  # bytes that nats-server's file store adds to a message; what STREAM.INFO calls bytes includes them
-HEADER_OVERHEAD = 4  # and to one with a header block
-MEMORY_OVERHEAD = 16  # that of its memory store, with or without
+HEADER_OVERHEAD = 4  # added to a message with a header block
+MEMORY_OVERHEAD = 16  # the same for its memory store, with or without headers
 CACHED_SUBJECTS = 8192
 
 
@@ -66,8 +66,8 @@ class SubjectFilter:
 
 
 class SubjectEntry:
-    """One subject. `last` is the sequence of its last message; negative: below that, but not known. `sizes_of` are the
-    kept messages, oldest first, as (sequence, size), when a history is kept."""
+    """One subject. `last` is the sequence of its last message; negative: unknown, but below that number. `sizes_of` are
+    its messages, oldest first, as (sequence, size), when a history is kept."""
 
     count: int
     last: int
@@ -80,7 +80,7 @@ class SubjectEntry:
 
 
 class SubjectRow(msgspec.Struct, array_like=True):
-    """A subject as a clean stop leaves it."""
+    """The stored form of a subject."""
 
     subject: bytes
     count: int
@@ -91,7 +91,7 @@ class SubjectRow(msgspec.Struct, array_like=True):
 class SubjectTable:
     """`messages` and `size_bytes` of the stream, and per subject the count and the last sequence.
 
-    `with_history`: remember the messages of each subject. `find_before(subject, sequence)`: the last message of a subject
+    `with_history`: keep the sequences of each subject. `find_before(subject, sequence)`: the last message of a subject
     below a sequence, 0 for none.
     """
 
@@ -148,7 +148,7 @@ class SubjectTable:
         return first, count
 
     def remove(self, subject: bytes, sequence: int, size: int) -> None:
-        """A message is gone."""
+        """A message was removed."""
         entry = self._subjects.get(subject)
         if entry is None:
             return
@@ -167,13 +167,14 @@ class SubjectTable:
             entry.last = entry.history[len(entry.history) - 1][0] if entry.history else -sequence
 
     def forget_lasts(self, start: int, end: int) -> None:
-        """The messages from sequence `start` up to `end` cannot be read: whose last was one of them has an earlier one."""
+        """The messages from sequence `start` up to `end` cannot be read: mark the last message of their subjects as
+        unknown."""
         for entry in self._subjects.values():
             if start <= entry.last < end:
                 entry.last = -entry.last
 
     def correct(self, excess: dict[bytes, int], excess_bytes: int) -> None:
-        """Subtract what was counted in excess for each subject, when no history is kept; the total stays."""
+        """Subtract the excess of each subject, when no history is kept; the total stays."""
         self.size_bytes -= excess_bytes
         for subject, count in excess.items():
             entry = self._subjects.get(subject)
@@ -188,20 +189,20 @@ class SubjectTable:
         self._subjects.clear()
 
     def names(self) -> list[bytes]:
-        """All subjects, as of now; a list of the caller's own."""
+        """A new list of all subjects."""
         return list(self._subjects)
 
     def entry(self, subject: bytes) -> SubjectEntry | None:
-        """What is known of one subject; None when it holds nothing."""
+        """The entry of one subject; None when it has no messages."""
         return self._subjects.get(subject)
 
     def lasts_of(self, names: list[bytes]) -> list[int]:
-        """Sequences of the last messages of these subjects, of those that hold any."""
+        """Sequences of the last messages of these subjects; subjects without messages are left out."""
         found = [(name, self._subjects.get(name)) for name in names]
         return [self._last_of(name, entry) for name, entry in found if entry is not None]
 
     def total(self, subject: bytes) -> int:
-        """Messages of one subject."""
+        """The number of messages of one subject."""
         entry = self._subjects.get(subject)
         return entry.count if entry is not None else 0
 
@@ -214,7 +215,7 @@ class SubjectTable:
         return sorted(self._last_of(subject, entry) for subject, entry in self._wanted(wanted))
 
     def count(self, wanted: SubjectFilter) -> int:
-        """Messages whose subject matches."""
+        """The number of messages whose subject matches."""
         return sum(entry.count for _, entry in self._wanted(wanted))
 
     def counts(self, pattern: bytes) -> list[tuple[bytes, int]]:
@@ -222,11 +223,11 @@ class SubjectTable:
         return sorted((subject, entry.count) for subject, entry in self._matching(pattern))
 
     def rows(self) -> list[SubjectRow]:
-        """All of it, for `restore`."""
+        """All entries, for `restore`."""
         return [SubjectRow(s, e.count, e.last, list(e.history or ())) for s, e in self._subjects.items()]
 
     def restore(self, rows: Iterable[SubjectRow], messages: int, size: int) -> None:
-        """What `rows` gave, and the sums."""
+        """Restore the result of `rows`, and the totals."""
         self.messages, self.size_bytes = messages, size
         for row in rows:
             entry = self._subjects[row.subject] = SubjectEntry(deque(row.history) if self._with_history else None)
