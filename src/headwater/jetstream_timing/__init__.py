@@ -1,1 +1,1 @@
-"""What happens in a stream when it is time: messages expire, schedules bring others, the clock was stepped."""
+"""Timed work of a stream: expiry of messages, schedules, and steps of the system clock."""

@@ -15,8 +15,8 @@ from headwater.model.timestamps import SECOND
 
 logger = logging.getLogger(__name__)
 
-LOOK = 0.5  # seconds between two looks
-STEP = SECOND // 5  # ns; less than this is the slewing of a clock that is kept by NTP, and a busy loop
+LOOK = 0.5  # seconds between two comparisons
+STEP = SECOND // 5  # ns; smaller differences come from NTP's slewing or a busy loop
 WORTH_SAYING = 2 * SECOND
 
 

@@ -130,7 +130,7 @@ async def purge(
     told: Callable[[list[tuple[int, bytes]]], None],
 ) -> int:
     """Remove matching messages, only those `below` a sequence, or all but the last `keep`; `told` is called with the
-    (sequence, subject) pairs that a turn has removed. Returns how many. Raises StorageError."""
+    (sequence, subject) pairs removed in each turn. Returns how many were removed. Raises StorageError."""
     most = max(0, contents.count_of(wanted) - keep) if keep else contents.subjects.messages
     end = offset_of(below) if below else contents.log.end_offset
     gone = 0

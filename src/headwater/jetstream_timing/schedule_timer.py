@@ -1,8 +1,8 @@
-"""The timer of a stream's schedules: stores what they bring when they are due (`jetstream_state/schedules.py`).
+"""The timer of a stream's schedules: stores their messages when they are due (`jetstream_state/schedules.py`).
 
     due ─▶ `Schedules.take_due` ─▶ stored, not published: plain subscribers see nothing ─▶ the next timer
 
-What cannot be stored is tried again a little later, and said in the log each time.
+A message that cannot be stored is tried again a little later; each failure is logged.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class ScheduleTimer:
         self._stopped = True
 
     def start(self) -> None:
-        """The stream captures messages from now on."""
+        """Start the timer; the stream captures messages."""
         self._stopped = False
         self.set()
 
@@ -52,18 +52,18 @@ class ScheduleTimer:
         self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 
     def rows(self) -> list[Row]:
-        """See `Schedules.rows`; none where schedules are off."""
+        """See `Schedules.rows`; empty if schedules are off."""
         return self._contents.schedules.rows() if self._contents.config.allow_msg_schedules else []
 
     def stop(self) -> None:
-        """Store nothing more."""
+        """Stop the timer."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def on_clock_step(self) -> None:
-        """The system clock was stepped: take what is due now, and set the timer anew."""
+        """The system clock was stepped: store the messages that are due, and reset the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._on_timer()
