@@ -30,8 +30,10 @@ from contestants import describe_machine, refuse_interpreted, start_headwater
 
 import headwater
 from headwater.client.jetstream_types import ConsumerConfig, StreamConfig
+from headwater.iggy.service import CACHE_BYTES
 from headwater.iggy_client.client import connect as connect_iggy
 from headwater.iggy_wire.commands import Message
+from headwater.iggy_wire.identifiers import PollingStrategy
 
 FAULT_SECONDS = 5.0
 GROWTH = 0.03
@@ -40,6 +42,7 @@ CORE_BATCH, CORE_PAUSE = 600, 0.01  # messages a turn of the publisher: 60,000 a
 STORED_IN_FLIGHT = 64
 CROWD = 200  # connections that come and go at once
 DEPARTED = 10_000  # connections that /connz remembers: as many come and go first, or memory would grow until they have
+IGGY_BATCH = 10  # messages of 100 bytes
 STREAM_KEEPS = 100_000
 SAMPLES = 1.0  # seconds between two
 PARTS = 12  # of the time, for the course of memory
@@ -139,13 +142,22 @@ async def read_back(url: str, counts: Counts, stop: asyncio.Event) -> None:
                 await message.ack()
 
 
-async def iggy(port: int, counts: Counts, stop: asyncio.Event) -> None:
+async def fill_cache(port: int) -> None:
+    """As much as the broker keeps of a partition in memory: at the pace of `iggy` that takes a quarter of an hour, in which
+    memory would grow."""
     async with await connect_iggy(f"iggy://iggy:iggy@127.0.0.1:{port}") as client:
         await client.create_stream("soak")
         await client.create_topic("soak", "soak")
+        for _ in range(CACHE_BYTES // (IGGY_BATCH * 100)):
+            await client.send("soak", "soak", [Message(b"z" * 100)] * IGGY_BATCH)
+        await client.poll("soak", "soak", strategy=PollingStrategy.last(), count=1, auto_commit=True)
+
+
+async def iggy(port: int, counts: Counts, stop: asyncio.Event) -> None:
+    async with await connect_iggy(f"iggy://iggy:iggy@127.0.0.1:{port}") as client:
         while not stop.is_set():
-            await client.send("soak", "soak", [Message(b"z" * 100)] * 10)
-            counts.iggy += len(await client.poll("soak", "soak", count=10, auto_commit=True))
+            await client.send("soak", "soak", [Message(b"z" * 100)] * IGGY_BATCH)
+            counts.iggy += len(await client.poll("soak", "soak", count=IGGY_BATCH, auto_commit=True))
             await asyncio.sleep(0.05)
 
 
@@ -249,6 +261,7 @@ async def soak(port: int, ports: Ports, pid: int, seconds: float) -> tuple[Count
     counts, stop = Counts(), asyncio.Event()
     for _ in range(DEPARTED // CROWD):
         await asyncio.to_thread(crowd, port, ports, pid)
+    await fill_cache(ports.iggy)
     url = f"nats://127.0.0.1:{port}"
     works: list[Awaitable[None]] = [
         core(url, counts, stop),

@@ -29,6 +29,8 @@ from contestants import Contestant, describe_machine, refuse_interpreted, start_
 from load_generator import Failure, read_until
 from stream_load import ask, store
 
+import headwater
+from headwater.operations.backups import save_stream
 from headwater.testing.ports import free_port
 
 GOAL = 0.050  # seconds
@@ -259,6 +261,17 @@ def keys(side: Side) -> None:
     ask(side.link, f"$JS.API.CONSUMER.DELETE.{BIG}.{name}", None)
 
 
+def snapshot(side: Side) -> None:
+    """A backup of the bucket, as `headwater stream backup` makes one."""
+
+    async def save() -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            async with await headwater.connect(f"nats://bench:bench@127.0.0.1:{side.server.port}") as client:
+                await save_stream(client, client.jetstream(), BIG, Path(directory) / BIG, lambda messages, size: None)
+
+    asyncio.run(save())
+
+
 def fill_topic(side: Side) -> None:
     """A topic that holds more than one poll takes."""
     from headwater.iggy_client.client import connect
@@ -321,8 +334,8 @@ def rows(sizes: Sizes) -> list[Row]:
         Row("sparse filter", sparse_filter, big),
         Row("kv keys", keys, big),
         Row("STREAM.INFO of the bucket", request(f"$JS.API.STREAM.INFO.{BIG}", {"subjects_filter": ">"}), big),
+        Row("snapshot", snapshot, big),
         Row("purge by subject", request(f"$JS.API.STREAM.PURGE.{BIG}", purge), big),
-        Row("snapshot", nothing, only="nobody: it is not built yet"),
         Row("Iggy poll", iggy_poll, _once(fill_topic), "headwater"),
     ]
 
