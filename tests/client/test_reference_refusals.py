@@ -57,7 +57,7 @@ def test_a_publish_that_is_refused_fails_the_next_flush_and_only_that_one(server
     async def test() -> None:
         async with restricted(server, events) as client:
             await client.publish("shut.x", b"1")
-            with pytest.raises(AuthorizationError, match=r'Publish to "shut\.x"'):
+            with pytest.raises(AuthorizationError, match=r"""Publish to "shut\.x" \(connected as the user 'some'\)"""):
                 await client.flush()
             await client.publish("open.x", b"2")
             await client.flush()

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from support.operator_chain import Chain, Key
 from support.scripted_server import finish, until
 
 import headwater
-from headwater.client_connection.credentials import Credentials, read_creds
+from headwater.client_connection.credentials import Credentials, identity_of, read_creds
 from headwater.client_connection.server_url import parse_server_url
 from headwater.errors import AuthorizationError, ConfigError, HeadwaterError
 from headwater.model.nkey import NkeyKind
@@ -206,3 +207,17 @@ def test_a_renewed_creds_file_counts_from_the_next_reconnect_on(shelf: ServerShe
         await client.close()
 
     finish(main(), 20)
+
+
+def test_an_error_may_say_who_we_are_without_a_secret() -> None:
+    def who(**fields: str) -> str:
+        return identity_of(ConnectOptions(**fields))  # type: ignore[arg-type]
+
+    claims = {"name": "al", "iss": "ASIGNER", "nats": {"issuer_account": "AOWNER"}}
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    assert who(jwt=f"e30.{body}.sig", sig="s") == "the user 'al' of the account AOWNER"
+    assert who(jwt="nonsense", sig="s") == "the user of a JWT"
+    assert who(nkey=PUBLIC, sig="s") == f"the user of the nkey {PUBLIC}"
+    assert who(user="u", password="hush") == "the user 'u'"
+    assert who(user="hush") == who(auth_token="hush") == "the user of a token"
+    assert who() == "a user without a name"

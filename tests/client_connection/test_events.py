@@ -77,3 +77,23 @@ def test_an_error_is_an_event_and_goes_to_the_error_callback_or_the_log(caplog: 
     assert "bad luck" not in caplog.text
     Events().report(error)
     assert "bad luck" in caplog.text
+
+
+def test_a_coroutine_function_is_a_callback_too_and_what_it_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> list[object]:
+        heard: asyncio.Queue[object] = asyncio.Queue()
+
+        async def fail(error: BaseException) -> None:
+            heard.put_nowait(error)
+            raise RuntimeError("mine")
+
+        async def hear(event: Event) -> None:
+            heard.put_nowait(event)
+
+        events = Events(fail, hear)
+        events.report(HeadwaterError("theirs"))
+        return [await heard.get(), await heard.get()]
+
+    event, error = finish(main())
+    assert isinstance(event, Failed) and event.error is error
+    assert "error_callback_failed" in caplog.text and "RuntimeError: mine" in caplog.text

@@ -275,7 +275,8 @@ async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpac
 
     `error_callback(error)` is called for errors that no task awaits: a missing permission, a full subscription, an
     exception in a callback, the loss of the connection; without it they are logged. `event_callback(event)` gets all
-    that happens (`headwater.client.events`). When the connection is lost, it is made anew; see `Connection`.
+    that happens (`headwater.client.events`). Either may be a coroutine function: its coroutine runs as a task of its own.
+    When the connection is lost, it is made anew; see `Connection`.
 
     Raises ConfigError for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when
     it refuses the credentials, TransportError when it cannot be reached or does not answer, RemoteProtocolError when it is

@@ -133,7 +133,7 @@ def translate(arguments: dict[str, object]) -> dict[str, object]:
                 made["reconnect"] = False
         elif name == "error_cb":
             if value is not None:
-                made["error_callback"] = _plain(value)
+                made["error_callback"] = value
         elif name in CALLBACKS:
             if value is not None:
                 callbacks[name] = _plain(value)

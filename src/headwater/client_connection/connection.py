@@ -199,6 +199,8 @@ class Connection(ConnectionOps):
         if self.link is None or ends_the_connection(text):
             self._end_now(error)
         elif refusal is not None and isinstance(error, AuthorizationError):
+            if self.conversation is not None and self.conversation.identity:
+                error.hint = f"connected as {self.conversation.identity}"
             self._refuse(refusal, error)
         else:
             self.report(error)

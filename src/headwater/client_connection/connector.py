@@ -8,6 +8,7 @@ import random
 
 from headwater.client_connection.connection import Connection
 from headwater.client_connection.conversation import Conversation
+from headwater.client_connection.credentials import identity_of
 from headwater.client_connection.events import AttemptFailed
 from headwater.client_connection.options import ClientOptions
 from headwater.client_connection.security import dial_server, upgrade_link
@@ -105,4 +106,5 @@ class Connector:
             secure = True
         introduction = options.credentials.fill(options.introduction(), address, info.nonce)
         introduction.tls_required = secure
+        conversation.identity = identity_of(introduction)
         await conversation.introduce(introduction)

@@ -34,6 +34,7 @@ class Conversation:
         loop = asyncio.get_running_loop()
         self.address = address
         self.link: Link | None = None
+        self.identity = ""  # who we said we are
         self.greeted: asyncio.Future[ServerInfo] = loop.create_future()  # INFO has come
         self.welcomed: asyncio.Future[None] = loop.create_future()  # the PONG behind CONNECT has come
         self.reason: HeadwaterError | None = None  # why it ended, or is about to

@@ -8,6 +8,8 @@ Files are read at each connection, so that a renewed one counts from the next re
 secret.
 """
 
+import base64
+import json
 import re
 from dataclasses import dataclass, field
 from os import PathLike
@@ -47,6 +49,23 @@ class Credentials:
         else:
             user, password, token = self.user, self.password, self.token
         return options.replace(user=user or None, password=password or None, auth_token=token or None)
+
+
+def identity_of(options: ConnectOptions) -> str:
+    """Who this CONNECT says we are, for the text of an error: no secret, and of a JWT what it claims, unverified."""
+    if options.jwt:
+        try:
+            body = options.jwt.split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            account = claims["nats"].get("issuer_account") or claims["iss"]
+            return f"the user {claims['name']!r} of the account {account}"
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return "the user of a JWT"
+    if options.nkey:
+        return f"the user of the nkey {options.nkey}"
+    if options.auth_token or (options.user and not options.password):  # a user alone may be a token
+        return "the user of a token"
+    return f"the user {options.user!r}" if options.user else "a user without a name"
 
 
 def _read_seed(given: str | PathLike[str]) -> str:

@@ -7,10 +7,12 @@ Both get the same events in the same order. An iteration that is not read keeps 
 dropped (the oldest): events must never pile up in a program that runs for months.
 """
 
+import asyncio
+import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -144,7 +146,9 @@ class EventStream:
 
 
 class Events:
-    """Passes events on to callbacks and iterations. `error_callback` gets errors only; without it they are logged."""
+    """Passes events on to callbacks and iterations. `error_callback` gets errors only; without it they are logged.
+
+    The coroutine of a callback that is a coroutine function runs as a task of its own, so that two may overlap."""
 
     def __init__(
         self,
@@ -156,6 +160,7 @@ class Events:
         self._listeners: list[EventCallback] = []
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()  # a stream without a reader is collected
         self._last: Closed | None = None
+        self._tasks: set[asyncio.Task[None]] = set()  # the event loop itself keeps no task alive
 
     def tell(self, event: Event) -> bool:
         """Pass `event` on; an exception in a callback is logged, and the others are called all the same. Returns whether a
@@ -167,7 +172,9 @@ class Events:
             stream.add(event)
         for listener in (*self._listeners, *([self._event_callback] if self._event_callback else [])):
             try:
-                taken = listener(event) is TAKEN or taken
+                result = listener(event)
+                taken = result is TAKEN or taken
+                self._follow(result, f"event_callback_failed event={type(event).__name__}")
             except Exception:
                 logger.exception("event_callback_failed event=%s", type(event).__name__)
         return taken
@@ -194,9 +201,15 @@ class Events:
             logger.warning("client_error error=%s", error if str(error) else repr(error))
             return
         try:
-            self._error_callback(error)
+            self._follow(self._error_callback(error), "error_callback_failed")
         except Exception:
             logger.exception("error_callback_failed")
+
+    def _follow(self, result: object, failed: str) -> None:
+        if inspect.isawaitable(result):
+            task = asyncio.ensure_future(_logged(result, failed))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     def stream(self) -> EventStream:
         """A new iteration over the events from now on."""
@@ -216,3 +229,10 @@ class Events:
                 self._listeners.remove(callback)
 
         return forget
+
+
+async def _logged(callback: Awaitable[object], failed: str) -> None:
+    try:
+        await callback
+    except Exception:
+        logger.exception(failed)
