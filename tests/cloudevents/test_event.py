@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from support.event_strategies import events
 
 from headwater.cloudevents import (
@@ -266,6 +266,8 @@ def test_bytes_that_are_no_text_of_their_type_stay_bytes(content_type: str | Non
 
 
 @given(events())
+@example(event(data={"a": 1}, datacontenttype=None))
+@example(event(data="hi", datacontenttype=None))
 def test_equality_survives_every_trip(sent: CloudEvent) -> None:
     trips: list[Callable[[CloudEvent], CloudEvent]] = [
         lambda one: from_nats(to_binary(one)),

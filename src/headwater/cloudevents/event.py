@@ -284,7 +284,7 @@ class CloudEvent:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CloudEvent):
             return NotImplemented
-        if self._attributes != other._attributes:
+        if self._attributes != other._attributes and not self._differs_in_what_is_implied(other):
             return False
         if self._payload == other._payload:
             return True
@@ -294,6 +294,13 @@ class CloudEvent:
             return {self._kind, other._kind} == {DataKind.TEXT, DataKind.BINARY} and self.body() == other.body()
         except CloudEventError:
             return False
+
+    def _differs_in_what_is_implied(self, other: "CloudEvent") -> bool:
+        """JSON data without a content type is JSON by the format; a binary message has to say so."""
+        if not (self._kind is other._kind is DataKind.JSON):
+            return False
+        implied = {"datacontenttype": JSON_CONTENT_TYPE}
+        return implied | self._attributes == implied | other._attributes
 
     def __hash__(self) -> int:
         return hash((self._attributes["source"], self._attributes["id"]))
