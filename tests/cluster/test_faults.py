@@ -17,6 +17,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from support.clusters import agreed, cluster_of, meshed, start_node, until
+from support.forwarding_bench import peers_want
 from support.nats_py_flush import flushed
 from support.raw_wire import RawLink
 from support.route_proxy import INTO, OUT_OF, RouteProxy
@@ -549,7 +550,7 @@ async def open_raw(stack: AsyncExitStack, broker: Broker) -> tuple[asyncio.Strea
 
 async def agreed_on(broker: Broker, subject: bytes, peers: int) -> None:
     forwarding = cluster_of(broker).space("$G").forwarding
-    await until(lambda: (subject, b"", peers) in forwarding.peers_want(), f"{peers} peers that want {subject!r}")
+    await until(lambda: (subject, b"", peers) in peers_want(forwarding), f"{peers} peers that want {subject!r}")
 
 
 def run(test: Callable[[AsyncExitStack], Awaitable[None]]) -> None:

@@ -19,6 +19,7 @@ from support.clusters import (
     start_nodes,
     until,
 )
+from support.forwarding_bench import peers_want
 from support.raw_wire import RawLink
 from support.route_transcripts import streams
 
@@ -136,7 +137,7 @@ def test_interest_before_info_counts_once_the_peer_is_in() -> None:
 
         talking = asyncio.ensure_future(asyncio.to_thread(talk))
         await spread({b"foo"}, [broker], 1)
-        assert {subject for subject, _, _ in cluster_of(broker).space("$G").forwarding.peers_want()} == {b"foo"}
+        assert {subject for subject, _, _ in peers_want(cluster_of(broker).space("$G").forwarding)} == {b"foo"}
         await client.publish("bar", b"no")
         await client.publish("foo", b"hi")
         assert (await talking).endswith(b"MSG foo RSID:1:1 2\r\nhi\r\n")

@@ -31,6 +31,7 @@ from support.clusters import (
     start_nodes,
     until,
 )
+from support.forwarding_bench import peers_want
 from support.nats_server import gnatsd_binaries, start_nats_server
 from support.raw_wire import RawLink
 
@@ -547,8 +548,8 @@ def test_account_that_a_reload_brings_has_its_interest_in_both_directions(other_
         await here.subscribe("to.here", cb=inboxes[1].take)
         await here.flush()
         forwarding = cluster_of(first).space("LATE").forwarding
-        await until(lambda: b"to.there" in {subject for subject, _, _ in forwarding.peers_want()}, "the old interest")
-        assert b"gone" not in {subject for subject, _, _ in forwarding.peers_want()}
+        await until(lambda: b"to.there" in {subject for subject, _, _ in peers_want(forwarding)}, "the old interest")
+        assert b"gone" not in {subject for subject, _, _ in peers_want(forwarding)}
         await here.publish("to.there", b"1")
         await until(lambda: inboxes[0].got == [("to.there", b"1")], "the message to the other")
         async with asyncio.timeout(15):
@@ -656,9 +657,9 @@ def test_only_imported_subjects_are_asked_for_and_only_exported_ones_are_sent(pr
         await meshed([ruled, free], 1)
         clients = [await connect(stack, broker.url) for broker in (ruled, free)]
         await check_exchange(clients[0], clients[1], ruled, {b"out.*", b"ready.free"})
-        asked_for = {subject for subject, _, _ in cluster_of(free).space("$G").forwarding.peers_want()}
+        asked_for = {subject for subject, _, _ in peers_want(cluster_of(free).space("$G").forwarding)}
         assert asked_for == {b"in.a", b"ready.ruled"}
-        taken = {subject for subject, _, _ in cluster_of(ruled).space("$G").forwarding.peers_want()}
+        taken = {subject for subject, _, _ in peers_want(cluster_of(ruled).space("$G").forwarding)}
         assert taken == {b"out.*", b"ready.free"}
 
     run(test)

@@ -4,7 +4,7 @@ import pytest
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_state import atomic_batch
-from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches, without_header
+from headwater.jetstream_state.atomic_batch import Abandoned, Message, OpenBatches
 from headwater.model.stream_limits import ServerLimits
 
 
@@ -42,9 +42,3 @@ def test_open_batches_take_no_more_memory_than_allowed_and_give_it_back(monkeypa
         assert (ended.value.reason, ended.value.refusal.err_code) == ("large", 10199)
         assert batches.take(part("a", 2, "eob"), 0) is not None
         assert len(batches) == 0
-
-
-def test_a_header_is_taken_out_and_the_others_stay() -> None:
-    block = b"NATS/1.0\r\nA: 1\r\nB: 2\r\nAB: 3\r\n\r\n"
-    assert without_header(block, b"A") == b"NATS/1.0\r\nB: 2\r\nAB: 3\r\n\r\n"
-    assert without_header(block, b"C") == block

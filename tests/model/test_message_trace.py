@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.message_trace import DESTINATION, DISABLED, is_sampled, read_trace_request, with_header
+from headwater.model.message_trace import is_sampled, read_trace_request
 from headwater.wire.message_view import composed
 
 
@@ -47,14 +47,6 @@ def test_anything_else_asks_for_none(raw: bytes) -> None:
 )
 def test_the_flags_of_a_traceparent_are_a_signed_byte(value: bytes, expected: bool) -> None:
     assert is_sampled(value) is expected
-
-
-def test_a_header_is_put_behind_all_others_or_where_it_was() -> None:
-    before = block("Nats-Trace-Dest: x", "b: 1", "Nats-Trace-Dest: y")
-    assert with_header(before, DESTINATION, DISABLED) == block("b: 1", "Nats-Trace-Dest: trace disabled")
-    in_place = with_header(before, DESTINATION, DISABLED, in_place=True)
-    assert in_place == block("Nats-Trace-Dest: trace disabled", "b: 1")
-    assert with_header(b"junk", b"a", b"1") == block("a: 1")
 
 
 LINES = st.lists(

@@ -8,6 +8,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from support.forwarding_bench import peers_want
 
 from headwater import Broker
 from headwater.cluster.service import Cluster
@@ -90,7 +91,7 @@ async def agreed(brokers: list[Broker], account: str = "$G") -> None:
 
     def heard(broker: Broker) -> dict[tuple[bytes, bytes], int]:
         forwarding = cluster_of(broker).space(account).forwarding
-        return {(subject, queue): members for subject, queue, members in forwarding.peers_want()}
+        return {(subject, queue): members for subject, queue, members in peers_want(forwarding)}
 
     await until(lambda: all(heard(broker) == known(broker) for broker in brokers), "equal interest tables")
 
@@ -125,7 +126,7 @@ async def spread(subjects: set[bytes], brokers: list[Broker], count: int) -> Non
     """Each broker has heard that `count` other brokers want each of `subjects`."""
 
     def heard(broker: Broker) -> bool:
-        known = {subject: n for subject, _, n in cluster_of(broker).space("$G").forwarding.peers_want()}
+        known = {subject: n for subject, _, n in peers_want(cluster_of(broker).space("$G").forwarding)}
         return all(known.get(subject, 0) >= count for subject in subjects)
 
     await until(lambda: all(heard(broker) for broker in brokers), f"interest in {subjects}")

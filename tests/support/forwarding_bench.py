@@ -14,6 +14,16 @@ BLOCK = b"NATS/1.0\r\nA: 1\r\n\r\n"
 MEMBERS = {b"QRSID:1:1": b"wkrs"}  # v1's token of a member here, and its group
 
 
+def peers_want(forwarding: Forwarding) -> list[tuple[bytes, bytes, int]]:
+    """All announced (subject, queue, number), sorted; the number counts members of a group, peers otherwise."""
+    members: dict[tuple[bytes, bytes], int] = {}
+    peers: dict[tuple[bytes, bytes], set[Outlet]] = {}
+    for outlet, _, subject, queue, count in forwarding.entries():
+        members[subject, queue] = members.get((subject, queue), 0) + count
+        peers.setdefault((subject, queue), set()).add(outlet)
+    return sorted((*key, count if key[1] else len(peers[key])) for key, count in members.items())
+
+
 class Bench:
     """A router in a cluster, its clients and its peers."""
 

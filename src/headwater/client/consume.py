@@ -33,8 +33,6 @@ from headwater.model.status import IDLE_HEARTBEAT, NOT_FOUND, REQUEST_TIMEOUT, S
 if TYPE_CHECKING:
     from headwater.client_connection.subscription import Subscription
 
-EXPIRES_SECONDS = 30.0
-HEARTBEAT_SECONDS = 5.0
 MISSES = 2  # silences in a row after which the consumer is taken for gone
 _ASK_AGAIN = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes", "Leadership Change", "Server Shutdown"})
 

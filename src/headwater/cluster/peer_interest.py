@@ -129,14 +129,3 @@ class PeerInterest(PeerForwarding):
             for outlet, known in self._known.items()
             for found in known.values()
         ]
-
-    def peers_want(self) -> list[tuple[bytes, bytes, int]]:
-        """All announced (subject, queue, number), sorted; the number counts members of a group, peers otherwise."""
-        members: dict[tuple[bytes, bytes], int] = {}
-        peers: dict[tuple[bytes, bytes], set[Outlet]] = {}
-        for outlet, known in self._known.items():
-            for entries in known.values():
-                key = (entries[0].subject, entries[0].queue)
-                members[key] = members.get(key, 0) + len(entries)
-                peers.setdefault(key, set()).add(outlet)
-        return sorted((*key, count if key[1] else len(peers[key])) for key, count in members.items())

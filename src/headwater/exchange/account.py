@@ -18,7 +18,7 @@ class Account:
     def __init__(self, name: str, router: Router, options: AccountOptions | None, system: bool) -> None:
         self.name = name
         self.router = router
-        self.options = options
+        self.use(options)
         self.is_system = system
         self.connections = 0
         self.leafnodes = 0
@@ -28,6 +28,11 @@ class Account:
         self.describe_server: Callable[[], dict[str, object]] = dict  # as a report of a trace shows this server
         self.cluster_name: Callable[[], str] = str  # it may change: a cluster without a name takes that of a peer
         self._replies: Replies | None = None
+
+    def use(self, options: AccountOptions | None) -> None:
+        """Apply options; a reload passes others."""
+        self.options = options
+        self.router.samples_traces = options is not None and bool(options.trace_dest)
 
     @property
     def replies(self) -> "Replies":

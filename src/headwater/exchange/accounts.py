@@ -53,8 +53,7 @@ class Accounts:
         listed = {account.name: account for account in options}
         added = [self._add(name, found) for name, found in listed.items() if name not in self._accounts]
         for account in self:
-            account.options = found = listed.get(account.name)
-            account.router.samples_traces = found is not None and bool(found.trace_dest)
+            account.use(listed.get(account.name))
             account.router.imports = None
         for service in self._services:
             service.close()
@@ -98,7 +97,6 @@ class Accounts:
     def _add(self, name: str, options: AccountOptions | None) -> Account:
         # Which member of a queue group gets a message need not be unpredictable, only even.
         router = Router(self._schedule, int.from_bytes(os.urandom(4), "big"), self._max_pending)
-        router.samples_traces = options is not None and bool(options.trace_dest)
         account = self._accounts[name] = Account(name, router, options, name == self._system_account)
         account.system_account = self._system_account
         return account

@@ -24,7 +24,8 @@ from headwater.exchange.replies import ACK_PREFIX, RESPONSE_SECONDS
 from headwater.exchange.request_info import with_request_info
 from headwater.exchange.router import Router
 from headwater.exchange.sublist import Callback, Subscription, TracedCallback
-from headwater.model.message_trace import DESTINATION, DISABLED, with_header
+from headwater.model.header_edits import with_header
+from headwater.model.message_trace import DESTINATION, DISABLED
 from headwater.model.subject_rename import SubjectRename, common_pattern
 from headwater.wire.message_view import composed
 

@@ -332,17 +332,6 @@ class GetTopics(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """`message_expiry`: microseconds, 0 for the server's default (never), the largest u64 for never.
-    `max_size`: bytes, 0 for the server's default (unlimited), the largest u64 for unlimited."""
-
-    compression: int = 1
-    message_expiry: int = 0
-    max_size: int = 0
-    replication: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class CreateTopic(Command):
     stream: Identifier
     name: str

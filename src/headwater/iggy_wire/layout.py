@@ -75,14 +75,6 @@ class Number:
 U8, U16, U32, U64, F32 = Number("B"), Number("H"), Number("I"), Number("Q"), Number("f")
 
 
-class U128Field:
-    def read(self, reader: Reader) -> int:
-        return int.from_bytes(reader.take(16), "little")
-
-    def write(self, value: int) -> bytes:
-        return value.to_bytes(16, "little")
-
-
 class BoolField:
     def read(self, reader: Reader) -> bool:
         return reader.take(1) != b"\0"
@@ -234,7 +226,7 @@ class Record(Generic[T]):
         return value
 
 
-U128, BOOL = U128Field(), BoolField()
+BOOL = BoolField()
 NAME8 = Sized(U8, lowest=1)
 TEXT8 = Sized(U8)
 TEXT32 = Sized(U32)

@@ -35,6 +35,7 @@ from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.store import ConsumerRecord
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing.turns import Turns
+from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, format_time
 from headwater.streams.log import StoredRecord
 
@@ -469,5 +470,4 @@ class DeliveringConsumer(ABC):
 
 def _with_size(header_block: bytes, size: int) -> bytes:
     """The header block of a headers-only delivery, with the size of the payload."""
-    line = b"Nats-Msg-Size: %d\r\n\r\n" % size
-    return header_block.removesuffix(b"\r\n") + line if header_block else b"NATS/1.0\r\n" + line
+    return with_lines(header_block, b"Nats-Msg-Size: %d" % size)

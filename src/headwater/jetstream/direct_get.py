@@ -24,6 +24,7 @@ from headwater.jetstream_state.contents import SCAN_RECORDS
 from headwater.jetstream_state.sequence import offset_of, sequence_of
 from headwater.jetstream_state.subject_table import SubjectFilter
 from headwater.jetstream_timing import looking
+from headwater.model.header_edits import with_lines
 from headwater.model.subject import is_literal
 from headwater.model.timestamps import format_time, parse_time
 from headwater.streams.log import StoredRecord
@@ -221,16 +222,14 @@ class DirectGet:
         if no_headers:
             self._router.publish(reply, b"", b"", record.payload)
             return
-        head = record.header_block.removesuffix(b"\r\n") if record.header_block else b"NATS/1.0\r\n"
-        block = b"%bNats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b%b\r\n\r\n" % (
-            head,
+        lines = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b%b" % (
             self._stream.name.encode(),
             record.subject,
             sequence_of(record.offset),
             format_time(record.timestamp_ns).encode(),
             more,
         )
-        self._router.publish(reply, b"", block, record.payload)
+        self._router.publish(reply, b"", with_lines(record.header_block, lines), record.payload)
 
     def _failed(self, reply: bytes, error: StorageError) -> None:
         logger.error("direct_get_failed stream=%s reason=%s", self._stream.name, error)

@@ -15,7 +15,7 @@ from headwater.group_commit.committer import Committer
 from headwater.jetstream.publish_answers import PublishAnswers
 from headwater.jetstream.publish_rules import Admitted, Duplicate, PublishRules
 from headwater.jetstream_documents.api_errors import api_error
-from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported, without_header
+from headwater.jetstream_state.atomic_batch import BatchSoFar, is_supported
 from headwater.jetstream_state.fast_batch import (
     COMMIT_WITHOUT,
     PING,
@@ -29,6 +29,7 @@ from headwater.jetstream_state.fast_batch import (
 from headwater.jetstream_state.items import Item
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
+from headwater.model.header_edits import without_header
 from headwater.model.timestamps import SECOND
 from headwater.streams.dedup import DuplicateWindow
 from headwater.streams.log import Log

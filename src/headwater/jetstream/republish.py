@@ -9,6 +9,7 @@ from typing import Self
 from headwater.exchange.router import Router
 from headwater.jetstream_documents.streams import StreamConfig
 from headwater.jetstream_state.items import Item
+from headwater.model.header_edits import with_lines
 from headwater.model.subject_transform import SubjectTransform
 from headwater.model.timestamps import format_time
 
@@ -46,6 +47,4 @@ class Republisher:
         if self._headers_only:
             lines.append(b"Nats-Msg-Size: %d" % len(payload))
             payload = b""
-        block = item.particulars.header_block
-        head = block.removesuffix(b"\r\n") if block else b"NATS/1.0\r\n"
-        router.publish(target, b"", head + b"\r\n".join(lines) + b"\r\n\r\n", payload)
+        router.publish(target, b"", with_lines(item.particulars.header_block, *lines), payload)

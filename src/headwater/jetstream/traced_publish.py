@@ -15,7 +15,8 @@ from headwater.jetstream.publish_rules import Duplicate, PublishRules
 from headwater.jetstream_state.atomic_batch import names_batch
 from headwater.jetstream_state.fast_batch import SUFFIX as FAST_SUFFIX
 from headwater.model.header_block import lookup
-from headwater.model.message_trace import DESTINATION, DISABLED, with_header
+from headwater.model.header_edits import with_header
+from headwater.model.message_trace import DESTINATION, DISABLED
 from headwater.streams.dedup import DuplicateWindow
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from headwater.jetstream_state.ack_subject import AckSubject
 from headwater.model.header_block import lookup
+from headwater.model.header_edits import with_lines
 from headwater.model.short_hash import short_hash
 from headwater.model.timestamps import format_time
 
@@ -43,9 +44,8 @@ def cleaned(block: bytes) -> bytes:
 def stamped(block: bytes, index: bytes, sequence: int, subject: bytes, identity: bytes) -> bytes:
     """The headers with the stamp added. `index`: the name, filters and destinations of the source."""
     name, _, rest = index.partition(b" ")
-    head = block.removesuffix(b"\r\n") if block else b"NATS/1.0\r\n"
     last = b" " + identity if identity else b""
-    return b"%bNats-Stream-Source: %b %d %b %b%b\r\n\r\n" % (head, name, sequence, rest, subject, last)
+    return with_lines(block, b"Nats-Stream-Source: %b %d %b %b%b" % (name, sequence, rest, subject, last))
 
 
 def read_stamp(block: bytes) -> tuple[str, Position] | None:

@@ -18,6 +18,7 @@ from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import Sum
 from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
+from headwater.model.header_edits import with_lines, without_header
 from headwater.model.stream_limits import ServerLimits
 from headwater.streams.log import Log, StoredRecord
 
@@ -59,13 +60,6 @@ class Abandoned(Exception):
         self.batch_id = batch_id
         self.reason = reason
         self.refusal = refusal
-
-
-def without_header(block: bytes, name: bytes) -> bytes:
-    """The header block without the lines of one header."""
-    if name not in block:
-        return block
-    return b"\r\n".join(line for line in block.split(b"\r\n") if not line.startswith(name + b":"))
 
 
 def is_supported(level: bytes, ours: int) -> bool:
@@ -148,7 +142,7 @@ class OpenBatches:
         self.forget(batch_id)
         if commit == b"eob":
             last = batch.messages[-1]
-            block = last.header_block.removesuffix(b"\r\n") + BATCH_COMMIT + b": 1\r\n\r\n"
+            block = with_lines(last.header_block, BATCH_COMMIT + b": 1")
             batch.messages[-1] = last._replace(header_block=block)
         return Committed(batch_id, batch.messages)
 

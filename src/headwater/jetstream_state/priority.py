@@ -14,6 +14,7 @@ from typing import Final
 
 from headwater.jetstream_documents.consumers import ConsumerConfig, PriorityGroupState
 from headwater.jetstream_documents.pull_requests import RequestQueue, Waiting
+from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import ZERO, format_time
 
 ADMIN: Final = "admin"  # reasons for unpinning: an UNPIN request, or time
@@ -123,5 +124,4 @@ def _overflows(request: Waiting, pending: int, awaiting_acks: int) -> bool:
 
 def with_pin(block: bytes, pin: str) -> bytes:
     """The header block of a delivery to a pinned client."""
-    line = b"Nats-Pin-Id: %b\r\n\r\n" % pin.encode()
-    return block.removesuffix(b"\r\n") + line if block else b"NATS/1.0\r\n" + line
+    return with_lines(block, b"Nats-Pin-Id: %b" % pin.encode())

@@ -19,6 +19,7 @@ from headwater.jetstream_state.schedule_checks import NEXT, PURGE, ROLLUP, SCHED
 from headwater.jetstream_state.schedule_times import PATTERN, Turn, next_turn
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.header_block import lookup
+from headwater.model.header_edits import with_lines
 from headwater.model.timestamps import SECOND, parse_time
 from headwater.streams.log import Log, StoredRecord
 from headwater.streams.log_format import DIALECT_NATS
@@ -175,7 +176,7 @@ def is_schedule(block: bytes) -> bool:
 
 def with_rollup(block: bytes) -> bytes:
     """The header block of a schedule, which replaces the previous one of its subject."""
-    return block.removesuffix(b"\r\n") + b"Nats-Rollup: sub\r\n\r\n"
+    return with_lines(block, b"Nats-Rollup: sub")
 
 
 def _turn(block: bytes, since: int, now: int) -> Turn | None:

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from headwater.message_tracing.seen import Peer, SeenAccount, SeenGuard, SeenOutlet, SeenSubscription
+from headwater.model.header_edits import with_header
 from headwater.model.header_names import NatsHeader
 from headwater.model.message_trace import (
     CLIENT,
@@ -31,7 +32,6 @@ from headwater.model.message_trace import (
     UNSUPPORTED,
     TraceRequest,
     read_trace_request,
-    with_header,
 )
 from headwater.model.subject import is_literal, is_valid_subject
 from headwater.model.timestamps import format_time

@@ -82,17 +82,5 @@ def is_sampled(value: bytes) -> bool:
         return False
 
 
-def with_header(block: bytes, name: bytes, value: bytes, *, in_place: bool = False) -> bytes:
-    """`block` with `value` as the only one under `name`: behind all others, or where it is (`in_place`). A block that is
-    none is replaced."""
-    lines = block.split(b"\r\n")
-    if not lines[0].startswith(b"NATS/1.0"):
-        lines = [b"NATS/1.0"]
-    kept = [line for line in lines if line and not line.startswith(name + b":")]
-    places = [at for at, line in enumerate(lines) if line.startswith(name + b":")]
-    kept.insert(places[0] if in_place and places else len(kept), b"%b: %b" % (name, value))
-    return b"\r\n".join([*kept, b"", b""])
-
-
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")

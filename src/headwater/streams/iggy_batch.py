@@ -25,7 +25,6 @@ BATCH_HEADER = struct.Struct("<QQQQQQI")
 BATCH_HEADER_SIZE: int = 256
 STAMP = struct.Struct("<QQQ")
 CHECKSUM_AT: int = struct.calcsize("<QQQQQ")
-COUNT_AT: int = CHECKSUM_AT + struct.calcsize("<Q")
 FRAME = struct.Struct("<Q16sIIIIQ")
 FRAME_SIZE: int = FRAME.size
 _FRAME_SIZE: cython.Py_ssize_t = FRAME.size

@@ -19,7 +19,6 @@ from typing import NamedTuple, NoReturn
 
 from headwater.server.config.document import Place, Remark, config_error
 
-SPACE = " \t"
 NEW_LINE = "\r\n"
 SEPARATORS = "=:"
 TERMINATORS = ",;"

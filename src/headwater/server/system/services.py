@@ -45,8 +45,6 @@ _NAMES = {
 """Options of a request that have another name in a query."""
 _NUMBERS = {"limit", "offset", "cid"}
 _STATES = {0: "open", 1: "closed", 2: "all", "open": "open", "closed": "closed", "all": "all", "any": "all"}
-Reload = Callable[[], "asyncio.Future[str]"]
-"""Has the configuration read again; the future tells what is wrong with it."""
 _FILTERS = ("server_name", "cluster", "host", "domain")
 
 
