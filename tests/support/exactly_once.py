@@ -2,6 +2,9 @@
 
     PYTHONPATH=src:tests .venv/bin/python tests/support/exactly_once.py --events 500000 --server nats --directory DIR
 
+`--server`: `nats`, the real nats-server; `headwater`, our broker; `iggy`, our broker, and the events are read as a topic of its
+Iggy server.
+
 Killed (SIGKILL) are, by chance: the broker, which is started again on its port and its files; an executor (a JVM of
 `local-cluster`, a Python worker of `local`); and the driver with its JVM, which is started again on its checkpoints.
 At the end each event must be in the Parquet table once and in the target stream once.
@@ -50,6 +53,7 @@ class Done:
     """What a run has seen so far, kept in DIR between calls."""
 
     port: int = 0
+    iggy_port: int = 0
     filled: bool = False
     kills: dict[str, int] = field(default_factory=dict)
     starts: int = 0
@@ -74,9 +78,19 @@ class Run:
 
     def start_broker(self) -> NatsServer | HeadwaterServer:
         place = self.directory / "broker"
+        if self.kind == "iggy":
+            self.done.iggy_port = self.done.iggy_port or free_port()
+            return start_headwater(
+                place, "-js", "-sd", str(place / "js"), "--iggy", self.iggy_address, port=self.done.port
+            )
         if self.kind == "headwater":
             return start_headwater(place, "-js", "-sd", str(place / "js"), port=self.done.port)
         return start_nats_server(place, port=self.done.port)
+
+    @property
+    def iggy_address(self) -> str:
+        """Of the broker's Iggy server, "" without one."""
+        return f"127.0.0.1:{self.done.iggy_port}" if self.kind == "iggy" else ""
 
     def remember(self) -> None:
         self.memory.write_text(json.dumps(asdict(self.done)))
@@ -106,7 +120,7 @@ class Run:
         with (
             log,
             subprocess.Popen(
-                [*command, self.master, str(self.rows)],
+                [*command, self.master, str(self.rows), self.iggy_address and f"iggy://{self.iggy_address}"],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -267,7 +281,7 @@ def numbers_of(url: str, state: StreamState) -> Iterator[int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--events", type=int, default=500_000)
-    parser.add_argument("--server", choices=("nats", "headwater"), default="nats")
+    parser.add_argument("--server", choices=("nats", "headwater", "iggy"), default="nats")
     parser.add_argument("--directory", type=Path, required=True)
     parser.add_argument("--master", default="local-cluster[1,2,1024]")
     parser.add_argument("--rows", type=int, default=20_000, help="in a micro-batch at most")

@@ -1,7 +1,8 @@
-"""The job that `exactly_once` kills: `exactly_once_child.py URL DIRECTORY MASTER ROWS_PER_BATCH`.
+"""The job that `exactly_once` kills: `exactly_once_child.py URL DIRECTORY MASTER ROWS_PER_BATCH IGGY_URL`.
 
-Two streaming queries over the stream SOURCE, into Parquet by Spark's own sink and into the stream TARGET by ours. Prints
-`ready <pid of the JVM>`, `batch` now and then, and `done` when both have taken everything.
+Two streaming queries over the stream SOURCE, into Parquet by Spark's own sink and into the stream TARGET by ours. With an
+IGGY_URL that is not empty they read it as a topic of the broker's Iggy server. Prints `ready <pid of the JVM>`, `batch` now
+and then, and `done` when both have taken everything.
 """
 
 import sys
@@ -16,7 +17,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def main(url: str, directory: str, master: str, rows: str) -> None:
+def main(url: str, directory: str, master: str, rows: str, iggy: str) -> None:
     settings = {
         "spark.executor.memory": "700m",
         "spark.task.maxFailures": "8",
@@ -26,10 +27,11 @@ def main(url: str, directory: str, master: str, rows: str) -> None:
     jvm: Any = spark._jvm
     say(f"ready {jvm.java.lang.ProcessHandle.current().pid()}")
     place = Path(directory)
-    source = spark.readStream.format("nats").options(
-        servers=url, stream="SOURCE", startingOffsets="earliest", maxOffsetsPerTrigger=rows, minPartitions="2"
+    place_of = {"servers": iggy, "stream": "nats", "topic": "SOURCE"} if iggy else {"servers": url, "stream": "SOURCE"}
+    source = spark.readStream.format("iggy" if iggy else "nats").options(
+        startingOffsets="earliest", maxOffsetsPerTrigger=rows, minPartitions="2", **place_of
     )
-    frame = source.load().selectExpr("seq", "data", "headers")
+    frame = source.load().selectExpr("data", "headers")
     to_files = frame.writeStream.format("parquet").option("path", str(place / "parquet"))
     to_stream = frame.selectExpr("data", "headers").writeStream.format("nats")
     to_stream = to_stream.options(servers=url, subject="target", stream="TARGET")

@@ -78,6 +78,7 @@ class Capture:
             self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
             return
         now: cython.longlong = self._clock_ns()
+        ticks: cython.longlong = 0
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
         message_id: bytes = b""
         particulars: Particulars | None = None
@@ -90,7 +91,9 @@ class Capture:
             alone: bytes | None = (
                 lone_message_id(header_block, self._named) if len(header_block) <= MAX_HEADER_BLOCK else None
             )
-            if alone is None or (alone and self._duplicates.seen(alone, self._ticks_ns()) is not None):
+            if alone:
+                ticks = self._ticks_ns()
+            if alone is None or (alone and self._duplicates.seen(alone, ticks) is not None):
                 as_it_is = False
             else:
                 message_id = alone
@@ -121,7 +124,7 @@ class Capture:
                 ack = b"%b%d%b" % (self._answers.head, offset + 1, judged.tail)
         self.last_message_id = message_id
         if message_id:
-            self._duplicates.remember(message_id, offset, self._ticks_ns())
+            self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks_ns())
         # offset + 1: sequence_of, without the call
         committer.add(Item(reply, ack, subject, offset + 1, size, message_id, particulars, answer), size)
 

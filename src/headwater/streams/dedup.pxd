@@ -4,6 +4,7 @@ cimport cython
 cdef class DuplicateWindow:
     cdef long long _window
     cdef long long _now
+    cdef long long _oldest
     cdef dict _offsets
     cdef object _order
     cdef object _stored

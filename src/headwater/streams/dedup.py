@@ -40,6 +40,7 @@ class DuplicateWindow:
         self._order: deque[bytes] = deque()
         self._stored: deque[int] = deque()
         self._times: deque[int] = deque()
+        self._oldest: cython.longlong = NEVER  # no later than what `_times` begins with: a look at it costs no object
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -60,6 +61,8 @@ class DuplicateWindow:
             return
         key = _key(message_id)
         self._offsets[key] = offset
+        if not self._times:
+            self._oldest = self._now
         self._order.append(key)
         self._stored.append(offset)
         self._times.append(self._now)
@@ -87,18 +90,22 @@ class DuplicateWindow:
             self._stored.append(offset)
             self._times.append(time)
             self._now = max(self._now, time)
+        self._oldest = NEVER
         self._expire(now_ns)
 
     def _expire(self, now_ns: cython.longlong) -> cython.int:
         if now_ns > self._now:
             self._now = now_ns
         horizon: cython.longlong = self._now - self._window
+        if self._oldest > horizon:
+            return 0
         while self._times and self._times[0] <= horizon:
             self._times.popleft()
             key = self._order.popleft()
             offset = self._stored.popleft()
             if self._offsets.get(key) == offset:  # else withdrawn, or remembered again later
                 del self._offsets[key]
+        self._oldest = self._times[0] if self._times else NEVER
         return 0
 
 
