@@ -14,8 +14,8 @@ from support.nats_py_flush import flushed
 from support.nats_server import NatsServer, start_nats_server
 from support.stream_filling import fill, stored
 
-from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, TransportError
-from headwater.spark import persistence
+from headwater.errors import JetStreamError, NoResponders, PayloadTooLarge, RequestTimeout, TransportError
+from headwater.spark import persistence, row_publisher
 from headwater.spark.row_publisher import Published, RowPublisher, inflight
 from headwater.spark.sink_options import parse_sink_options
 from headwater.spark.sink_rows import rows_of
@@ -68,6 +68,51 @@ def test_connections_that_break_lose_nothing_and_double_nothing(server: Server) 
         assert proxy.cuts >= 3
     assert done.rows == 2100
     assert sorted(numbers(stored(server.url, "CUTS"))) == list(range(2100))
+
+
+def test_rows_are_not_published_again_when_their_ids_may_be_forgotten(nats_server: NatsServer) -> None:
+    fill(nats_server.url, "FORGOTTEN", ["forgotten"], [])
+    rows = pa.RecordBatch.from_pydict({"data": pa.array([bytes(100)] * 700)})
+    with CutProxy(nats_server.port, 20_000) as proxy:
+        options = parse_sink_options({"servers": proxy.url, "subject": "forgotten", "minDuplicateWindow": "0.000001"})
+        publisher = RowPublisher(options, check_stream=lambda client, stream: None)
+        with pytest.raises(TransportError):
+            publisher.publish(rows_of(rows, options, b"q/", 0))
+        assert proxy.cuts == 1
+
+
+def test_each_stream_that_takes_rows_is_checked(nats_server: NatsServer) -> None:
+    for name in ("LEFT", "RIGHT"):
+        fill(nats_server.url, name, [name.lower()], [])
+    options = parse_sink_options({"servers": nats_server.url})
+    checked: list[str] = []
+    publisher = RowPublisher(options, check_stream=lambda client, stream: checked.append(stream))
+    rows = pa.RecordBatch.from_pydict(
+        {"subject": pa.array(["left", "left", "right"]), "data": pa.array([b"1", b"2", b"3"])}
+    )
+    publisher.publish(rows_of(rows, options, b"q/", 0))
+    publisher.finish()
+    assert sorted(checked) == ["LEFT", "RIGHT"]
+
+
+def test_what_another_subscriber_answers_is_no_acknowledgement(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_publisher, "ACK_SECONDS", 0.2)
+
+    async def main() -> None:
+        client = await nats.connect(nats_server.url)
+
+        async def answer(message: Any) -> None:
+            await message.respond(b'{"ok":true}')
+
+        await client.subscribe("answered.by.nobody", cb=answer)
+        await client.flush()
+        with pytest.raises(RequestTimeout, match="no stream but another subscriber"):
+            await asyncio.to_thread(publish, nats_server.url, 3, subject="answered.by.nobody", writeTimeout="0.1")
+        await client.close()
+
+    asyncio.run(main())
 
 
 def test_without_ids_a_broken_connection_may_double_but_not_lose(nats_server: NatsServer) -> None:

@@ -57,6 +57,24 @@ def test_any_thread_writes(spark: "SparkSession", nats_server: NatsServer, tmp_p
     assert sorted(int(data) for _, _, data in stored(nats_server.url, "THREADS")) == sorted([*range(5), *range(5)])
 
 
+def test_rows_of_foreach_batch_need_ids_of_their_own(
+    spark: "SparkSession", nats_server: NatsServer, tmp_path: Path
+) -> None:
+    fill(nats_server.url, "EACH", ["each"], [])
+    spark.range(3).write.parquet(str(tmp_path / "rows"))
+
+    def run(name: str, *columns: str) -> None:
+        source = spark.readStream.schema("id long").parquet(str(tmp_path / "rows"))
+        rows = source.selectExpr("'each' AS subject", "cast(id AS string) AS data", *columns)
+        sink = rows.writeStream.foreachBatch(lambda frame, _: write(frame, nats_server))
+        sink.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(Exception, match="would be stored twice"):
+        run("without")
+    run("with", "concat('row-', id) AS msg_id")
+    assert len(stored(nats_server.url, "EACH")) == 3
+
+
 def test_a_batch_that_runs_again_is_stored_once(spark: "SparkSession", server: Server, tmp_path: Path) -> None:
     """Source and sink together: the last micro-batch is run a second time, as after a kill before its commit. The stream has
     forgotten its ids, and another producer wrote last."""

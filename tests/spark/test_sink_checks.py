@@ -74,6 +74,15 @@ def test_rows_that_come_in_another_order_are_refused(server: Server) -> None:
         publish(options, [b"b", b"a"], b"query/0/0/")
 
 
+def test_a_row_that_vanishes_far_behind_is_noticed(server: Server) -> None:
+    fill(server.url, "SHORTER", ["shorter"], [])
+    options = options_of(server, subject="shorter")
+    payloads = [b"%d" % number for number in range(40)]
+    publish(options, payloads, b"query/0/0/")
+    with pytest.raises(ConfigError, match=r"row 30 .*another one than the first time"):
+        publish(options, [*payloads[:30], *payloads[31:]], b"query/0/0/")
+
+
 def test_an_empty_stream_has_nothing_that_could_come_back(server: Server) -> None:
     fill(server.url, "VOID", ["void"], [])
     client = connections.take(options_of(server).server, 5)

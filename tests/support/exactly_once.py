@@ -2,8 +2,8 @@
 
     PYTHONPATH=src:tests .venv/bin/python tests/support/exactly_once.py --events 500000 --server nats --directory DIR
 
-`--server`: `nats`, the real nats-server; `headwater`, our broker; `iggy`, our broker, and the events are read as a topic of its
-Iggy server.
+`--server`: `nats`, the real nats-server; `headwater`, our broker; `iggy`, our broker, and the events are read as a topic of
+its Iggy server.
 
 Killed (SIGKILL) are, by chance: the broker, which is started again on its port and its files; an executor (a JVM of
 `local-cluster`, a Python worker of `local`); and the driver with its JVM, which is started again on its checkpoints.

@@ -153,13 +153,21 @@ def test_acknowledgements_are_counted_by_row_in_any_chunks(cuts: list[int]) -> N
     assert (counter.count, bytes(counter.acked)) == (2, b"\1\0\1")
     assert [row for row, _ in counter.duplicates] == [0]
     assert [(row, payload[:8]) for row, payload in counter.refused] == [(1, b'{"error"'), (1, b"")]
-    assert counter.sample == GOOD % 9
+    assert set(counter.samples) == {b'{"stream":"S","seq":'}
     assert (counter.answered_pings(), counter.answered_pings(), counter.pongs) == (1, 0, 1)
 
 
 def test_what_a_stream_is_called_does_not_make_an_acknowledgement_a_refusal() -> None:
     counter = acked(answer(b"0", b'{"stream":"error","domain":"duplicate","seq":4}'), [])
     assert (counter.count, counter.duplicates, counter.refused) == (1, [], [])
+
+
+def test_each_stream_that_acknowledges_is_known_and_nobody_else_can() -> None:
+    others = b'{"stream": "T", "domain": "d", "seq":2}'
+    wire = answer(b"0", GOOD % 1) + answer(b"1", others) + answer(b"2", b'{"ok":true}') + answer(b"2", b"+OK")
+    counter = acked(wire, [])
+    assert (counter.count, bytes(counter.acked), counter.foreign) == (2, b"\1\1\0", b'{"ok":true}')
+    assert list(counter.samples.values()) == [GOOD % 1, others]
 
 
 def test_another_subscription_goes_on_with_what_is_acknowledged() -> None:

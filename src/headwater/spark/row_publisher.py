@@ -6,8 +6,10 @@
 
 A batch is done when each of its rows is acknowledged. After a lost connection those that are not are published again;
 with message ids the stream drops the ones that it has already, without ids it may then have them twice. It gives up
-when no row was acknowledged for `writeTimeout`: a broker that restarts costs a job time and nothing else. An answer that
-refuses a row (a stream that is full, a limit) ends the task, with the server's words.
+when no row was acknowledged for `writeTimeout`, or rows that are to be stored once were sent longer ago than the stream
+remembers their ids: a broker that restarts costs a job time and nothing else. An answer that
+refuses a row (a stream that is full, a limit) ends the task, with the server's words. What another subscriber to the subject
+answers is no acknowledgement.
 
 To core NATS nothing is acknowledged; there the PONG to a PING behind the last row shows that the server has read all.
 """
@@ -83,14 +85,20 @@ class RowPublisher:
         counter = AckCounter(0, b"", rows.rows)
         attempt = self._store if self._options.target == "jetstream" else self._send
         persistence = Persistence(self._options.write_timeout, "rows_published_again")
+        begun, last = time.monotonic(), None
         while counter.count < rows.rows:
             before = counter.count
             try:
                 client = self.client(fresh=persistence.failures > 0)
+                if last is not None and self._may_be_forgotten(begun):
+                    raise last
                 attempt(client, rows, counter)
                 self._settle(client, rows, counter)
             except PASSING as error:
                 self.close()
+                if self._may_be_forgotten(begun):
+                    raise
+                last = error
                 if counter.count > before:
                     persistence.progressed()
                 persistence.wait_after(error, f" left={rows.rows - counter.count}")
@@ -99,6 +107,11 @@ class RowPublisher:
                 raise
         self.done.rows += rows.rows
         self.done.duplicates += len(counter.duplicates)
+
+    def _may_be_forgotten(self, begun: float) -> bool:
+        """Whether the stream may have forgotten ids of rows that were first sent at `begun`: then they are not published
+        again here, but by another attempt at the task, which reads back what is stored."""
+        return self._check_stream is not None and time.monotonic() - begun > self._options.min_duplicate_window
 
     def ask(self, question: Callable[[BlockingClient], T]) -> T:
         """The answer to a request, repeated on a new connection while the server stays away, for `writeTimeout`.
@@ -165,7 +178,9 @@ class RowPublisher:
                 filling = filling or (row < rows.rows and waiting <= most // 2)
                 heard = time.monotonic()
             elif time.monotonic() - heard > ACK_SECONDS:
-                raise RequestTimeout(f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s")
+                raise RequestTimeout(
+                    f"{rows.rows - counter.count} rows were not acknowledged within {ACK_SECONDS:g} s{elsewhere(counter)}"
+                )
         client.unsubscribe(sid)
 
     def _send(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
@@ -190,15 +205,22 @@ class RowPublisher:
         counter.settle()
 
     def _settle(self, client: BlockingClient, rows: Rows, counter: AckCounter) -> None:
-        """Check the acknowledging stream once, and the rows that were duplicates."""
-        if counter.sample:
-            stream = str(msgspec.json.decode(counter.sample, type=dict[str, Any]).get("stream", ""))
+        """Check each acknowledging stream once, and the rows that were duplicates."""
+        for sample in counter.samples.values():
+            stream = str(msgspec.json.decode(sample, type=dict[str, Any]).get("stream", ""))
             if stream not in self.done.streams:
                 self.done.streams.add(stream)
                 if self._check_stream is not None:
                     self._check_stream(client, stream)
         if counter.duplicates and self._check_duplicates is not None:
             self._check_duplicates(client, rows, counter.duplicates)
+
+
+def elsewhere(counter: AckCounter) -> str:
+    """What to say of an answer that came from no stream."""
+    if not counter.foreign:
+        return ""
+    return f"; what answered {counter.foreign[:80]!r} is no stream but another subscriber to the subject"
 
 
 def inflight(rows: Rows, window: int) -> int:

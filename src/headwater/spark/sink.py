@@ -5,7 +5,8 @@ where it was planned. A message that is acknowledged is stored, so there is noth
 abort could take back: what makes a second attempt harmless are the message ids.
 
     streaming   <query>/<batch>/<partition>/<row>      the query's id lies in its checkpoint, and survives restarts
-    batch       <random>/<partition>/<row>             the same for every attempt of a task of this job
+    batch       <random>/<partition>/<row>             the same for every attempt of a task of this job; refused in
+                                                       foreachBatch, where the same rows may come in a second job
 
 An attempt after the first reads back what the earlier ones stored and publishes the rest (`headwater.spark.replay`), however
 late it comes. Whether a batch was begun before is recorded beside the checkpoint (`headwater.spark.attempts`); where it
@@ -121,15 +122,32 @@ def check_before(options: SinkOptions) -> None:
         publisher.close()
 
 
-class BatchSink(DataSourceArrowWriter):
-    """`df.write`."""
+def check_repeatable() -> None:
+    """Raise ConfigError in a task of `foreachBatch`: Spark calls that again with the same rows after a failure, as a job of
+    its own, with other ids."""
+    from pyspark import TaskContext
 
-    def __init__(self, options: SinkOptions) -> None:
+    context = TaskContext.get()
+    if context is not None and context.getLocalProperty("streaming.sql.batchId") is not None:
+        raise ConfigError(
+            "a micro-batch that foreachBatch is given again would be stored twice: each write in it is a job with ids of "
+            "its own",
+            hint='writeStream.format("nats"), rows with a column msg_id, or delivery=at-least-once',
+        )
+
+
+class BatchSink(DataSourceArrowWriter):
+    """`df.write`. `has_ids`: rows bring ids of their own."""
+
+    def __init__(self, options: SinkOptions, has_ids: bool) -> None:
         self._options = options
+        self._has_ids = has_ids
         self._job = uuid.uuid4().hex
         self._attempt = Attempt(0, time.time(), first=True)
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        if self._options.exactly_once and not self._has_ids:
+            check_repeatable()
         return write_partition(iterator, self._options, self._job, self._attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -31,7 +31,6 @@ from headwater.wire.row_frames import Rows
 
 logger = logging.getLogger(__name__)
 
-READ_BACK = 16  # duplicates of a batch that are compared; an order that changed shows in the first ones
 REMEMBERED_SECONDS = 60.0  # for which this process does not check a stream again that was found fit
 NO_MESSAGE = 10037  # err_code
 
@@ -67,7 +66,10 @@ def target_stream(client: BlockingClient, options: SinkOptions) -> str:
 def check_return(client: BlockingClient, stream: str, prefix: bytes) -> None:
     """Condition 2, for the batch whose message ids begin with `prefix`. Raises ConfigError."""
     info = client.api(f"STREAM.INFO.{stream}")
-    last = _stored(client, stream, int(info["state"]["last_seq"]))
+    try:
+        last = _stored(client, stream, int(info["state"]["last_seq"]))
+    except RequestTimeout:
+        return
     if last is None or not _id_of(last).startswith(prefix):
         return
     window = int(info["config"].get("duplicate_window", 0)) / 1e9
@@ -86,9 +88,12 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
     """Condition 3, for rows whose ids are places. Raises ConfigError for a row that is another one than is stored."""
     if rows.ids is not None:
         return
-    for row, answer in duplicates[:READ_BACK]:
+    for row, answer in duplicates:
         said = msgspec.json.decode(answer, type=dict[str, Any])
-        stored = _stored(client, str(said["stream"]), int(said["seq"]))
+        try:
+            stored = _stored(client, str(said["stream"]), int(said["seq"]))
+        except RequestTimeout:
+            return  # nor would it answer for the others
         if stored is None:
             continue
         subject = _value(rows.subjects, row) or rows.subject
@@ -103,7 +108,7 @@ def check_order(client: BlockingClient, rows: Rows, duplicates: list[tuple[int, 
 
 
 def _stored(client: BlockingClient, stream: str, sequence: int) -> dict[str, Any] | None:
-    """A message of a stream; None when it is not there, or the user may not read it."""
+    """A message of a stream; None when it is not there. Raises RequestTimeout, as when the user may not read it."""
     if sequence < 1:
         return None
     try:
@@ -114,6 +119,7 @@ def _stored(client: BlockingClient, stream: str, sequence: int) -> dict[str, Any
             raise
     except RequestTimeout:  # what a server does when we may not ask
         logger.warning("sink_cannot_read_back stream=%s: is $JS.API.STREAM.MSG.GET allowed?", stream)
+        raise
     return None
 
 

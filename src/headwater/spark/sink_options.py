@@ -80,6 +80,11 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
     )
 
 
+def has_ids(schema: "StructType") -> bool:
+    """Whether rows bring what makes a message id of their own."""
+    return not {"msg_id", "event"}.isdisjoint(schema.names)
+
+
 def check_columns(schema: "StructType", options: SinkOptions) -> None:
     """Raise ConfigError for a frame that cannot be published."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}

@@ -56,8 +56,9 @@ class JetStreamSource:
 
     def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
         from headwater.spark.sink import BatchSink, prepared
+        from headwater.spark.sink_options import has_ids
 
-        return BatchSink(prepared(self._given, schema, overwrite))
+        return BatchSink(prepared(self._given, schema, overwrite), has_ids(schema))
 
     def stream_writer(self, schema: StructType, overwrite: bool) -> "StreamSink":
         from headwater.spark.attempts import recorded

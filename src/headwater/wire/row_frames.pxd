@@ -7,6 +7,8 @@ cdef bytes CRLF
 cdef bytes MSG_ID_LINE
 cdef bytes VERSION_LINE
 cdef bytes ERROR_MEMBER
+cdef bytes STREAM_MEMBER
+cdef bytes SEQUENCE_MEMBER
 cdef bytes DUPLICATE_MEMBER
 cdef tuple INSTRUCTIONS
 
@@ -57,10 +59,13 @@ cdef class AckCounter(ServerOpHandler):
     cdef readonly list refused
     cdef readonly list errors
     cdef readonly object violation
-    cdef readonly bytes sample
+    cdef readonly dict samples
+    cdef readonly bytes foreign
+    cdef bytes head
     cdef readonly Py_ssize_t pings
     cdef readonly Py_ssize_t pongs
     cdef Py_ssize_t token
+    cdef bint is_ack(self, bytes answer) except? -1
     cdef bint has_member(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, bytes member) noexcept
     cpdef int on_message(self, MessageView message) except? -1
     cpdef int on_ping(self) except? -1

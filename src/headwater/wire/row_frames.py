@@ -42,6 +42,8 @@ CRLF = b"\r\n"
 VERSION_LINE = b"NATS/1.0\r\n"
 MSG_ID_LINE = b"Nats-Msg-Id: "
 ERROR_MEMBER = b'"error":'
+STREAM_MEMBER: bytes = b'{"stream":'
+SEQUENCE_MEMBER: bytes = b'"seq":'
 DUPLICATE_MEMBER = b'"duplicate":'  # never false
 INSTRUCTIONS = (b"Nats-Msg-Id", b"Nats-Rollup")
 KNOWN_SUBJECTS: int = 1024  # checked ones that are remembered
@@ -289,15 +291,17 @@ class AckCounter(ServerOpHandler):
     """Which of `rows` rows were acknowledged to `<inbox>.<row>`, a subscription with `sid`.
 
     `duplicates` and `refused` are (row, payload of the answer) for answers that say so; a refused row counts as not
-    acknowledged; an answer of status 503 has an empty payload. `sample` is the last good answer. PINGs are counted for
-    the caller to answer.
+    acknowledged; an answer of status 503 has an empty payload. `samples` has an answer of each stream that acknowledged.
+    What a subscriber to the rows' subject answers is no acknowledgement: `foreign` has the first such answer. PINGs are
+    counted for the caller to answer.
     """
 
     duplicates: list[tuple[int, bytes]]
     refused: list[tuple[int, bytes]]
     errors: list[str]
     violation: RemoteProtocolError | None
-    sample: bytes
+    samples: dict[bytes, bytes]
+    foreign: bytes
 
     def __init__(self, sid: cython.Py_ssize_t, inbox: bytes, rows: cython.Py_ssize_t) -> None:
         self.sid = sid
@@ -309,7 +313,9 @@ class AckCounter(ServerOpHandler):
         self.refused = []
         self.errors = []
         self.violation = None
-        self.sample = b""
+        self.samples = {}
+        self.foreign = b""
+        self.head = b""
         self.pings = 0
         self.pongs = 0
 
@@ -341,13 +347,26 @@ class AckCounter(ServerOpHandler):
         if payload == end or self.has_member(buffer, payload, end, ERROR_MEMBER):
             self.refused.append((row, slice_bytes(buffer, payload, end)))
             return 0
+        at = payload + len(self.head)
+        if (at == payload or at > end or not equals(buffer, payload, at, self.head)) and not self.is_ack(
+            slice_bytes(buffer, payload, end)
+        ):
+            return 0
         if self.has_member(buffer, payload, end, DUPLICATE_MEMBER):
             self.duplicates.append((row, slice_bytes(buffer, payload, end)))
-        if self.count % 1024 == 0:
-            self.sample = slice_bytes(buffer, payload, end)
         self.acked[row] = 1
         self.count += 1
         return 0
+
+    def is_ack(self, answer: bytes) -> cython.bint:
+        """Whether a stream says so. Its words up to the sequence are kept: the next answer has most likely the same."""
+        at: cython.Py_ssize_t = answer.find(SEQUENCE_MEMBER)
+        if at < 0 or not answer.startswith(STREAM_MEMBER):
+            self.foreign = self.foreign or answer
+            return False
+        self.head = answer[: at + len(SEQUENCE_MEMBER)]
+        self.samples.setdefault(self.head, answer)
+        return True
 
     def has_member(
         self, buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t, member: bytes
