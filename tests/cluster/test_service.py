@@ -40,6 +40,7 @@ from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
 from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
 from headwater.net.interfaces import own_addresses
 from headwater.testing.ports import free_port
@@ -415,6 +416,27 @@ def test_clients_of_a_broker_on_every_address_get_those_of_the_machine_as_from_n
         )
         if own_addresses():  # else there is only loopback, where each has a word of its own
             assert ours_at == real_at
+
+    run(test)
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_a_peer_that_cannot_serve_our_leaf_nodes_is_named_in_the_log(
+    knows: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    hello = HELLO.replace(b'"server_name":"x"', b'"server_name":"x","lnoc":true') if knows else HELLO
+
+    async def test(stack: AsyncExitStack) -> None:
+        node = await start_node(stack, "n0", leafnodes=LeafOptions(host="127.0.0.1", port=0))
+
+        def talk() -> None:
+            with RawLink(cluster_of(node).port) as link:
+                link.say(hello + b"PING\r\n")
+                link.hear_until(b"PONG\r\n")
+
+        await asyncio.to_thread(talk)
+        warned = [line for line in caplog.messages if line.startswith("peer_without_leafs")]
+        assert len(warned) == (0 if knows else 1)
 
     run(test)
 

@@ -49,6 +49,7 @@ async def start_node(stack: AsyncExitStack, name: str, routes: Iterable[str] = (
         "accounts",
         "jetstream",
         "store_dir",
+        "leafnodes",
         "max_pending",
         "lame_duck_grace_period",
         "lame_duck_duration",

@@ -402,7 +402,7 @@ def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
     """The names that may stand for a user in the certificate of the client; TLS is imported only where it is used."""
     if layer is None:
         return ()
-    from headwater.exchange.auth.certificates import names_in
+    from headwater.net.certificate_names import names_in
     from headwater.net.tls import tls_of
 
     return names_in(tls_of(layer))

@@ -283,7 +283,7 @@ class Accepting:
 def _certificate_names(layer: Layer | None) -> tuple[str, ...]:
     if layer is None:
         return ()
-    from headwater.exchange.auth.certificates import names_in
+    from headwater.net.certificate_names import names_in
     from headwater.net.tls import tls_of
 
     return names_in(tls_of(layer))

@@ -6,11 +6,13 @@ Here only messages whose headers may ask for a trace arrive (`MessageView.trace_
 published once the message was routed and, where a stream takes it, once the stream has said whether it is stored.
 
 What cannot be traced is logged; a client or leaf node that may not publish to the destination gets the error of any
-publish, and its message goes nowhere.
+publish, and its message goes nowhere. A stream that has not answered within ANSWER_SECONDS, because its disk stalls, is not
+waited for: the report says so.
 
 Source: nats-server 2.15, msgtrace.go; compared with it in `tests/message_tracing/test_reference_traces.py`.
 """
 
+import asyncio
 import json
 import logging
 import random
@@ -41,6 +43,8 @@ from headwater.wire.message_view import MessageView, composed
 logger = logging.getLogger(__name__)
 
 Event = dict[str, object]
+
+ANSWER_SECONDS = 10.0
 
 
 class Source(NamedTuple):
@@ -224,23 +228,35 @@ class MessageTrace:
 
 
 class StreamStep:
-    """What a stream does with a traced message."""
+    """What a stream does with a traced message: the first that is said of it counts."""
 
     def __init__(self, trace: MessageTrace, event: Event) -> None:
         self._trace = trace
         self._event = event
+        self._open = True
+        self._late = asyncio.get_running_loop().call_later(ANSWER_SECONDS, self._is_late)
 
     def stored(self, subject: bytes, *, wanted: bool = True) -> None:
         """It is stored on `subject`, or would have been. `wanted` False: no consumer wants it, so it is not."""
-        self._event["ts"] = format_time(time.time_ns())
-        self._event["subject"] = _text(subject)
-        if not wanted:
-            self._event["nointerest"] = True
-        self._trace.decided()
+        if self._open:
+            self._event["ts"] = format_time(time.time_ns())
+            self._event["subject"] = _text(subject)
+            if not wanted:
+                self._event["nointerest"] = True
+            self._end()
 
     def refused(self, reason: str) -> None:
         """It is not stored."""
-        self._event["error"] = reason
+        if self._open:
+            self._event["error"] = reason
+            self._end()
+
+    def _is_late(self) -> None:
+        self.refused(f"no answer within {ANSWER_SECONDS:g} s: it may yet be stored")
+
+    def _end(self) -> None:
+        self._open = False
+        self._late.cancel()
         self._trace.decided()
 
 

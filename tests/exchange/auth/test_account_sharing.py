@@ -8,7 +8,7 @@ from support.operator_chain import Chain, Key
 from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
 from support.traces import hear_report, hpub
 
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of, trace_of
+from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
 from headwater.exchange.auth.jwt import AccountBody, ExportClaims, ImportClaims, MappingClaims, TraceClaims
 from headwater.model.nkey import NkeyKind
 
@@ -105,6 +105,18 @@ def test_entries_that_make_no_sense_are_left_out() -> None:
     assert [(one.subject, one.prefix, one.to) for one in imports_of(body)] == [("s", "pre", "")]
     assert [one.source for one in mappings_of(body)] == ["c"]
     assert list(exports_of(AccountBody())) == list(imports_of(AccountBody())) == []
+    assert list(left_out_of(body)) == [
+        "the export of 'a..b': its subject, its type or its response type",
+        "the export of 'a': its subject, its type or its response type",
+        "the export of 'a': its subject, its type or its response type",
+        "the export of 'a': importers would have to show a token",
+        "the import of '': its subject or its type",
+        "the mapping of 'a.*': its subjects or weights",
+    ]
+    assert list(left_out_of(AccountBody(trace=TraceClaims(dest="a.*")))) == [
+        "traces: nothing can be published to 'a.*'"
+    ]
+    assert list(left_out_of(AccountBody(trace=TraceClaims()))) == list(left_out_of(AccountBody())) == []
 
 
 @pytest.mark.interop

@@ -147,3 +147,16 @@ def test_a_token_holds_from_its_first_second_to_the_one_before_its_expiry() -> N
     shown = Credentials(jwt=jwt, signature=USER.sign("n"), nonce="n")
     welcome = [isinstance(trust().decide(shown, now), Identity) for now in (start - 1, start, end - 1, end)]
     assert welcome == [False, True, True, False]
+
+
+def test_what_has_no_effect_in_an_accounts_jwt_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    chain = Chain()
+    token = chain.account(chain.a, trace={"dest": "traces.>", "sampling": 100})
+    found = trust(chain)
+    for _ in range(2):
+        found.learn(chain.a.public, token)
+    (line,) = caplog.messages
+    assert line == (
+        f"account_jwt account={chain.a.public} name={found.accounts[chain.a.public].token.name} "
+        "without_effect=traces: nothing can be published to 'traces.>'"
+    )

@@ -1,14 +1,14 @@
 """Exports, imports and mappings in the JWT of an account, as the configuration would have spelled them. Pure.
 
-Left out, and so not to be had: an export that wants a token of its importers, and entries that make no sense. An import of
-something that is not exported is left out later, by exchange/import_rules.py.
+Left out, and so not to be had: an export that wants a token of its importers, and entries that make no sense; `left_out_of`
+names them for the log. An import of something that is not exported is left out later, by exchange/import_rules.py.
 """
 
 from collections.abc import Iterator
 from typing import Literal
 
 from headwater.exchange.access_options import ExportOptions, ImportOptions, MappingOptions
-from headwater.exchange.auth.jwt import AccountBody
+from headwater.exchange.auth.jwt import AccountBody, ExportClaims
 from headwater.exchange.mappings import Mapping
 from headwater.model.subject import is_literal, is_valid_subject
 
@@ -22,7 +22,7 @@ def exports_of(body: AccountBody) -> Iterator[ExportOptions]:
     """What it exports to everybody."""
     for one in body.exports or ():
         kind = _kind(one.type)
-        if kind is None or one.token_req or one.response_type not in _RESPONSES or not _is_subject(one.subject):
+        if kind is None or _fault_of(one):
             continue
         yield ExportOptions(
             subject=one.subject,
@@ -72,6 +72,30 @@ def mappings_of(body: AccountBody) -> Iterator[MappingOptions]:
         except ValueError:
             continue
         yield options
+
+
+def left_out_of(body: AccountBody) -> Iterator[str]:
+    """What in it has no effect, and why."""
+    for export in body.exports or ():
+        if fault := _fault_of(export):
+            yield f"the export of {export.subject!r}: {fault}"
+    for one in body.imports or ():
+        if _kind(one.type) is None or not _is_subject(one.subject):
+            yield f"the import of {one.subject!r}: its subject or its type"
+    mapped = {one.source for one in mappings_of(body)}
+    for source in body.mappings or ():
+        if source not in mapped:
+            yield f"the mapping of {source!r}: its subjects or weights"
+    if body.trace is not None and body.trace.dest and not trace_of(body)[0]:
+        yield f"traces: nothing can be published to {body.trace.dest!r}"
+
+
+def _fault_of(export: ExportClaims) -> str:
+    """Why an export is left out; empty: it is not."""
+    if export.token_req:
+        return "importers would have to show a token"
+    known = _kind(export.type) is not None and export.response_type in _RESPONSES
+    return "" if known and _is_subject(export.subject) else "its subject, its type or its response type"
 
 
 def _kind(name: str) -> Literal["stream", "service"] | None:

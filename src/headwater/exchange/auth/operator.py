@@ -8,12 +8,13 @@ one replaces what the user's token says by its template), its revocations, its l
 of the nonce, where the account allows that.
 """
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
 from headwater.errors import ConfigError, RemoteProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, OperatorOptions
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, mappings_of, trace_of
+from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
 from headwater.exchange.auth.callout import Callout, Question
 from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
 from headwater.exchange.auth.jwt import (
@@ -38,6 +39,8 @@ from headwater.exchange.auth.user_claims import (
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.signatures import decode_base64, is_signed
 from headwater.wire import error_texts
+
+logger = logging.getLogger(__name__)
 
 OWN_TIER = "R1"  # our streams have one replica
 _ANY = "*"  # of allowed_accounts: a callout may put users into every account
@@ -76,7 +79,10 @@ class Trust:
 
     def learn(self, key: str, token: str) -> None:
         """Take over the JWT of an account. Raises ConfigError; nothing has changed then."""
-        self.accounts[key] = self.check(key, token)
+        account = self.accounts[key] = self.check(key, token)
+        if self.tokens.get(key) != token:
+            for what in left_out_of(account.body):
+                logger.warning("account_jwt account=%s name=%s without_effect=%s", key, account.token.name, what)
         self.tokens[key] = token
 
     def forget(self, key: str) -> None:

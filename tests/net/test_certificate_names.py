@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from headwater.exchange.auth.certificates import names_in
+from headwater.net.certificate_names import names_in
 from headwater.net.tls import TlsLayer
 
 
