@@ -1,4 +1,5 @@
-"""Servers that know one seed find each other by gossip: ours and real ones, with a password on the routes."""
+"""What peers say of themselves: servers that know one seed find each other, with a password on the routes; clients get their
+addresses."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -6,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clusters import cluster_of, connect, heard_by_all, meshed, run, start_node
+from support.clusters import HELLO, cluster_of, connect, heard_by_all, meshed, route_url, run, start_node
 from support.nats_server import gnatsd_binaries, start_nats_server
+from support.raw_wire import RawLink
 
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
+from headwater.exchange.cluster_options import ClusterOptions
+from headwater.exchange.leaf_options import LeafOptions
+from headwater.net.interfaces import own_addresses
 from headwater.testing.ports import free_port
 
 pytestmark = pytest.mark.interop
@@ -66,5 +71,54 @@ def test_one_of_ours_and_two_real_servers_with_a_route_password_find_each_other_
         await meshed(brokers, 2)
         clients = [await connect(stack, url) for url in urls]
         await heard_by_all(clients, clients)
+
+    run(test)
+
+
+def test_clients_of_a_broker_on_every_address_get_those_of_the_machine_as_from_nats_server(tmp_path: Path) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        ours = Broker("0.0.0.0", server_name="n0", cluster=ClusterOptions(name="hw", host="127.0.0.1"))
+        await stack.enter_async_context(ours)
+        flags = (
+            "-a",
+            "0.0.0.0",
+            "--cluster",
+            "nats://127.0.0.1:-1",
+            "--cluster_name",
+            "hw",
+            "--routes",
+            route_url(ours),
+        )
+        real = stack.enter_context(await asyncio.to_thread(start_nats_server, tmp_path, *flags, jetstream=False))
+        await meshed([ours], 1)
+        assert ours.sessions is not None
+        urls = ours.sessions.greetings.info.connect_urls
+        ours_at, real_at = (
+            {url.removesuffix(f":{port}") for url in urls if url.endswith(f":{port}")}
+            for port in (ours.port, real.port)
+        )
+        if own_addresses():  # else there is only loopback, where each has a word of its own
+            assert ours_at == real_at
+
+    run(test)
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_a_peer_that_cannot_serve_our_leaf_nodes_is_named_in_the_log(
+    knows: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    hello = HELLO.replace(b'"server_name":"x"', b'"server_name":"x","lnoc":true') if knows else HELLO
+
+    async def test(stack: AsyncExitStack) -> None:
+        node = await start_node(stack, "n0", leafnodes=LeafOptions(host="127.0.0.1", port=0))
+
+        def talk() -> None:
+            with RawLink(cluster_of(node).port) as link:
+                link.say(hello + b"PING\r\n")
+                link.hear_until(b"PONG\r\n")
+
+        await asyncio.to_thread(talk)
+        warned = [line for line in caplog.messages if line.startswith("peer_without_leafs")]
+        assert len(warned) == (0 if knows else 1)
 
     run(test)

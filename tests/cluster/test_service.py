@@ -39,10 +39,7 @@ import headwater
 from headwater import Broker
 from headwater.cluster.mesh import Protocol
 from headwater.exchange.access_options import AccountOptions, AuthorizationOptions, SubjectRules, UserOptions
-from headwater.exchange.cluster_options import ClusterOptions
-from headwater.exchange.leaf_options import LeafOptions
 from headwater.exchange.listener_options import TlsOptions, WebSocketOptions
-from headwater.net.interfaces import own_addresses
 from headwater.testing.ports import free_port
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v1", "v2", "auto"])
@@ -387,56 +384,6 @@ def test_clients_learn_of_servers_that_come_and_go() -> None:
         await meshed([first], 0)
         assert first.sessions is not None
         assert list(first.sessions.greetings.info.connect_urls) == [f"127.0.0.1:{first.port}"]
-
-    run(test)
-
-
-@pytest.mark.interop
-def test_clients_of_a_broker_on_every_address_get_those_of_the_machine_as_from_nats_server(tmp_path: Path) -> None:
-    async def test(stack: AsyncExitStack) -> None:
-        ours = Broker("0.0.0.0", server_name="n0", cluster=ClusterOptions(name="hw", host="127.0.0.1"))
-        await stack.enter_async_context(ours)
-        flags = (
-            "-a",
-            "0.0.0.0",
-            "--cluster",
-            "nats://127.0.0.1:-1",
-            "--cluster_name",
-            "hw",
-            "--routes",
-            route_url(ours),
-        )
-        real = stack.enter_context(await asyncio.to_thread(start_nats_server, tmp_path, *flags, jetstream=False))
-        await meshed([ours], 1)
-        assert ours.sessions is not None
-        urls = ours.sessions.greetings.info.connect_urls
-        ours_at, real_at = (
-            {url.removesuffix(f":{port}") for url in urls if url.endswith(f":{port}")}
-            for port in (ours.port, real.port)
-        )
-        if own_addresses():  # else there is only loopback, where each has a word of its own
-            assert ours_at == real_at
-
-    run(test)
-
-
-@pytest.mark.parametrize("knows", [False, True])
-def test_a_peer_that_cannot_serve_our_leaf_nodes_is_named_in_the_log(
-    knows: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    hello = HELLO.replace(b'"server_name":"x"', b'"server_name":"x","lnoc":true') if knows else HELLO
-
-    async def test(stack: AsyncExitStack) -> None:
-        node = await start_node(stack, "n0", leafnodes=LeafOptions(host="127.0.0.1", port=0))
-
-        def talk() -> None:
-            with RawLink(cluster_of(node).port) as link:
-                link.say(hello + b"PING\r\n")
-                link.hear_until(b"PONG\r\n")
-
-        await asyncio.to_thread(talk)
-        warned = [line for line in caplog.messages if line.startswith("peer_without_leafs")]
-        assert len(warned) == (0 if knows else 1)
 
     run(test)
 

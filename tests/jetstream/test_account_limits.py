@@ -20,6 +20,7 @@ accounts {{
         store_max_stream_bytes: 500000
     }} }}
     B {{ users: [{{user: b, password: p}}], jetstream {{ max_bytes_required: true }} }}
+    C {{ users: [{{user: c, password: p}}], jetstream {{ max_mem: 1000, max_file: -1 }} }}
 }}
 """
 
@@ -72,3 +73,12 @@ def test_an_account_may_have_to_say_how_large_a_stream_grows(server: Running) ->
     with enter(server, "b") as link:
         assert create(link, "ONE") == 10113
         assert create(link, "ONE", max_bytes=100) == 0
+
+
+def test_a_stream_without_a_bound_needs_some_room_that_is_not_reserved(server: Running) -> None:
+    with enter(server, "c") as link:
+        reserved = {"name": "ALL", "subjects": ["ALL"], "max_bytes": 1000, "storage": "memory"}
+        assert create(link, "ALL", max_bytes=1000, storage="memory") == 0
+        assert create(link, "MORE", storage="memory") == 10028
+        assert "error" not in ask(link, "$JS.API.STREAM.UPDATE.ALL", {**reserved, "description": "still allowed"})
+        assert create(link, "FILE") == 0

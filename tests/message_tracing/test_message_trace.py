@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,17 +18,14 @@ BLOCK = b"NATS/1.0\r\nNats-Trace-Dest: traces\r\n\r\n"
 class Account:
     """One without clients, that keeps what is published in it."""
 
-    name = "A"
     options = None
-    system_account = "$SYS"
 
     def __init__(self) -> None:
+        self.name, self.system_account = "A", "$SYS"
+        self.describe_server: Callable[[], dict[str, object]] = dict
         self.router: Any = self
         self.reports: list[Any] = []
         self.reported = asyncio.Event()
-
-    def describe_server(self) -> dict[str, object]:
-        return {}
 
     def publish(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> int:
         self.reports.append(json.loads(payload))

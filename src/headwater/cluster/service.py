@@ -99,7 +99,6 @@ class Cluster:
         self._routes: dict[int, Route] = {}
         self._last_number = 0  # the highest route number in use
         self._unsent: list[Route] = []  # routes whose output is written at the end of `_do`
-        self._has_leafs = False  # leaf nodes are configured here
         self._stopping = False  # our interest has been withdrawn from the peers
         self._silent: set[int] = set()  # routes whose peers did not answer during the stop
         self._peers_changed = asyncio.Event()
@@ -178,7 +177,7 @@ class Cluster:
 
     def serve_leafs(self, urls: tuple[str, ...], tell: Callable[[tuple[str, ...]], None]) -> None:
         """This broker accepts leaf nodes at `urls`; `tell` is called with those of the peers, whenever they change."""
-        self._has_leafs = True
+        self._spaces.has_leafs = True
         self._tellers.append(lambda mesh: tell(mesh.leafnode_urls()))
         if self.mesh is not None:
             self.mesh.offer_leafnodes(urls)
@@ -432,7 +431,7 @@ class Cluster:
         route.register()
         self.watch.settled(route)
         _log_later("route_created id=%s name=%s peer=%s", peer.server_id, peer.name, peer_of(route))
-        if self._has_leafs and not peer.knows_leafs:
+        if self._spaces.has_leafs and not peer.knows_leafs:
             what = "what is published there reaches no leaf node of ours: it does not say that it knows them (lnoc)"
             logger.warning("peer_without_leafs peer=%s: %s", peer_of(route), what)
         self._send_interest(route, peer, wanted=not self._stopping)

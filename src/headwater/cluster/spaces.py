@@ -74,6 +74,7 @@ class Spaces:
         self._announce = announce
         self._spaces: dict[bytes, Space] = {}
         self._unclaimed = Unclaimed()
+        self.has_leafs = False  # leaf nodes are configured here
 
     def add(self, account: Account) -> Space:
         """Create the space of an account; `join` connects its router later."""

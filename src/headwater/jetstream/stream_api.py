@@ -295,7 +295,8 @@ class StreamApi:
         others = [stream for stream in streams if stream is not old]
         caps = self._registry.settings.caps
         beyond = caps is not None and not caps.may_reserve(config.storage, config.max_bytes, old)
-        if beyond or 0 <= room < _reserved(others, config.storage) + max(config.max_bytes, 0):
+        least = max(config.max_bytes, 1 if old is None else 0)  # a new stream without a bound needs room for something
+        if beyond or 0 <= room < _reserved(others, config.storage) + least:
             raise api_error("memory_exceeded" if in_memory else "storage_exceeded")
 
     def _page(self, payload: bytes, size: int) -> tuple[list[Stream], int, list[Stream]]:

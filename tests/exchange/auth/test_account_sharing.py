@@ -9,7 +9,15 @@ from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
 from support.traces import hear_report, hpub
 
 from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
-from headwater.exchange.auth.jwt import AccountBody, ExportClaims, ImportClaims, MappingClaims, TraceClaims
+from headwater.exchange.auth.jwt import (
+    AccountBody,
+    AccountLimits,
+    ExportClaims,
+    ImportClaims,
+    MappingClaims,
+    StorageLimits,
+    TraceClaims,
+)
 from headwater.model.nkey import NkeyKind
 
 USER_A, USER_B = (Key(NkeyKind.USER, number) for number in (1, 2))
@@ -115,6 +123,10 @@ def test_entries_that_make_no_sense_are_left_out() -> None:
     ]
     assert list(left_out_of(AccountBody(trace=TraceClaims(dest="a.*")))) == [
         "traces: nothing can be published to 'a.*'"
+    ]
+    tiers = AccountLimits(tiered_limits={"R1": StorageLimits(), "R3": StorageLimits()})
+    assert [line.partition(":")[0] for line in left_out_of(AccountBody(limits=tiers))] == [
+        "the JetStream limits of tier 'R3'"
     ]
     assert list(left_out_of(AccountBody(trace=TraceClaims()))) == list(left_out_of(AccountBody())) == []
 

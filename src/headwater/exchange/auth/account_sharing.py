@@ -12,6 +12,7 @@ from headwater.exchange.auth.jwt import AccountBody, ExportClaims
 from headwater.exchange.mappings import Mapping
 from headwater.model.subject import is_literal, is_valid_subject
 
+OWN_TIER = "R1"  # our streams have one replica
 _NS = 1_000_000_000
 _RESPONSES: dict[str, Literal["singleton", "stream", "chunked"]] = {
     "": "singleton", "Singleton": "singleton", "Stream": "stream", "Chunked": "chunked",
@@ -86,6 +87,9 @@ def left_out_of(body: AccountBody) -> Iterator[str]:
     for source in body.mappings or ():
         if source not in mapped:
             yield f"the mapping of {source!r}: its subjects or weights"
+    for tier in body.limits.tiered_limits:
+        if tier != OWN_TIER:
+            yield f"the JetStream limits of tier {tier!r}: streams here have one replica ({OWN_TIER})"
     if body.trace is not None and body.trace.dest and not trace_of(body)[0]:
         yield f"traces: nothing can be published to {body.trace.dest!r}"
 

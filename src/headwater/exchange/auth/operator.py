@@ -14,7 +14,14 @@ from typing import NamedTuple
 
 from headwater.errors import ConfigError, RemoteProtocolError
 from headwater.exchange.access_options import AccountOptions, JetStreamLimits, OperatorOptions
-from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
+from headwater.exchange.auth.account_sharing import (
+    OWN_TIER,
+    exports_of,
+    imports_of,
+    left_out_of,
+    mappings_of,
+    trace_of,
+)
 from headwater.exchange.auth.callout import Callout, Question
 from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
 from headwater.exchange.auth.jwt import (
@@ -42,7 +49,6 @@ from headwater.wire import error_texts
 
 logger = logging.getLogger(__name__)
 
-OWN_TIER = "R1"  # our streams have one replica
 _ANY = "*"  # of allowed_accounts: a callout may put users into every account
 
 
