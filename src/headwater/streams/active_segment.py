@@ -1,9 +1,9 @@
 # cython: boundscheck=True, wraparound=True
 """The segment that the log's writer appends to: its file, the marks in its head page, and the room reserved behind its end.
 
-`position` is where the next batch goes. `write` leaves it alone: the writer moves it once the batch is durable as the
-sync policy has it, so what was written and then undone or lost is written over. Raises OSError from every method that
-touches the file, unless it says otherwise.
+`position` is where the next batch goes. `write` does not move it: the writer does so once the batch is durable
+according to the sync policy, so a write that was undone or lost is overwritten. Every method that touches the file
+raises OSError, unless it says otherwise.
 """
 
 from contextlib import suppress
@@ -35,7 +35,7 @@ class ActiveSegment:
         self.position: int = segment.end_position
         self.written_position: int = self.position
         self._file: File = keep(files, segment.path, never_synced)
-        self._allocated: int = self._file.size()  # recovery has cut what is not zero
+        self._allocated: int = self._file.size()  # recovery has cut everything but zeros
         self._turn = turn
 
     def mark(self, durable_end: cython.longlong, assigned_end: cython.longlong) -> cython.int:
@@ -51,8 +51,8 @@ class ActiveSegment:
         return 0
 
     def make_room(self, size: cython.longlong, ahead: cython.longlong, most: cython.longlong) -> cython.int:
-        """Reserve the room for `size` bytes and `ahead` more, up to a file of `most`, so that the coming fdatasync, and many
-        after it, find the file's size as it is. A failure costs only that and is not raised."""
+        """Reserve room for `size` bytes and `ahead` more, up to a file size of `most`, so that this fdatasync and many
+        later ones need not write a new file size. A failure only loses that speed-up and is not raised."""
         end: cython.longlong = self.position + size
         if end <= self._allocated:
             return 0
@@ -65,19 +65,19 @@ class ActiveSegment:
         return 0
 
     def trim(self) -> None:
-        """Give back the room that was reserved and not used. Not synced here: zeros at an end mean nothing."""
+        """Free reserved room that was not used. Not synced: zeros at the end of a segment have no meaning."""
         if self._allocated > self.position:
             self._file.truncate(self.position)
             self._allocated = self.position
 
     def cut(self) -> None:
-        """Remove, durably, what is behind `position`."""
+        """Durably remove the bytes after `position`."""
         self._file.truncate(self.position)
         self._allocated = self.position
         self._file.fdatasync()
 
     def fdatasync(self) -> cython.int:
-        """Make all that was written durable."""
+        """Make all writes durable."""
         self._file.fdatasync()
         return 0
 
@@ -86,12 +86,12 @@ class ActiveSegment:
         group.commit(also=(self._file,))
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the file handle."""
         self._file.close()
 
 
 def create_segment(files: Files, directory: str, head: SegmentHead, mark: Mark) -> Segment:
-    """An empty segment, durable, under its final name; the name never stands for a file without a whole head page."""
+    """Create an empty segment durably; under its final name a file always has a complete head page."""
     segment = Segment.empty(files, directory, head.identity, head.base_offset)
     temporary = segment.path.removesuffix(SUFFIX) + NEW_SUFFIX
     file = files.create(temporary)

@@ -1,7 +1,7 @@
-"""The index that a clean stop leaves behind, so that the next start reads it and not the data.
+"""The index written by a clean stop, so that the next start reads it instead of the data.
 
-`log.index` holds what `examine` would find out about every segment by reading all of it, the offsets that hold no record,
-and a document of the face above (JetStream: its table of subjects). It is trusted only when the log's state names its
+`log.index` has the facts that `examine` would get by reading every segment, the offsets without a record, and a
+document of the layer above (JetStream: its table of subjects). It is trusted only when the log's state names its
 CRC32C, which a close writes last and the first write after it removes (so after a crash the index is ignored), and when
 every segment has the size and the newest one the head page that the index records. Otherwise the segments are read.
 
@@ -42,7 +42,7 @@ CHECKPOINT_REST = struct.Struct("<8sQQ")
 
 
 class IndexedSegment(msgspec.Struct, array_like=True):
-    """What is known of a segment; the fields are those of SegmentFacts."""
+    """The facts about one segment; the fields are those of SegmentFacts."""
 
     base_offset: int
     end_offset: int
@@ -60,7 +60,7 @@ class IndexedSegment(msgspec.Struct, array_like=True):
 
 
 class CleanIndex(msgspec.Struct, array_like=True):
-    """The whole file. `absent`: pairs of start and end. `document`: of the face above, b"" when it has none."""
+    """The whole file. `absent`: pairs of start and end. `document`: of the layer above, b"" for none."""
 
     version: int
     segments: list[IndexedSegment]
@@ -158,9 +158,9 @@ def read_checkpoint(files: Files, directory: str) -> StoredCheckpoint | None:
 def facts_of(
     files: Files, directory: str, index: CleanIndex, identity: bytes, grown_to: int | None = None
 ) -> list[SegmentFacts] | None:
-    """What `examine` would find; None when a segment is not as it was left. `grown_to`: for a checkpoint: segments may have
-    been written anew since, and the last one may hold more, up to this offset; its `file_size` is what it has now. Raises
-    OSError."""
+    """The facts that `examine` would find; None when a segment has changed. `grown_to`: for a checkpoint, after which
+    segments may have been rewritten and the last one extended, up to this offset; its `file_size` is the present one.
+    Raises OSError."""
     found = []
     may_have_grown = grown_to is not None
     ends = [segment.base_offset for segment in index.segments[1:]]

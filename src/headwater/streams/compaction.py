@@ -4,11 +4,11 @@ The new file stands beside the old one, complete and durable, before the log's l
 readers keep the old handle until then. A crash at any moment leaves one of the two complete files, and either is correct:
 the records that only the old one holds are still marked as deleted by tombstones elsewhere.
 
-What stays: live records with their offsets and time stamps, in batches whose offset span says what they once held; and of
-the segment's tombstones the ranges that are still needed: those about earlier segments whose files still hold some of the
+The new file keeps live records with their offsets and time stamps, in batches with their original offset span; and of
+the segment's tombstones the ranges still needed: those about earlier segments whose files still contain some of the
 records. A last tombstone, possibly empty, records where the segment ended, so that records removed at its end are not
-reported as lost. A segment is never removed from the middle of a log for the same reason; as the oldest, it is dropped as
-a whole (log.py).
+reported as lost. A segment is never removed from the middle of a log for the same reason; as the oldest, it is dropped
+as a whole (log.py).
 
 Pure but for the files it is given; runs in the worker thread.
 """
@@ -52,19 +52,19 @@ class _Writer:
         self._position = HEAD_PAGE_SIZE
 
     def store(self, header: BatchHeader, body: bytes) -> None:
-        """A batch of records as readers see it."""
+        """Add a batch of records as readers see it."""
         if self._packer is not None:
             self._packer.add(header, body)
         else:
             self.add(header, encode_batch_header(header, self._identity), body)
 
     def finish(self) -> None:
-        """There are no more records."""
+        """Write what is pending; no more records follow."""
         if self._packer is not None:
             self._packer.finish()
 
     def add(self, header: BatchHeader, head: bytes, body: bytes) -> None:
-        """A batch as it is to be written."""
+        """Write a finished batch."""
         self.facts.add(self._position + self._size, header)
         self._pieces += (head, body)
         self._size += header.size
@@ -90,12 +90,13 @@ def rewrite(
     end_offset: int | None = None,
     compress: Compress | None = None,
 ) -> SegmentFacts | None:
-    """Write what is left of the sealed segment at `path` to its `.log.new`, durably; returns what that file holds.
+    """Durably write the remaining records of the sealed segment at `path` to its `.log.new`; returns the facts about
+    that file.
 
     `gone`: the offsets of this segment that are deleted. `needed`: ranges of earlier offsets about which tombstones
-    must stay. `end_offset`: how far the segment is to reach, where that is not what is found in it. `compress`: store the
-    batches compressed. None when the segment has damaged bytes: those are left where they are, as evidence, unless they are
-    not to be kept. Raises OSError.
+    must stay. `end_offset`: the end of the segment, if not the one found in it. `compress`: store the batches
+    compressed. None when the segment has damaged bytes, which are left in place as evidence unless the caller wants
+    them dropped. Raises OSError.
     """
     end_offset = old.end_offset if end_offset is None else end_offset
     source = files.open(path)

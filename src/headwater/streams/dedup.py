@@ -1,5 +1,5 @@
 # cython: boundscheck=True, wraparound=True
-"""Which message ids were stored lately, and where: the memory behind `Nats-Msg-Id`.
+"""The duplicate window of `Nats-Msg-Id`: recently stored message ids with their offsets.
 
 An id is remembered for `window_ns` from the time it was stored, in the order of storing, and forgotten in that order.
 Pure: each call passes the time, from a monotonic clock (a window is a duration, so a step of the time of day must not
@@ -7,13 +7,13 @@ change how long an id is remembered). If that clock steps back all the same, the
 until the clock has caught up, so no id is forgotten early. `dump` and `load` take the difference to the time of day,
 because a restart keeps times of day.
 
-Size: what was stored within the window and nothing else, about 230 bytes an id (measured with 1 M ids of 36 bytes).
-Ids longer than 64 bytes are kept as a 16-byte BLAKE2b digest: among n ids, the probability that two have the same digest
-is n²/2¹²⁹. The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because
-digests are stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
+Size: only the ids stored within the window, about 230 bytes an id (measured with 1 M ids of 36 bytes). Ids longer than
+64 bytes are kept as a 16-byte BLAKE2b digest: among n ids, the probability that two have the same digest is n²/2¹²⁹.
+The ids are the publishers' own; an id of exactly that many bytes cannot be mistaken for a digest, because digests are
+stored with a prefix that makes them 17 bytes and short ids that are 17 bytes long are digested too.
 
-The window is not durable: after a restart it is built again from the newest records of the log (`remember`), or from
-what a clean stop left (`dump` and `load`).
+The window is not durable: after a restart it is rebuilt from the newest records of the log (`remember`), or from the
+document of a clean stop (`dump` and `load`).
 """
 
 from collections import deque

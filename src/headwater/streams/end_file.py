@@ -1,10 +1,10 @@
-"""The bytes of `log.end`: how far the log was durable, in a file beside its segments.
+"""The format of `log.end`, the durable end of the log in a file beside its segments.
 
     | magic "HWE1" | crc u32 | identity 8 bytes | end offset u64 | base offset of the newest segment u64 | its size u64 |
 
 The CRC32C covers all that follows it. Written in place after every fdatasync of a segment and never synced itself: one
-write into the page cache. So it is exact after a kill, and after a power loss as old as what the kernel had written back,
-but never ahead of the segments. What it is for: recorded_end.py.
+write into the page cache. So it is exact after a kill; after a power loss it is as old as the kernel's last write-back,
+but never ahead of the segments. Its purpose: recorded_end.py.
 """
 
 import struct
@@ -22,8 +22,8 @@ END_FILE_SIZE = HEAD.size + REST.size
 
 
 class RecordedEnd(NamedTuple):
-    """The log reached to `offset` at least; and its newest segment, that of `base_offset`, was `size` bytes long (0: not
-    known)."""
+    """A lower bound of the log's end: `offset`, and the size in bytes of its newest segment, that of `base_offset` (0:
+    unknown)."""
 
     offset: int = 0
     base_offset: int = 0
@@ -37,7 +37,7 @@ def encode_end(identity: bytes, end: int, base_offset: int, size: int) -> bytes:
 
 
 def decode_end(content: bytes) -> tuple[bytes, RecordedEnd] | None:
-    """(identity, what it knows); the identity is nobody's when the file is damaged. None for one that was never written."""
+    """(identity, recorded end); the identity is NOBODY when the file is damaged. None for one that was never written."""
     if not any(content):
         return None
     if len(content) < END_FILE_SIZE:

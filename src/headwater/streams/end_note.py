@@ -1,7 +1,7 @@
-"""Writes `log.end` (end_file.py), how far the log is durable: one write into the page cache after every fdatasync.
+"""Writes the durable end of the log to `log.end` (end_file.py): one write into the page cache after every fdatasync.
 
-A file that cannot be written keeps a lower end, which is as true, or is seen to be damaged. The first error is logged,
-and no later end is written.
+A file that cannot be written keeps a lower end, which is still a correct bound, or is recognized as damaged. The first
+error is logged, and no later end is written.
 """
 
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class EndNote:
-    """The file is opened, or made, by the first `note`."""
+    """Writes the file; the first `note` opens or creates it."""
 
     def __init__(self, files: Files, directory: str, identity: bytes) -> None:
         self._files = files
@@ -46,6 +46,6 @@ class EndNote:
             return keep(self._files, path, True)
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the file handle."""
         if self._file is not None:
             self._file.close()

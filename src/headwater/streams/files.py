@@ -8,8 +8,8 @@ recording implementation in this place and rebuild every state that a power loss
 What each call promises:
 
 * `File.pwrite` writes everything or raises; after a raise any part of it may be in the file.
-* `File.fdatasync` makes data and size of the file durable. A raise means that nobody knows what is durable: callers
-  must never call it again and believe the answer (the kernel may have dropped the dirty pages).
+* `File.fdatasync` makes data and size of the file durable. After a raise it is unknown what is durable: callers must
+  never call it again and trust the result (the kernel may have dropped the dirty pages).
 * `create` and `rename` are durable only after `sync_directory` of the directory that holds the name.
 * All errors are plain OSError with errno; the log translates them, once.
 * A `FileRange` keeps its file open: a reader that is slow loses nothing when the file is closed, replaced or removed.
@@ -38,7 +38,7 @@ class FileRange(Protocol):
     """A range of a file that its owner sends later, in pieces. Nothing may write to these bytes meanwhile."""
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of bytes."""
 
     def send(self, descriptor: int, start: int) -> int:
         """Send bytes from index `start` on to a socket; returns how many it accepted. Raises BlockingIOError when it
@@ -74,7 +74,7 @@ class File(Protocol):
         """Make contents and size durable."""
 
     def close(self) -> None:
-        """Give the handle back; makes nothing durable."""
+        """Close the handle; makes nothing durable."""
 
 
 class Files(Protocol):
@@ -108,8 +108,8 @@ class Files(Protocol):
         """Make the names in the directory durable."""
 
     def sync_together(self, files: Sequence[File], directories: Sequence[str]) -> None:
-        """`fdatasync` of each file and `sync_directory` of each directory, in no order. Raises the OSError of one when any
-        fails; all have been tried then."""
+        """`fdatasync` of each file and `sync_directory` of each directory, in any order. All are tried; then one of
+        their OSErrors is raised."""
 
     def lock(self, path: str) -> File:
         """Create the file if needed and hold it exclusively until closed or the process dies. Raises BlockingIOError
@@ -121,7 +121,7 @@ class Files(Protocol):
 
 @runtime_checkable
 class Keeping(Protocol):
-    """`Files` that know to share descriptors among files which are open for years and seldom used."""
+    """`Files` that share descriptors among files which stay open for long but are seldom used."""
 
     def keep(self, path: str, never_synced: bool) -> File:
         """As `Files.open`. The path must lead to the same file until it is closed. `never_synced`: no write to it is ever
@@ -330,7 +330,7 @@ _sync: Callable[[int], None] = _full_sync if FULL_SYNC else os.fdatasync
 
 
 def storage_error(what: str, error: OSError) -> StorageError:
-    """What an OSError means: DiskFull when room may return, StorageError for everything else."""
+    """Convert an OSError: DiskFull if space may become free again, StorageError for everything else."""
     reason = error.strerror or str(error) or type(error).__name__
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"no room to {what}: {reason}", value=error.filename, hint="free space, then try again")

@@ -1,9 +1,9 @@
-"""What was found wrong with stored data, and what was done about it: one record for recovery, the log, /healthz and /jsz.
+"""Findings: faults of stored data and how they were handled, one record type for recovery, the log, /healthz and /jsz.
 
     recovery, reading, a face's documents ─▶ Finding ─▶ the service keeps it ─▶ `report` (log), /healthz, /jsz, /metrics
 
-A finding is a statement about the disk at one moment. It stays in the service's list until the process ends, also when the
-data it speaks of has been deleted since.
+A finding describes the disk at one moment. It stays in the service's list until the process ends, even if the data was
+deleted since.
 
 | severity    | meaning                                                              | logged at |
 |-------------|----------------------------------------------------------------------|-----------|
@@ -34,8 +34,8 @@ _DONE = {
 
 
 class Finding(NamedTuple):
-    """`stream`: its name as far as it is known. `path`: the file or directory. `what` and `done`: one clause each.
-    `lost`: how many messages are certainly gone, at most."""
+    """`stream`: its name as far as it is known. `path`: the file or directory. `what` and `done`: the fault and its
+    handling, one clause each. `lost`: upper bound of the messages that are certainly lost."""
 
     stream: str
     path: str
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 def finding_of(damage: Damage, stream: str, directory: str) -> Finding:
-    """What a log's damage means."""
+    """The finding for damage in a log."""
     done = f"kept in {damage.kept}" if damage.kept else _DONE[damage.kind]
     path = f"{directory}/{damage.file}" if damage.file else directory
     lost = damage.end - damage.start if damage.certain else 0
@@ -62,13 +62,13 @@ def finding_of(damage: Damage, stream: str, directory: str) -> Finding:
 
 
 def findings_of(report: RecoveryReport, stream: str, directory: str) -> list[Finding]:
-    """All that the opening of a log found."""
+    """The findings from opening a log."""
     found = [finding_of(damage, stream, directory) for damage in report.damage]
     return found + [Finding(stream, directory, note, "nothing lost") for note in report.notes]
 
 
 def report(logger: logging.Logger, finding: Finding) -> None:
-    """Print it at the level of its severity."""
+    """Log a finding at the level of its severity."""
     event = "stream_unavailable" if finding.severity == "unavailable" else "stream_finding"
     level = _LEVELS[finding.severity]
     logger.log(

@@ -8,9 +8,9 @@
       | checksum u64 | id u128 | offset delta u32 | timestamp delta u32 | headers size u32 | payload size u32 | zero u64
       | payload | headers
 
-All integers little-endian, timestamps in microseconds. A producer leaves partition, base offset and base timestamp zero;
-whoever stores the batch writes these 24 bytes and nothing else. Headers are typed headers with typed keys. The frame
-checksum is XXH3-64 of the frame behind it, the batch checksum that of the header fields and all frame checksums.
+All integers little-endian, timestamps in microseconds. A producer leaves partition, base offset and base timestamp
+zero; the server writes these 24 bytes and nothing else. Headers are typed headers with typed keys. The frame checksum
+is XXH3-64 of the frame behind it, the batch checksum that of the header fields and all frame checksums.
 
 `check_frames` validates what a peer sent: a batch that passes can be walked without another check. It is a single pass
 that costs some nanoseconds a message when compiled; nothing else is done per message when a batch is stored.
@@ -48,7 +48,7 @@ NO_PAYLOAD: int = 9
 
 
 class Frame(NamedTuple):
-    """Where one message of a batch lies: `[payload_at, headers_at)` and `[headers_at, end)`."""
+    """The position of one message in a batch: payload `[payload_at, headers_at)`, headers `[headers_at, end)`."""
 
     start: int
     id: bytes
@@ -196,7 +196,7 @@ def frames(body: bytes, at: int = BATCH_HEADER_SIZE) -> list[Frame]:
 
 
 def stamp(buffer: bytearray, at: int, partition: int, base_offset: int, base_timestamp: int) -> None:
-    """Write the 24 bytes that are the server's into a batch header."""
+    """Write the server's 24 bytes into a batch header."""
     STAMP.pack_into(buffer, at, partition, base_offset, base_timestamp)
 
 

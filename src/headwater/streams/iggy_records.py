@@ -55,7 +55,7 @@ def records(body: bytes, offset: int = 0) -> Iterator[StoredRecord]:
     fields = batch_fields(body)
     begins = (
         fields.base_offset + FRAME.unpack_from(body, BATCH_HEADER_SIZE)[2]
-    )  # later than the batch did, in part of one
+    )  # later than the batch's, if this is part of one
     at, end = skip_frames(body, BATCH_HEADER_SIZE, len(body), max(0, offset - begins)), len(body)
     while at < end:
         _, raw_id, delta, _, headers_size, payload_size, _ = FRAME.unpack_from(body, at)

@@ -1,9 +1,9 @@
 # cython: boundscheck=True, wraparound=True
-"""Where in a segment to start looking, for an offset or for a time: one entry per `SPACING` bytes of batches.
+"""A sparse index of a segment by offset and by time: one entry per `SPACING` bytes of batches.
 
 Sparse, so that ten million one-record batches cost megabytes and not hundreds of them; in memory, built while the
-batches are checked at opening and extended as they are published. It is only a hint: a reader walks the batches from the
-position it returns, checks each of them, and never relies on the index for what is there.
+batches are checked at opening and extended as they are published. It is only a hint: a reader walks the batches from
+the returned position, checks each of them, and never relies on the index for the contents.
 
 Offsets and positions ascend. Clocks step back, so for time an entry holds the latest time stamp of everything before it:
 if that is too early, so is every record before the entry.

@@ -1,10 +1,10 @@
 """Inspecting a log that no process has open, and repairing it: what `headwater log` does.
 
-`survey` reads everything, trusts no index, changes nothing, and says what an opening would decide. `repair` does what an
-opening does (a torn tail is cut and kept aside) and two things more: a damaged head page is written again from what the
-segment holds, and a segment with damaged bytes in the middle is rewritten without them, its original kept beside it as
-`<segment>.damaged`. The records around the damage were readable before and still are; what changes is that later openings
-find an intact log and do not report the old loss again.
+`survey` reads everything, trusts no index, changes nothing, and returns what an opening would decide. `repair` does
+what an opening does (a torn tail is cut and kept aside) and two things more: a damaged head page is written again from
+what the segment holds, and a segment with damaged bytes in the middle is rewritten without them, its original kept
+beside it as `<segment>.damaged`. The records around the damage were readable before and still are; what changes is that
+later openings find an intact log and do not report the old loss again.
 """
 
 from itertools import zip_longest
@@ -73,7 +73,7 @@ def survey(files: Files, directory: str) -> Survey:
 
 
 def repair(files: Files, directory: str, now_ns: int) -> list[str]:
-    """Make the log whole; one sentence for each thing that was done. Raises StorageError, also when it is open."""
+    """Repair the log; returns one sentence for each change. Raises StorageError, also when the log is open."""
     log = Log.open(files, directory, LogOptions(), now_ns)
     done = [f"{note}: mended" for note in log.recovery.notes]
     done += [f"{item}: cut" for item in log.recovery.damage if item.kept]

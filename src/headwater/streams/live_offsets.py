@@ -1,8 +1,8 @@
 # cython: boundscheck=True, wraparound=True
-"""Which offsets of a log hold a readable record: those of `[start, end)` that are not absent.
+"""The offsets of a log with a readable record: those of `[start, end)` that are not absent.
 
-Absent are offsets whose record was deleted or is lost, and those that were given up: of a refused batch, or by a jump after
-a crash. Belongs to the loop thread.
+Absent are offsets whose record was deleted or is lost, and those skipped: of a refused batch, or by a jump after a
+crash. Belongs to the loop thread.
 """
 
 import cython
@@ -11,7 +11,7 @@ from headwater.streams.offset_set import OffsetSet
 
 
 class LiveOffsets:
-    """`count`: how many there are. `start` is never absent, unless nothing is left: then it is `end`."""
+    """`count`: the number of readable records. `start` is never absent, unless no record is left: then it is `end`."""
 
     def __init__(self, start: cython.longlong, end: cython.longlong, count: cython.longlong, absent: OffsetSet) -> None:
         self.absent = absent
@@ -29,7 +29,7 @@ class LiveOffsets:
         return end - start - self.absent.count(start, end) if start < end else 0
 
     def remove(self, start: cython.longlong, end: cython.longlong) -> int:
-        """The records in `[start, end)` are gone; returns how many there were. Followed by `advance`."""
+        """Remove the records in `[start, end)`; returns how many there were. Call `advance` afterwards."""
         gone: cython.longlong = self.absent.add(start, end)
         self.count -= gone
         return gone
@@ -40,8 +40,8 @@ class LiveOffsets:
         self.absent.discard_below(self.start)
 
     def extend(self, base_offset: cython.longlong, end_offset: cython.longlong) -> None:
-        """Records were added (and counted) up to `end_offset`; what lies between the old end and `base_offset` was given
-        up."""
+        """Records were added (and counted) up to `end_offset`; the offsets between the old end and `base_offset` were
+        skipped."""
         if base_offset > self.end:
             self.absent.add(self.end, base_offset)
             if self.start == self.end:

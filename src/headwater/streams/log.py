@@ -1,7 +1,7 @@
 # cython: boundscheck=True, wraparound=True
-"""The durable log of one partition: append in batches, read by offset, survive anything that a disk survives.
+"""The durable log of one partition: appended in batches, read by offset, recovered after crashes.
 
-Appending has two phases, so that one fdatasync serves everybody who waits (group commit):
+Appending has two phases, so that one fdatasync serves all waiting publishes (group commit):
 
     loop thread     offset = log.stage(...)          many times; joins the open batch; nobody can read it yet
                     batch = log.seal()               when the worker is free
@@ -16,18 +16,17 @@ else belongs to the loop thread (the open batch, the readable segments, the rece
 of a `StagedBatch` between the two must go through a queue or a future, which orders their memory. `close` and `delete`
 are called when no `write` runs.
 
-Offsets count from 0 and are half-open. `start_offset <= end_offset <= next_offset`: below `end_offset` is readable, and
-under sync policy `always` durable; `next_offset` is what `stage` gives out next. An offset that `stage` gave out is not
-given out again while the log is open, whatever becomes of it, and an offset that was ever readable never means another
-record, through crashes, cuts and lost files (`recovery` says by which means). So offsets have gaps: where a batch was
-refused or was lost. Count records with `record_count`, not by subtraction.
+Offsets count from 0 and are half-open. `start_offset <= end_offset <= next_offset`: records below `end_offset` are
+readable, and under sync policy `always` durable; `next_offset` is the offset that `stage` assigns next. While the log
+is open, no offset is assigned twice, even if its record was refused, and an offset that was ever readable never refers
+to another record, through crashes, cuts and lost files (recovery.py has the means). So offsets have gaps: where a batch
+was refused or was lost. Count records with `record_count`, not by subtraction.
 
-Deleting has two phases too. `discard` and `discard_range` take records out of every reader's sight at once; the deletion
-itself travels with the next sealed batch, as a tombstone, and is durable when that is. Room on the disk is given back by
-upkeep, between two writes: `plan_upkeep` (loop) says what is worth doing, `maintain` (worker) does it, `settle` (loop)
-puts it into effect.
+Deleting has two phases too. `discard` and `discard_range` hide records from every reader at once; the deletion itself
+is written with the next sealed batch, as a tombstone, and is durable with it. Upkeep frees disk space between two
+writes: `plan_upkeep` (loop) chooses the work, `maintain` (worker) does it, `settle` (loop) applies the result.
 
-The log is put together from parts that know nothing of each other but what is drawn here:
+The log is composed of parts that depend on each other only as drawn here:
 
     Staging       the open batch: records that wait for the next write (staging.py)
     LogWriter     the write handle, the marks, the state; the worker thread's (writer.py)
@@ -81,8 +80,8 @@ PLANNED_PART = 64  # of the records
 
 
 class Span(NamedTuple):
-    """What limits need to know of a segment: offsets `[start, end)`, bytes, the time stamp of its last record (None:
-    empty)."""
+    """The facts about a segment that limits need: offsets `[start, end)`, bytes, the time stamp of its last record
+    (None: empty)."""
 
     start: int
     end: int
@@ -134,11 +133,10 @@ class Log:
         known_end: int = 0,
         rewinds: bool = False,
     ) -> Self:
-        """Recover the log in `directory`, or make a new one that starts at `first_offset`; `recovery` says what was
-        found. Takes a lock on it. `identity`: that of the log, 8 bytes, where the caller knows it; files of other logs
-        are put aside. `known_end`: the log reached at least this far, according to the caller's other files; an earlier
-        end is reported as a loss.
-        `rewinds`: of a copy, whose offsets are given by its origin (`Staging.rewind`).
+        """Recover the log in `directory`, or create one that starts at `first_offset`; `recovery` has the findings.
+        Takes a lock on it. `identity`: that of the log, 8 bytes, where the caller knows it; files of other logs are put
+        aside. `known_end`: the log reached at least this far, according to the caller's other files; an earlier end is
+        reported as a loss. `rewinds`: of a copy, whose offsets are given by its origin (`Staging.rewind`).
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
@@ -154,7 +152,7 @@ class Log:
 
     @property
     def recovery(self) -> RecoveryReport:
-        """What opening the log found."""
+        """The report about opening the log."""
         return self._opened.report
 
     @property
@@ -189,17 +187,17 @@ class Log:
 
     @property
     def start_offset(self) -> int:
-        """Where the log begins; a read below it starts here."""
+        """The first offset of the log; a read below it starts here."""
         return self._live.start
 
     @property
     def end_offset(self) -> int:
-        """The high watermark: behind the last readable record (or the gap after it)."""
+        """The high watermark: the offset after the last readable record (or the gap after it)."""
         return self._live.end
 
     @property
     def next_offset(self) -> int:
-        """The log end offset: the next staged record gets it."""
+        """The log end offset: that of the next staged record."""
         return self.staging.end_offset
 
     @property
@@ -285,7 +283,7 @@ class Log:
         return gone
 
     def _absent_from_now(self, start: int, end: int) -> bool:
-        """Whether anything is there to delete."""
+        """Make the range absent; whether it had any records."""
         return self._live.absent.count(start, end) < end - start
 
     @property
@@ -339,7 +337,7 @@ class Log:
         batch.placed.clear()
 
     def abandon(self, batch: StagedBatch) -> None:
-        """Give up a batch that `write` refused. Its offsets stay unused; the records were never readable."""
+        """Drop a batch that `write` refused. Its offsets stay unused; the records were never readable."""
         if batch.placed:
             raise StorageError("a written batch is in the log: publish it", value=(batch.base_offset, batch.end_offset))
         batch.builders.clear()
@@ -353,10 +351,9 @@ class Log:
         self.compression.use(compress)
 
     def plan_upkeep(self, erase: int | None = None) -> Upkeep | None:
-        """The piece of work that gives most room back now; None when none is worth doing. `erase`: the offset of a
-        deleted record that is to leave the disk even where that gives little room back. Between a plan and its `settle`
-        no batch may be written. Deletions that are still to be written do not matter: what upkeep makes durable of them
-        is in force already.
+        """The upkeep that frees the most space; None when none is worth doing. `erase`: the offset of a deleted record
+        to be removed from the disk even if that frees little. Between a plan and its `settle` no batch may be written.
+        Unwritten deletions do no harm: they apply to readers already.
 
         Looks at every segment only when a 64th of the records was deleted since it last found nothing to do.
         """
@@ -380,9 +377,9 @@ class Log:
         return self._until_checkpoint <= 0 and self._writer.failure is None
 
     def plan_checkpoint(self, document: bytes = b"") -> Upkeep | None:
-        """A checkpoint of what is known of the published log, with the face's `document`, for a start after a crash; None
-        where it would be wrong (reading found damage that opening did not; nothing is synced) or too large. Goes through
-        `maintain` and `settle` as all upkeep."""
+        """A checkpoint of the published log and the `document` of the layer above, for a start after a crash; None if
+        it would be wrong (reading found damage that opening did not; nothing is synced) or too large. Passed to
+        `maintain` and `settle` like all upkeep."""
         self._until_checkpoint = CHECKPOINT_BYTES
         if self.options.sync == "never" or len(self.damage) > len(self.recovery.damage):
             return None

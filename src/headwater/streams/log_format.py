@@ -18,13 +18,13 @@ A segment file is one head page and then batches, back to back, to the end of th
       | record crc u32 | timestamp ns i64 | low half of the offset u32 | subject size u16 | tag u16
       | header block size u32 | payload size u32 | subject | header block | payload
 
-`identity` is 64 random bits of one log: a scan cannot take bytes that somebody published for a batch, and a file of
-another log is seen as such. The CRCs of header and body are for the usual case, one call for many records. That of a
-record is for the other one (salvage.py): it starts from the identity, and with the tag, which is made of the identity
-too, and the offset a record can be found and verified when nothing around it can be read.
+`identity` is 64 random bits of one log: a scan cannot mistake published bytes for a batch, and a file of another log is
+recognized. The CRCs of header and body are for the usual case, one call for many records. That of a record is for the
+other one (salvage.py): it starts from the identity, and with the tag, which is made of the identity too, and the offset
+a record can be found and verified when nothing around it can be read.
 
-Version 1 had no record CRC: its records start with the time stamp, hold the distance from the batch's base offset where
-now the low half of the offset is, and 0 for the tag. It is read, and copied as it is; version 2 is written.
+Version 1 has no record CRC: its records start with the time stamp, have the distance from the batch's base offset in
+place of the low half of the offset, and 0 for the tag. It is read, and copied unchanged; version 2 is written.
 
 This module turns values into these bytes and back. It refuses to guess: where a CRC does not match, `decode_*` return
 None; a checked batch of a version or dialect it does not know raises CorruptLog (and is never cut). Hot and compiled:
@@ -204,7 +204,7 @@ class StoredRecord:
 
 
 class BatchBuilder:
-    """Records on their way into one batch of the NATS dialect.
+    """Builds one batch of the NATS dialect from records.
 
     Keeps references to the caller's bytes and copies each byte once, when `encode` joins them. `size` is the size of
     the body so far, `end_offset` the offset of the next record.

@@ -1,5 +1,6 @@
 # cython: boundscheck=True, wraparound=True
-"""The published part of a log, read: by offset, by time, by batch, from memory where the newest batches are, else checked.
+"""Reads the published part of a log by offset, by time or by batch: the newest batches from memory, others from checked
+files.
 
 Reading skips what is damaged, adds it to `damage`, counts it as absent and passes it to `on_damage`; it never returns a
 byte whose CRC32C failed. `range_at` reads nothing: it returns only batches that were found intact, or written, since the
@@ -71,7 +72,7 @@ class LogReader:
         self._unfinished = []
 
     def release(self) -> None:
-        """Give all file handles back."""
+        """Close all file handles."""
         for segment in self._with_handle:
             segment.release()
         self._with_handle.clear()

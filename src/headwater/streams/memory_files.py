@@ -1,7 +1,7 @@
-"""A file system in memory: what a stream with memory storage is kept in. Nothing survives the process, and only a lack of
-memory can make a call fail. The same log code runs on it, so a memory stream differs from a file stream only in this. One
-copy of the bytes: a segment is one bytearray. Not thread-safe beyond what the log needs: one thread appends to a file
-while another reads below what is published.
+"""A file system in memory, for streams with memory storage. Nothing survives the process, and only a lack of memory
+makes a call fail. The same log code runs on it, so a memory stream differs from a file stream only in this. One copy of
+the bytes: a segment is one bytearray. Not thread-safe beyond what the log needs: one thread appends to a file while
+another reads below what is published.
 """
 
 import errno
@@ -39,13 +39,13 @@ class MemoryFile:
         self._content.extend(bytes(size - len(self._content)))
 
     def allocate(self, size: int) -> None:
-        """Nothing to gain."""
+        """Do nothing: memory has no file size to write."""
 
     def fdatasync(self) -> None:
         """Memory has nothing to sync."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no handle."""
 
 
 class MemoryFiles:
@@ -74,7 +74,7 @@ class MemoryFiles:
             raise _missing(path)
 
     def mkdir(self, path: str) -> None:
-        """Directories are there as soon as they are named."""
+        """Do nothing: directories need not be created."""
 
     def make(self, path: str) -> None:
         """See `mkdir`."""

@@ -66,7 +66,7 @@ def save(files: Files, path: str, payload: bytes, identity: bytes = NOBODY) -> N
 
 
 def write_temporaries(files: Files, group: SyncGroup, path: str, payload: bytes, identity: bytes) -> None:
-    """The first half of `save`: once the group is committed, the document may be put in its place. Raises OSError."""
+    """The first half of `save`: call `put_in_place` once the group is committed. Raises OSError."""
     found = copies(files, path, [])
     for copy in found:
         if copy.is_strange_to(path, identity):
@@ -84,8 +84,8 @@ def put_in_place(files: Files, path: str) -> None:
 
 
 def write_first(group: SyncGroup, path: str, payload: bytes, identity: bytes) -> None:
-    """Write a document that was never there, in a directory that nobody believes yet: whoever commits the group makes the
-    directory's names durable with it. Raises OSError."""
+    """Write a new document in a directory that no start reads yet; the caller commits the group together with the
+    directory. Raises OSError."""
     content = _encode(name_of(path), payload, identity, 1)
     for suffix in COPIES:
         group.write(path + suffix, content)
@@ -146,7 +146,7 @@ def copies(files: Files, path: str, complaints: list[str], unreadable: list[OSEr
 
 
 def put_aside(files: Files, path: str) -> str:
-    """Give a file that belongs elsewhere a name that nothing reads, durably; returns it. Raises OSError."""
+    """Durably rename a file that belongs elsewhere to a name that nothing reads; returns that name. Raises OSError."""
     directory = directory_of(path)
     taken = set(files.listdir(directory))
     stem = name_of(path) + STRANGER

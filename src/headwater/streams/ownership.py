@@ -1,8 +1,8 @@
-"""Which log a file belongs to: what each file says about itself, compared with its place and with the other files.
+"""Decides which log a file belongs to: compares each file's own data with its place and with the other files.
 
-A log has an identity, 64 random bits. The two copies of its state, the head of every segment and every batch carry it; a
-segment's head and a document also say which one they are. A careless operator can still put a file of another log, or of
-an older time, under a name that this log reads. So, before the contents of a file are used:
+A log has an identity, 64 random bits. The two copies of its state, the head of every segment and every batch carry it;
+a segment's head and a document also say which one they are. An operator may still copy a file of another log, or an
+older copy, to a name that this log reads. So, before the contents of a file are used:
 
 1. **The log's identity** is what its stream says it is, where that is known. Else it is the one that most of its files
 carry, where each segment and each copy of the state counts once; segments decide a tie, because they hold the messages.
@@ -32,7 +32,7 @@ from headwater.streams.segment import segment_name
 
 STATE_DOCUMENT = "log.state"
 
-Stranger = tuple[str, str]  # path, what it says of itself
+Stranger = tuple[str, str]  # path, the identity or place in its own data
 
 
 class Owner(NamedTuple):

@@ -1,14 +1,15 @@
-"""How far the log reached, as the files beside its segments know it.
+"""Lower bounds of the log's end, from the files beside its segments.
 
-The marks of the newest segment say where the log ends. A segment that was replaced by an older copy of itself has older
-marks, so nothing in it shows what is missing. Three other files know a lower bound of the end, and none is ever too high:
+The marks of the newest segment give the log's end. If the segment was replaced by an older copy of itself, its marks
+are older too, and do not show what is missing. Three other files have a lower bound of the end, which is never too
+high:
 
     log.end          exact after a kill, after a power loss as old as the last write-back (end_file.py)
     log.checkpoint   how far the log reached when it was made (clean_index.py)
     log.state        the exact end, after a clean stop (log_state.py)
 
-What the log's owner knows from elsewhere (positions of consumers) comes in through `Log.open`. When the newest segment and
-all of these were replaced by copies of one earlier moment, nothing here knows of a later one.
+The log's owner passes its own bound (positions of consumers) to `Log.open`. If the newest segment and all of these were
+replaced by copies of one earlier moment, the loss goes unnoticed.
 """
 
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from headwater.streams.writer import CHECKPOINT_FILE
 
 
 class Testimony(NamedTuple):
-    """`strangers`: paths of files of other logs, and what they say of themselves. `notes`: about damaged ones."""
+    """The bound found. `strangers`: paths of files of other logs, with their identity. `notes`: about damaged files."""
 
     end: RecordedEnd
     strangers: list[tuple[str, str]]

@@ -1,12 +1,12 @@
-"""What the bytes found on disk mean: pure decisions, no file is touched here.
+"""Decides what the bytes found on disk mean. Pure: no file is touched here.
 
 Two faults must be told apart. A *torn tail* is what a crash leaves of a batch that was being written: nothing after it
 is intact, and it was never acknowledged unless the marks say so. *Corruption in the middle* is what a failing disk
 leaves: intact batches follow. A torn tail may be cut (its bytes are kept aside); corruption is skipped, reported with
 its offset range, and left where it is.
 
-`examine` walks one segment (walking.py) and keeps what the log needs to know. `decide` looks at all segments and the
-log's state, and says what is lost, what is to be cut, and the first offset that was certainly never used:
+`examine` walks one segment (walking.py) and keeps what the log needs to know. `decide` takes all segments and the log's
+state, and decides what is lost, what to cut, and the first offset that was certainly never used:
 
 1. Every write carries a mark in the segment's head page: offsets below `durable_end` are on disk, those below
    `assigned_end` may be. Both are part of the same fdatasync. So, when marks are in order, nothing at or above the

@@ -1,7 +1,7 @@
-"""What a log may hold, and how many of its oldest records are too many: pure decisions about numbers.
+"""The limits of a log, and how many of its oldest records exceed them. Pure.
 
-A limit of 0 or less is none. The oldest records always go first. The caller supplies them and their weights lazily:
-nothing beyond the first record that may stay is looked at.
+A limit of 0 or less is none. The oldest records always go first. The caller supplies them and their weights lazily: no
+record after the first one that may stay is read.
 """
 
 from collections.abc import Iterable

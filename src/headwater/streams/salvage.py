@@ -1,4 +1,4 @@
-"""What is left of damaged batches: every record whose own checksum holds, wherever it lies.
+"""Recovers records from damaged batches: every record whose own checksum matches, wherever it is.
 
     NATS        a record is found by its tag and verified by its CRC, which starts from the log's identity and covers
                 its offset. Batch headers are not needed; what is left of one that a crash cut short is found alike

@@ -1,4 +1,4 @@
-"""The log's state as it is on disk, and what the writer may do without saving it again.
+"""The log's state on disk, and the bounds within which the writer need not save it again.
 
 No offset is used unless a durable state has reserved it, and no segment unless the state names it: so after a crash an
 offset is never used twice, and a newest segment that is gone is noticed.

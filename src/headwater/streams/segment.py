@@ -120,7 +120,7 @@ class Segment:
         self._met.clear()
 
     def publish(self, position: int, header: BatchHeader) -> None:
-        """The batch written at `position` may be read from now on."""
+        """Make the batch written at `position` readable."""
         self._facts.add(position, header)
 
     def batches(self, offset: int, expected_bytes: int) -> Iterator[FoundBatch | SpoiledBytes]:
@@ -176,7 +176,7 @@ class Segment:
         return self._file is not None
 
     def release(self) -> None:
-        """Give the file handle back; the next read opens it again."""
+        """Close the file handle; the next read opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None

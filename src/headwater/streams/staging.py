@@ -3,8 +3,8 @@
 
     stage ─▶ open batch ─▶ (full) closed batches ─▶ seal: all of it, to be written together
 
-Hot and compiled: `stage` runs once for every message that a stream takes in. Belongs to the loop thread. Not decided
-here: what becomes of the batches, and whether the log can be written to (the writer knows).
+Hot and compiled: `stage` runs once for every message that a stream captures. Belongs to the loop thread. Decided
+elsewhere: when batches are written, and whether the log can be written to (writer.py).
 """
 
 import cython
@@ -36,7 +36,7 @@ class Staging:
 
     @property
     def size(self) -> int:
-        """Bytes that wait."""
+        """The bytes staged."""
         return sum([batch.size for batch in self._full]) + self._open.size
 
     def stage(
@@ -99,7 +99,7 @@ class Staging:
         self._open = BatchBuilder(end_offset)
 
     def rewind(self, end_offset: int) -> None:
-        """Forget what waits, and give out again what was given up behind the end of the log. For the copy of another log: an
-        offset means the origin's record there, whenever it is stored. Nothing is being written."""
+        """Drop the waiting records and assign skipped offsets after the end of the log again. For the copy of another
+        log, whose offsets always refer to the origin's records. Call it only while nothing is being written."""
         self.restart(end_offset)
         self._writer.rewind(end_offset)

@@ -1,4 +1,4 @@
-"""The directory in which one server keeps its logs and documents: taken by a lock, so that no other server writes there."""
+"""The directory with one server's logs and documents, locked so that no other server writes there."""
 
 from collections.abc import Iterable
 from contextlib import suppress

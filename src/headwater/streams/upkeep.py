@@ -1,4 +1,4 @@
-"""Giving room back: decides which segments can be dropped or compacted, without touching a file.
+"""Decides which segments can be dropped or compacted to free disk space, without touching a file.
 
     the oldest segments, with nothing readable left in them    dropped: their files are removed
     the newest one, when half of its records are deleted and    rolled: a later plan can drop or compact it

@@ -1,4 +1,4 @@
-"""What a walk over a segment reads from, and what it yields (walking.py, salvage.py)."""
+"""The input and output types of a walk over a segment (walking.py, salvage.py)."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -248,8 +248,8 @@ class LogWriter:
             raise storage_error("give room back", error) from error
 
     def _save_checkpoint(self, content: bytes) -> None:
-        """Nothing depends on it: where it cannot be written, the last one stays. The records that it describes are made
-        durable first."""
+        """Nothing depends on a checkpoint: if it cannot be written, the last one stays. The records that it describes
+        are made durable first."""
         if self._unsynced:
             self.sync()
         path = f"{self._directory}/{CHECKPOINT_FILE}"
@@ -292,12 +292,12 @@ class LogWriter:
             self.abandon()
 
     def abandon(self) -> None:
-        """Give the handles back and touch nothing else (the log is about to be deleted)."""
+        """Close the handles and touch nothing else (the log is about to be deleted)."""
         self._active.close()
         self._end.close()
 
     def _roll(self, base_offset: int, now_ns: int) -> None:
-        """Open the next segment; the old one is durable before the new one exists."""
+        """Open the next segment; the old one is durable before the new one is created."""
         if base_offset == self._active.base_offset:
             return  # it is empty, or holds tombstones only: its name is taken
         self._active.trim()
