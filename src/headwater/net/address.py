@@ -1,7 +1,7 @@
-"""How addresses are written in URLs and messages, and read from them.
+"""Reads and writes addresses in URLs and messages.
 
-`urllib.parse` reads URLs of all kinds, and its import costs a server half a mebibyte; what names a route is
-`scheme://user:password@host:port`, and nothing else of it is looked at.
+`urllib.parse` handles all kinds of URLs, but its import costs a server half a mebibyte. The URL of a route is
+`scheme://user:password@host:port`; anything after that is ignored.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ LARGEST_PORT = 65_535
 class UrlAddress(NamedTuple):
     """The address in a URL: `host` in lower case, without brackets, empty when there is none; `port` None when it has none.
 
-    `user` and `password` have their %XX decoded; a `password` of None was not given.
+    `user` and `password` have their %XX decoded; `password` is None when it has none.
     """
 
     host: str
@@ -22,7 +22,7 @@ class UrlAddress(NamedTuple):
 
 
 def url_address(url: str) -> UrlAddress:
-    """Parse `url`, or `host:port` alone. Raises ValueError for what is no address; the error does not quote the URL."""
+    """Parse `url`, or `host:port` alone. Raises ValueError for anything else; the error does not quote the URL."""
     _, found, rest = url.partition("//")
     place = rest if found else url
     for end in "/?#":
@@ -30,7 +30,7 @@ def url_address(url: str) -> UrlAddress:
     credentials, _, place = place.rpartition("@")
     user, colon, password = credentials.partition(":")
     host, port = _host_and_port(place)
-    name, percent, zone = host.partition("%")  # a link-local address names its interface behind it
+    name, percent, zone = host.partition("%")  # a link-local address may have a `%interface` suffix
     return UrlAddress(name.lower() + percent + zone, port, _decoded(user), _decoded(password) if colon else None)
 
 
@@ -60,10 +60,10 @@ def _decoded(text: str) -> str:
 
 
 def bracketed(host: str) -> str:
-    """`host` as it stands in front of `:port`: an IPv6 address in brackets, once."""
+    """`host` as written before `:port`: an IPv6 address gets brackets, unless it has them."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def plain_host(host: str) -> str:
-    """The address of a peer as people write it: one of IPv4 that came to a socket of both families without `::ffff:`."""
+    """The usual form of a peer's address: an IPv4 address on a dual-stack socket loses its `::ffff:`."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host

@@ -4,8 +4,8 @@ Deadlines are points on the `time.monotonic` clock, not durations, so that one d
 many reads it takes. When a deadline passes while reading, the result is `False`, because the caller may want to wait
 longer; while connecting or writing it is a `TransportError`, because a connection with half an op sent is useless.
 
-Used where asyncio does not fit: Spark's executors and its planner. No threads. TLS is the standard library's, around the
-socket; bytes that it has decrypted and not handed out yet are taken before the socket is waited on.
+Used where asyncio does not fit: Spark's executors and its planner. No threads. TLS is the standard library's, around
+the socket; bytes that it has decrypted but not returned yet are taken before waiting for the socket.
 """
 
 import socket
@@ -19,11 +19,11 @@ from headwater.wire.receive import ReceiveBuffer
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-RECEIVE_SIZE: int = 1 << 20  # bytes asked of one recv; a replay fills it, and fewer calls leave more CPU to decoding
+RECEIVE_SIZE: int = 1 << 20  # bytes per recv; a replay fills it, and fewer calls leave more CPU to decoding
 
 
 def deadline_after(seconds: float) -> float:
-    """The deadline that lies `seconds` ahead."""
+    """The deadline `seconds` from now."""
     return time.monotonic() + seconds
 
 
@@ -50,7 +50,7 @@ class BlockingConnection:
         return cls(peer, address)
 
     def secure(self, context: "SSLContext", name: str, deadline: float) -> None:
-        """TLS from here on, with a server whose certificate is for `name`. Raises TransportError; it is closed then."""
+        """Start TLS with a server whose certificate is for `name`. Raises TransportError and closes the connection."""
         import ssl
 
         self._check_open()
@@ -63,7 +63,7 @@ class BlockingConnection:
             raise TransportError(f"no TLS with {self.address}: {error}", value=self.address) from error
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data`. Raises TransportError; the connection is closed then."""
+        """Write all of `data`. Raises TransportError and closes the connection."""
         self._check_open()
         try:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -94,7 +94,7 @@ class BlockingConnection:
         return True
 
     def close(self) -> None:
-        """Close at once; bytes not yet read are gone. May be called more than once."""
+        """Close at once and discard unread bytes. Safe to call again."""
         self.closed = True
         self._socket.close()
 

@@ -1,20 +1,20 @@
-"""An event loop of asyncio's own kind that reads from plain links without a detour through its callbacks.
+"""An asyncio event loop that reads plain links directly, without asyncio's callbacks.
 
     epoll ──ready descriptors──▶ Poller.select ─┬─ a plain link's: Endpoint.read_ready, here and now
                                                 └─ everything else: back to asyncio, as always
 
-asyncio makes a callback of every ready descriptor, runs it a moment later in a context of its own, and the callback asks a
-transport, which asks a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links' transports
-stay registered as they are, so pausing, closing and errors go their usual way; only readiness to be read is intercepted,
-and what is no ordinary input (the end, an error) is handed to asyncio after all.
+For every ready descriptor asyncio schedules a callback, runs it in a context of its own, and the callback calls a
+transport, which calls a protocol for space: 8 us of interpreter for a read that takes the kernel two. The links'
+transports stay registered, so pausing, closing and errors work as usual; only readiness to be read is intercepted, and
+the end of input and errors are passed to asyncio.
 
 A component that acts once on all input of a turn (a store: one fdatasync for every publish) registers a callback with
 `DirectLoop.after_reads`. It is called when all ready links have been read, without a detour through asyncio either.
 
-`select` goes on waiting by itself until `call_soon` or `call_at` have scheduled something. Python runs handlers of
-signals between two steps of its interpreter, and compiled code takes none: `select` lets them run at each turn, or a busy
-server would learn of SIGTERM only when its clients fall silent. Linux only (epoll);
-elsewhere, and for brokers in a program's own loop, links are read by their transports.
+`select` keeps waiting until `call_soon` or `call_at` has scheduled something. Python runs signal handlers between
+interpreter instructions, which compiled code does not execute: so `select` runs them in each turn, or a busy server
+would handle SIGTERM only once its clients are silent. Linux only (epoll); elsewhere, and for brokers in a program's own
+loop, links are read by their transports.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ class Poller(selectors.EpollSelector):
         self._epoll = select.epoll.fromfd(os.dup(self.fileno()))
         self.endpoints: dict[int, Endpoint] = {}
         self.scheduled = False
-        self.reading = False  # links are being read: what `afterwards` gets now is called before `select` returns
+        self.reading = False  # links are being read; `select` then calls `afterwards` before it returns
         self.afterwards: list[Callable[[], object]] = []
         self.report: Callable[[dict[str, object]], None] = _ignore
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Read what links have, until something is for asyncio to do or `timeout` seconds are over."""
+        """Read links until asyncio has something to do or `timeout` seconds have passed."""
         poll = self._epoll.poll
         endpoints: dict[int, Endpoint] = self.endpoints
         endpoint: Endpoint | None
@@ -122,7 +122,7 @@ class Poller(selectors.EpollSelector):
 
 
 def _ignore(context: dict[str, object]) -> None:
-    """Until the loop is there."""
+    """Does nothing; used before the loop exists."""
 
 
 class DirectLoop(asyncio.SelectorEventLoop):
@@ -130,12 +130,12 @@ class DirectLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.poller = Poller()
-        self.readers = self.poller.endpoints  # where links enter themselves
+        self.readers = self.poller.endpoints  # links register here
         super().__init__(self.poller)
         self.poller.report = self.call_exception_handler
 
     def after_reads(self, callback: Callable[[], object]) -> None:
-        """Call it soon: when the links that are ready now have been read, if they are being read; else as `call_soon`."""
+        """Call `callback` once the links that are ready have been read; outside of a read, as `call_soon`."""
         if self.poller.reading:
             self.poller.afterwards.append(callback)
         else:

@@ -1,11 +1,11 @@
-"""The hot half of a link: what happens for every read and every write of a plain connection.
+"""The hot half of a link: the code that runs for every read and write of a plain connection.
 
 Reading: the transport asks for space, and says how much came; both go to the receive buffer, and the owner parses it in
 place. Writing: the output is offered to the kernel straight from its buffer, without the copy that a transport would
 make; what the kernel does not take stays there until the socket is writable again.
 
-Everything that happens seldom (connecting, layers, closing, waiting for a slow peer) is `net.link.Link`, which extends
-this class. The pointers here are handed to read(2) and write(2).
+Rare operations (connecting, layers, closing, waiting for a slow peer) are in `net.link.Link`, which extends this class.
+The pointers here are handed to read(2) and write(2).
 """
 
 import logging
@@ -110,7 +110,7 @@ class Endpoint:
     # ── out ──
 
     def push(self) -> cython.Py_ssize_t:
-        """Write what `output` holds, as far as the peer takes it; returns how many bytes still wait."""
+        """Write `output` as far as the peer accepts it; returns how many bytes are left."""
         if self._descriptor < 0 or self._layer is not None:
             self.flush()
             return self.pending
@@ -152,11 +152,11 @@ class Endpoint:
         raise NotImplementedError
 
     def ended(self) -> None:
-        """The peer has sent its last byte, or reset the connection; the transport is about to find out."""
+        """The peer has sent its last byte, or reset the connection; the transport has not noticed yet."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write now what `output` holds."""
+        """Write `output` now."""
         raise NotImplementedError
 
     def abort(self) -> None:
@@ -164,17 +164,17 @@ class Endpoint:
         raise NotImplementedError
 
     def await_room(self) -> None:
-        """Go on writing once the kernel takes more."""
+        """Continue writing once the kernel accepts more."""
         raise NotImplementedError
 
     def discard(self, nbytes: int) -> None:
-        """Input after our end."""
+        """Discard input that arrives after `close`."""
         raise NotImplementedError
 
     def wire_space(self) -> memoryview:
-        """Where the layer's input goes."""
+        """The buffer for the layer's input."""
         raise NotImplementedError
 
     def through_layer(self, nbytes: int) -> None:
-        """Input for the layer."""
+        """Pass input to the layer."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
-"""Requests of HTTP/1.1 over connections that are kept: what a client of a JSON interface needs, and no more.
+"""HTTP/1.1 requests over persistent connections, as far as a client of a JSON interface needs them.
 
     ask ─▶ a kept connection, or a new one ─▶ head and body out, head and body in ─▶ kept again, if the server lets it
 
-One connection carries one request at a time; as many are open as requests run at once. One that has been idle for longer
-than IDLE_SECONDS is not used again: its server may be closing it just now. Redirects are not followed, nothing is
-compressed, and nothing is repeated here: after an error only the caller knows whether a request may be made again.
+One connection carries one request at a time; as many are open as requests run at once. One that was idle for longer
+than IDLE_SECONDS is not reused, because the server may be closing it. Redirects are not followed, nothing is
+compressed, and no request is repeated: only the caller knows whether that is safe.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ class HttpConnections:
         self._closed = False
 
     async def ask(self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
-        """One request. Raises TransportError when there is no connection, ConnectionClosed and RequestTimeout after which it
-        may have been carried out."""
+        """Send one request. Raises TransportError when there is no connection; after ConnectionClosed and
+        RequestTimeout the server may have carried it out."""
         try:
             async with asyncio.timeout(self._timeout):
                 kept = self._take() or await self._connect()

@@ -2,10 +2,10 @@
 
     Listener ─ connections, per address ─▶ BoundedHttp ─ login_seconds, login_bytes for a request's head ─▶ the application
 
-uvicorn's own server accepts without pause when there are no descriptors left, knows nothing of addresses, and waits for
-the rest of a request for ever. A head that is not complete `login_seconds` after its first byte, or after the connection
-was made, is answered with 408, and the connection ends. The application limits the time of a body: it knows whether the
-client has authenticated.
+uvicorn's own server retries accept without pause when no descriptors are left, has no limit per address, and waits for
+the rest of a request for ever. A head that is not complete `login_seconds` after its first byte, or after the
+connection was made, is answered with 408, and the connection ends. The application limits the time of a body, because
+only it checks authentication.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class BoundedHttp(H11Protocol):
             on_end()
 
     def _time_head(self) -> None:
-        """A head is waited for, or it has come."""
+        """Start the timer for a request's head, or stop it when the head is complete."""
         if self.conn.their_state is not h11.IDLE:
             self._stop_timing()
         elif self._deadline is None and self._limits.login_seconds:
@@ -66,7 +66,7 @@ class BoundedHttp(H11Protocol):
 
 
 class HttpServer(uvicorn.Server):
-    """Made by `serve`; `listener` is where its connections come from."""
+    """Made by `serve`; `listener` accepts its connections."""
 
     def __init__(self, config: uvicorn.Config, host: str, port: int, limits: Limits) -> None:
         config.load()
@@ -77,14 +77,14 @@ class HttpServer(uvicorn.Server):
         self._task: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: Any = None) -> None:
-        """As uvicorn's, but for who accepts."""
+        """As uvicorn's, but the listener accepts."""
         await self.lifespan.startup()
         self.servers = [self.listener]  # type: ignore[list-item]
         self.listener.open()
         self.started = True
 
     async def begin(self) -> None:
-        """Accept from now on."""
+        """Start accepting."""
         self._task = asyncio.create_task(self._serve())
         while not self.started and not self._task.done():
             await asyncio.wait([self._task], timeout=0.001)  # uvicorn has no event for it
@@ -92,7 +92,7 @@ class HttpServer(uvicorn.Server):
             await self._task
 
     async def end(self) -> None:
-        """Answer what has come, within uvicorn's grace, and end all connections."""
+        """Answer received requests within uvicorn's grace period, then end all connections."""
         self.should_exit = True
         if self._task is not None:
             await self._task

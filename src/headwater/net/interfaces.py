@@ -1,9 +1,9 @@
-"""The addresses of this machine that other machines can dial: what a broker that listens on every address may name to them.
+"""The addresses of this machine that other machines can dial, for a broker that listens on every address to announce.
 
-Python's library does not list interfaces. Linux says them through `ioctl` (one IPv4 address for each interface) and
-/proc (IPv6); elsewhere only the addresses that packets to the outside would have are found, one for each family.
+Python's library does not list interfaces. Linux lists them through `ioctl` (one IPv4 address for each interface) and
+/proc (IPv6); elsewhere only the source addresses of outgoing packets are found, one for each family.
 
-Refuses loopback and link-local addresses: they lead elsewhere from another machine, or nowhere.
+Loopback and link-local addresses are left out: other machines cannot reach them.
 """
 
 import socket
@@ -16,11 +16,11 @@ GLOBAL_SCOPE = "00"
 OUTSIDE = (
     (socket.AF_INET, "192.0.2.1"),
     (socket.AF_INET6, "2001:db8::1"),
-)  # reserved for documentation: nobody is there
+)  # reserved for documentation: no host has it
 
 
 def own_addresses(table: str = IPV6_TABLE) -> tuple[str, ...]:
-    """In the order of the interfaces, IPv4 first; empty where there is only loopback."""
+    """The addresses in the order of the interfaces, IPv4 first; empty if there is only loopback."""
     found = [*_ipv4(), *_ipv6(table)] if sys.platform == "linux" else _outgoing()
     return tuple(dict.fromkeys(address for address in found if not _is_local(address)))
 
@@ -34,7 +34,7 @@ def _ipv4() -> list[str]:
             try:
                 answer = fcntl.ioctl(asked, SIOCGIFADDR, name.encode()[: NAME_SIZE - 1].ljust(40, b"\0"))
             except OSError:
-                continue  # it has none
+                continue  # the interface has no address
             found.append(socket.inet_ntoa(answer[20:24]))
     return found
 
@@ -57,7 +57,7 @@ def _outgoing() -> list[str]:
                 asked.connect((outside, 9))  # sends nothing
                 found.append(str(asked.getsockname()[0]))
         except OSError:
-            continue  # no way out in this family
+            continue  # no route in this address family
     return found
 
 

@@ -2,10 +2,10 @@
 
     a session, a listener, a reload ── note(kind, …) ─▶ ring (/eventz), counts (/varz, /metrics), log
 
-An event that says the same as the last one of its kind is counted there (`times`) instead of taking a place in the ring, and
-a kind has LINES_PER_SECOND lines of the log at most: a client that tries a thousand passwords can neither fill the disk
-nor displace earlier events. The next line says how many were left out. No event holds a secret: a failed login is
-recorded with the user name, never with its credentials.
+An event equal to the last one of its kind increments that one's `times` instead of taking a place in the ring, and each
+kind logs at most LINES_PER_SECOND lines: a client that tries a thousand passwords can neither fill the disk nor
+displace earlier events. The next line gives the number left out. No event holds a secret: a failed login is recorded
+with the user name, never with its credentials.
 """
 
 import logging
@@ -37,21 +37,21 @@ KINDS = {
     "reload": logging.INFO,
     "reload_failed": logging.ERROR,
 }
-"""Kinds of events, and the level at which the log has them."""
+"""Kinds of events, and their log levels."""
 
 Event = dict[str, object]
 
 
 class Journal:
-    """Of one broker. `wall_clock_ns`: since 1970; `clock`: monotonic, in seconds."""
+    """The journal of one broker. `wall_clock_ns`: since 1970; `clock`: monotonic, in seconds."""
 
     def __init__(self, wall_clock_ns: Callable[[], int], clock: Callable[[], float]) -> None:
         self.counts = dict.fromkeys(KINDS, 0)
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)  # the oldest first
         self._wall_clock_ns = wall_clock_ns
         self._clock = clock
-        self._last: dict[str, tuple[dict[str, object], Event]] = {}  # of each kind: what it said, and where it is
-        self._lines: dict[str, tuple[float, int, int]] = {}  # of each kind: second, lines in it, lines left out
+        self._last: dict[str, tuple[dict[str, object], Event]] = {}  # by kind: fields of the last event, the event
+        self._lines: dict[str, tuple[float, int, int]] = {}  # by kind: second, lines in it, lines left out
 
     def note(self, kind: str, *, log: bool = True, **fields: object) -> None:
         """Record an event of this kind; `log` False: the caller has logged it already."""

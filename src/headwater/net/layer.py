@@ -1,9 +1,9 @@
-"""A layer: what lies between the bytes of the wire and the bytes of NATS. TLS and WebSocket are the two.
+"""A layer between the bytes of the wire and the bytes of NATS: TLS or WebSocket.
 
     wire ──feed──▶ layer ──read_into──▶ owner              a layer does no I/O and keeps no clock:
     wire ◀──take── layer ◀────write──── owner              the link moves the bytes
 
-A layer that meets bytes which break its rules raises TransportError; `take` then returns its final bytes.
+A layer raises TransportError for bytes that violate its protocol; `take` then returns its final bytes.
 """
 
 from typing import Protocol
@@ -23,16 +23,16 @@ class Layer(Protocol):
         """Whether the peer has ended its side in order."""
 
     def feed(self, data: memoryview) -> None:
-        """Bytes that came from the wire. Raises TransportError when they break the layer's rules."""
+        """Bytes from the wire. Raises TransportError when they violate the protocol."""
 
     def read_into(self, space: memoryview) -> int:
-        """Put decoded bytes there; returns how many, 0 when there are no more for now."""
+        """Write decoded bytes to `space`; returns how many, 0 when there are none."""
 
     def write(self, data: memoryview) -> None:
         """Bytes for the peer, all of them."""
 
     def take(self) -> bytes:
-        """Bytes that are to go onto the wire now; empty when there are none."""
+        """Bytes to send; empty when there are none."""
 
     def finish(self) -> None:
         """End our side of the conversation. Nothing may be written afterwards."""

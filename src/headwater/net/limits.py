@@ -1,12 +1,12 @@
-"""What a connection may cost before its login: one policy for all listeners, a table of docs/security.md.
+"""The limits on connections before their login: one policy for all listeners, a table of docs/security.md.
 
     DEFAULTS["iggy"] ── `connection_limits { iggy { … } }` ─▶ Limits ─▶ Listener, sessions
 
 Each listener has the same limits, but where they are set differs: those that nats-server has keep its names in the
 configuration (`authorization { timeout }`, `max_control_line`, `max_connections`, `max_pending`), the others are in the
-block `connection_limits`. ELSEWHERE says which; the value of such a limit here is the default, for the table.
+block `connection_limits`. ELSEWHERE lists these; their values here are the defaults, for the table.
 
-Refused: a limit that cannot be checked before the bytes are in memory.
+Every limit is checked before the bytes are in memory.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ IGGY, IGGY_HTTP, IGGY_QUIC = "iggy", "iggy_http", "iggy_quic"
 
 
 class Limits(Record):
-    """Of one listener; 0: no limit.
+    """The limits of one listener; 0: no limit.
 
-    `login_seconds`: until a connection has logged in, or sent its request; `login_bytes`: of one frame, line or request head
-    before that. `connections`: at a time, and `per_address` of them from one address. `requests_per_turn`: of one
+    `login_seconds`: until a connection has logged in, or sent its request; `login_bytes`: of one frame, line or request
+    head before that. `connections`: at a time, and `per_address` of them from one address. `requests_per_turn`: of one
     connection in one turn of the loop; 0: those of one read, 64 KiB. `waiting_bytes`: of answers that the peer does not
-    fetch.
+    read.
     """
 
     login_seconds: float = 0.0
@@ -65,7 +65,7 @@ DEFAULTS: Mapping[str, Limits] = MappingProxyType(
         IGGY_QUIC: Limits(login_seconds=10.0, login_bytes=65_536, connections=1024, waiting_bytes=16 * _MIB),
     }
 )
-"""By listener. The seed's listeners have those of Iggy, but no login."""
+"""The defaults by listener. The seed's listeners have those of Iggy, but no login."""
 
 ELSEWHERE: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -82,7 +82,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = MappingProxyType(
         (LEAFNODES, "waiting_bytes"): "max_pending",
     }
 )
-"""The setting for a limit that is not in the block `connection_limits`."""
+"""The settings of limits outside of the block `connection_limits`."""
 
 _CONNECTIONS = ("connections", "per_address")
 CONFIGURABLE: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""One connection as seen by us: bytes in to an owner that parses them, bytes out once per loop iteration.
+"""One connection: input goes to an owner that parses it, output is written once per loop iteration.
 
 The owner (a broker session, a client connection) is sans-I/O: it gets the receive buffer and returns how much it used; it
 appends to `output` and asks for a flush. This class knows no protocol.
@@ -6,11 +6,11 @@ appends to `output` and asks for a flush. This class knows no protocol.
     socket ──get_buffer/buffer_updated──▶ ReceiveBuffer ──owner.receive──▶ …
     … ──output.append──▶ OutputBuffer ──flush, once per loop iteration──▶ socket
 
-With a layer (TLS, WebSocket) its two calls lie in between on either side, and the transport writes what it gives; without
-one, nothing is between, and `Endpoint` does the frequent things.
+A layer (TLS, WebSocket) is called in between in both directions, and the transport writes its output; without one,
+`Endpoint` does the frequent work.
 
-Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer takes no more
-the bytes wait in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
+Invariants: `lost` is called exactly once, after `attach`; nothing is written after `close`; while the peer accepts no
+more, bytes stay in `output`, where `pending` counts them. An exception in the owner ends this link only, and is logged.
 The owner is called at once when the end is read; the transport needs another turn of the loop to report it.
 
 Ranges of files (`send`) and whatever follows them meanwhile wait in a queue in front of `output`; as long as there is one,
@@ -39,29 +39,30 @@ logger = logging.getLogger(__name__)
 HIGH_WATER = 1 << 20  # bytes waiting for the peer above which `drained` waits, and a transport is given no more
 LOW_WATER = HIGH_WATER // 4  # bytes waiting at which it returns
 LARGE_BYTES = 1 << 16  # for larger pieces a copy costs more than a separate write
-LINGER_SECONDS = 0.25  # how long a link that we close waits for the peer to read its last bytes
-LINGER_BYTES = 1 << 22  # the input that it discards meanwhile, before it aborts
+LINGER_SECONDS = 0.25  # how long a closed link waits for the peer to read its last bytes
+LINGER_BYTES = 1 << 22  # the input discarded meanwhile, before it aborts
 WIRE_BYTES = 1 << 16  # one read when there is a layer
 RECORD_BYTES = 1 << 14  # what one record of TLS holds at most
 _NOT, _LOST, _GONE = range(3)
-"""How far a link has ended: not; the owner was called for it; the transport is closed, and cannot be aborted any more."""
-_NO_QUEUE = PieceQueue()  # of all links that were never given a range: the rest of them stay small
+"""The stages of a link's end: open; the owner was notified; the transport is closed and cannot be aborted."""
+_NO_QUEUE = PieceQueue()  # shared by all links that never sent a range, to save memory
 
 
 class LinkOwner(Protocol):
     """The sans-I/O side of a link."""
 
     def attach(self, link: "Link") -> None:
-        """The connection stands; `link` may be written to from now on."""
+        """The connection is established; `link` can be written to."""
 
     def receive(self, buffer: bytearray, filled: int) -> int:
-        """Parse `buffer[:filled]`; returns how many bytes are done with. The rest comes again, with more behind it."""
+        """Parse `buffer[:filled]`; returns how many bytes were used. The rest is passed again with more input after
+        it."""
 
     def lost(self, error: Exception | None) -> None:
-        """The connection is gone; None when one side closed it in order."""
+        """The connection has ended; None when one side closed it in order."""
 
 
-# Where the links of one loop read into: one array, for one of them reads at a time (see `wire.receive`).
+# The array that the links of one loop read into: one for all, because only one reads at a time (see `wire.receive`).
 _reading: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, bytearray] = weakref.WeakKeyDictionary()
 
 
@@ -81,7 +82,7 @@ def _wire_array(loop: asyncio.AbstractEventLoop) -> bytearray:
 
 
 def _read_records(layer: Layer, space: memoryview) -> int:
-    """As many of the layer's records as there are and have room: the owner parses them together."""
+    """Read as many of the layer's records as fit: the owner parses them together."""
     total = 0
     while len(space) - total >= RECORD_BYTES and (count := layer.read_into(space[total:])):
         total += count
@@ -103,11 +104,11 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._discarded = 0
         self._watched = -1  # a duplicate of the descriptor, while we wait for it to be writable
         self._drain_waiters: list[asyncio.Future[None]] = []
-        self._wire = _wire_array(self._loop) if layer is not None else bytearray()  # what came, for the layer
+        self._wire = _wire_array(self._loop) if layer is not None else bytearray()  # input for the layer
         self._failure: TransportError | None = None
         self._preparing: asyncio.Future[None] | None = None
         self.on_end: Callable[[], object] | None = None  # set by its maker; called once, after the owner's `lost`
-        # A DirectLoop's table of those who read by themselves; None on every other loop.
+        # A DirectLoop's table of links that it reads directly; None on other loops.
         self._readers: dict[int, Endpoint] | None = getattr(self._loop, "readers", None)
 
     # ── asyncio.BufferedProtocol ──
@@ -124,7 +125,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self.owner.attach(self)
 
     def eof_received(self) -> bool:
-        return False  # a half-open peer can do nothing for us: close
+        return False  # a half-open peer is of no use: close
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -200,13 +201,13 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         return self._handed - (self._transport.get_write_buffer_size() if self._transport else 0)
 
     def flush_soon(self) -> None:
-        """Write what `output` holds at the end of this loop iteration; many calls make one write."""
+        """Write `output` at the end of this loop iteration; many calls make one write."""
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Write what `output` holds now, as far as the peer takes it."""
+        """Write `output` now, as far as the peer accepts it."""
         self._flush_scheduled = False
         if self.closing or self._transport is None or len(self.output) == 0:
             return
@@ -228,7 +229,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         transport.write(self.output.take())
 
     def _hand_queue_to_transport(self, transport: asyncio.Transport) -> bool:
-        """False when a file failed, which has ended the link."""
+        """Pass the queue to the transport; False when a file failed, which has ended the link."""
         try:
             if self._queue.size:
                 transport.write(self._queue.take())
@@ -242,7 +243,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             return
         try:
             self._watched = os.dup(self._descriptor)
-        except OSError:  # out of descriptors: the transport writes what is left, and everything from now on
+        except OSError:  # out of descriptors: the transport writes the rest and all later output
             self._leave_descriptor()
             if self._transport is not None and self._hand_queue_to_transport(self._transport):
                 self._hand_to_transport(self._transport)
@@ -261,7 +262,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._wake_drained(None)
 
     def _leave_descriptor(self) -> None:
-        """From now on only the transport reads and writes."""
+        """Leave reading and writing to the transport."""
         if self._readers is not None:
             self._readers.pop(self._descriptor, None)
         self._descriptor = -1
@@ -276,13 +277,13 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
     @property
     def takes_ranges(self) -> bool:
-        """Whether `send` spares ranges of files the way through this process."""
+        """Whether `send` can pass ranges of files to the kernel unread."""
         return self._descriptor >= 0 and self._layer is None
 
     def send(self, pieces: "Sequence[Piece | bytearray]", at_once: bool = False) -> None:
-        """Write large pieces now, without a copy of what the kernel takes at once; the rest waits, behind what is there
-        already. A file that fails ends the link: its bytes were promised. `at_once`: pieces in memory, which do not change
-        any more, are offered in one call however large they are; others take turns with other links."""
+        """Write large pieces now, without copying what the kernel accepts at once; the rest waits after earlier output.
+        A file that fails ends the link, because its size was already announced. `at_once`: pieces in memory, which do
+        not change any more, are offered in one call however large they are; others take turns with other links."""
         if at_once:
             self._send_bytes(cast(Sequence[bytes | bytearray], pieces))
         elif (
@@ -378,15 +379,15 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def expect(self, size: int) -> None:
-        """The op that begins where the owner stopped has `size` bytes (`ReceiveBuffer.expect`)."""
+        """The incomplete op in the buffer has `size` bytes in all (`ReceiveBuffer.expect`)."""
         self._input.expect(size)
 
     def read_on(self) -> None:
-        """Hand the owner again, soon, the input that it left: it may go on now, though nothing has come since."""
+        """Soon pass the owner its unused input again, without waiting for more."""
         self._loop.call_soon(self._hand_over_again)
 
     def close(self) -> None:
-        """Write what is left, then end.
+        """Write the remaining output, then end.
 
         Closing a socket that has unread input makes the kernel send RST, and the peer then loses the last bytes that we
         sent (an -ERR, say). So half-close first, and discard input for a moment.
@@ -417,7 +418,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         self._loop.call_later(LINGER_SECONDS, self._transport.close)
 
     def abort(self) -> None:
-        """End now; what is not written is lost."""
+        """End now; unwritten output is lost."""
         self.closing = True
         if self._transport is not None and self._ended != _GONE:
             self._transport.abort()
@@ -430,7 +431,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
         return self._layer
 
     def install(self, layer: Layer) -> None:
-        """From the next byte on, in both directions, `layer` lies in between. What is in `output` waits for it."""
+        """Pass all further bytes in both directions through `layer`. Bytes in `output` wait until it is ready."""
         self._wire = _wire_array(self._loop)
         self._layer = layer
         self._leave_descriptor()
@@ -484,7 +485,7 @@ class Link(Endpoint, asyncio.BufferedProtocol):
             self._transport.write(wire)
 
     def _fail(self, error: TransportError) -> None:
-        """The peer broke the layer's rules: send the layer's last word (an alert, a Close frame), and end."""
+        """The peer violated the layer's protocol: send the layer's final bytes (an alert, a Close frame), and end."""
         logger.info("layer_failed peer=%s reason=%s", self.peer, error)
         self._failure = error
         self.output.clear()
@@ -513,8 +514,8 @@ class Link(Endpoint, asyncio.BufferedProtocol):
 
 
 async def end_all(links: Sequence[Link]) -> None:
-    """Wait for links that were closed, until their peers have read the last bytes and closed too, or two lingers are over:
-    what is open then is aborted."""
+    """Wait for closed links until their peers have read the last bytes and closed too; after two linger times the rest
+    are aborted."""
     loop = asyncio.get_running_loop()
     waiting = []
     for link in links:

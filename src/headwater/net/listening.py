@@ -3,9 +3,9 @@ open in one turn of the loop.
 
     bind(host, port) ─▶ Listener, still closed ── open() ─▶ accept ─▶ make_link ── close() ─▶ no new ones
 
-asyncio's own server opens when it is bound, and when the process is out of descriptors it logs a traceback for every place
-in its backlog and tries again as often: 20 MB of log in five seconds. This one logs it once in ten seconds, with a count,
-and tries again after a growing pause. What it accepts in one turn of the loop is bounded, so that a storm of new
+asyncio's own server opens when it is bound, and without free descriptors it logs a traceback for every place in its
+backlog and retries as often: 20 MB of log in five seconds. This one logs it once in ten seconds, with a count, and
+tries again after a growing pause. The number of accepts per turn of the loop is bounded, so that a storm of new
 connections leaves time for existing ones.
 
 A connection above the listener's limits (`net.limits`) is sent `farewell` and closed; that is counted, and logged at most
@@ -45,14 +45,14 @@ HTTP_FAREWELL = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nConte
 
 
 def _given_up(accepted: socket.socket, place: Place, task: "asyncio.Task[None]") -> None:
-    """The listener was closed before the link was made, maybe before its task had run at all."""
+    """The listener was closed before the link was made, maybe before its task ran."""
     if task.cancelled():
         place.leave()
         accepted.close()
 
 
 class Guest(Protocol):
-    """A protocol of asyncio that a listener makes for a connection: a link, or one that a library brings."""
+    """An asyncio protocol that a listener creates for a connection: a link, or a library's protocol."""
 
     on_end: Callable[[], object] | None  # to be called once, when the connection is gone
 
@@ -75,16 +75,16 @@ class Listener:
         self.port = int(sockets[0].getsockname()[1])
         self.refused = 0  # connections that could not be accepted for want of descriptors or memory, as far as counted
         self._make_link = make_link
-        self._tls = tls  # asyncio's own, for protocols that are no links
+        self._tls = tls  # asyncio's own TLS, for protocols that are not links
         self._handshake_seconds = (limits.login_seconds or None) if tls is not None else None
         self._loop = asyncio.get_running_loop()
         self._pause = FIRST_PAUSE
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
-        self._tasks: set[asyncio.Task[None]] = set()  # connections that are being made
+        self._tasks: set[asyncio.Task[None]] = set()  # connections being set up
         self._failures = RateLimitedLog(self._loop.time)
 
     def open(self) -> None:
-        """Accept from now on. Raises EnvironmentProblem when another process listens there since it was bound."""
+        """Start accepting. Raises EnvironmentProblem when another process listens there since it was bound."""
         for one in self.sockets:
             try:
                 one.listen(BACKLOG)
@@ -97,7 +97,7 @@ class Listener:
             self._watch(one)
 
     def close(self) -> None:
-        """Accept no more; connections that stand stay. Safe to call again."""
+        """Stop accepting; existing connections stay. Safe to call again."""
         for one in self.sockets:
             if one.fileno() >= 0:
                 self._ignore(one)
@@ -111,7 +111,7 @@ class Listener:
             self._dismiss(leaving)
 
     async def wait_closed(self) -> None:
-        """After `close`: return when nothing of this listener is left."""
+        """After `close`: wait until no task or socket of this listener is left."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _watch(self, one: socket.socket) -> None:
@@ -196,7 +196,7 @@ class Listener:
         accepted.close()
 
     def _failed(self, one: socket.socket, error: OSError) -> None:
-        """No more for a moment: readiness would be reported again at once, and cost a core."""
+        """Pause accepting: readiness would be reported again at once, and cost a core."""
         self._ignore(one)
         self._pauses[one] = self._loop.call_later(self._pause, self._go_on, one)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -222,9 +222,9 @@ def bind(
     """A listener on `host:port` (port 0: any free one), not open yet, each connection with an owner of its own.
 
     A name is bound at all its addresses. `make_link` may put layers in between (`net.tls.secure_link`). `reuse_port`:
-    other processes with the same flag share the address, and the system deals connections out to all. `limits`: how
-    many connections there may be; `farewell`: sent to those above them. Raises EnvironmentProblem when the address cannot
-    be bound. To be called in the loop that will accept.
+    other processes with the same flag share the address, and the system deals connections out to all. `limits`: the
+    limits on connections; `farewell`: sent to those above them. Raises EnvironmentProblem when the address cannot be
+    bound. To be called in the loop that will accept.
     """
     sockets = bound_sockets(host, port, reuse_port=reuse_port)
     return Listener(sockets, lambda: make_link(make_owner()), limits, farewell)
@@ -278,8 +278,8 @@ def speaks_ipv6() -> bool:
 
 
 def bound_socket(family: int, address: Address, *, reuse_port: bool = False) -> socket.socket:
-    """One of them, bound and not listening; `::` takes IPv4 too. Raises OSError."""
-    # What it accepts bears its protocol number, and asyncio sets TCP_NODELAY only where that is TCP's.
+    """A socket bound to one address, not listening; `::` takes IPv4 too. Raises OSError."""
+    # Accepted sockets inherit the protocol number, and asyncio sets TCP_NODELAY only if it is TCP's.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # A port that was in use a moment ago may be taken again. One that the system chooses is free, and has to be ours

@@ -1,4 +1,4 @@
-"""A client without asyncio: an event loop in a thread of its own runs the asyncio one, and each call waits for its result.
+"""A blocking client: an event loop in a thread of its own runs the asyncio client, and each call waits for its result.
 
 `LoopThread` is the loop, `SyncProxy` makes any object of a client blocking: coroutine methods block, asynchronous
 iterations become plain ones, `async with` becomes `with`. A call costs two hops between threads, some 50 us. Any thread
@@ -30,7 +30,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Raises what the coroutine raises; an interrupted wait (Ctrl-C) cancels it."""
+        """Run a coroutine in the loop. Raises its exception; an interrupted wait (Ctrl-C) cancels it."""
         if not self._thread.is_alive():
             coroutine.close()
             raise ConnectionClosed("the client is closed")
@@ -61,7 +61,7 @@ class LoopThread:
 
 
 async def _settle() -> None:
-    """Let what is cancelled or closing come to its end."""
+    """Let cancelled tasks and closing transports finish."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -70,7 +70,7 @@ async def _settle() -> None:
 
 
 class SyncProxy:
-    """Anything of the asyncio client, made blocking; `asynchronous` is the thing itself."""
+    """A blocking proxy for an object of the asyncio client, `asynchronous`."""
 
     def __init__(self, loop: LoopThread, target: Any) -> None:
         self._loop = loop
@@ -108,7 +108,7 @@ class SyncProxy:
 
 
 def _wrapped(loop: LoopThread, result: Any) -> Any:
-    """Values as they are; what has coroutine methods as a SyncProxy."""
+    """Wrap objects with coroutine methods in a SyncProxy; other values stay as they are."""
     if isinstance(result, list):
         return [_wrapped(loop, each) for each in result]
     kind = type(result)
@@ -123,7 +123,7 @@ def _wrapped(loop: LoopThread, result: Any) -> Any:
 
 
 def iterate(loop: LoopThread, source: Any) -> Iterator[Any]:
-    """What an asynchronous iteration gives, one hop between threads for each item."""
+    """Iterate over an asynchronous iterator, one hop between threads for each item."""
     iterator = aiter(source)
     try:
         while True:

@@ -1,7 +1,7 @@
 """Queued output of a link besides its buffer: bytes, and ranges of files that the kernel sends by itself.
 
-A range is not read while it waits, so a slow peer costs a place in a queue and an open file, and no memory. The order is
-the one in which pieces were added. Nothing here waits: `offer` gives the socket what it takes now.
+A range is not read while it waits, so a slow peer costs a queue entry and an open file, but no memory. Pieces keep
+their order. Nothing here blocks: `offer` writes what the socket accepts now.
 """
 
 import os
@@ -22,22 +22,22 @@ def as_bytes(piece: Piece) -> bytes:
 
 
 class PieceQueue:
-    """`size` bytes wait."""
+    """A queue of pieces with `size` bytes in all."""
 
     def __init__(self) -> None:
         self.size = 0
         self._pieces: deque[Piece] = deque()
-        self._start = 0  # bytes of the first piece that are gone
+        self._start = 0  # bytes of the first piece that were sent
 
     def add(self, piece: Piece) -> None:
-        """Behind all others."""
+        """Add a piece at the end."""
         if len(piece):
             self._pieces.append(piece)
             self.size += len(piece)
 
     def offer(self, descriptor: int) -> int:
-        """Give a socket that does not block what it takes, up to OFFERED bytes or one call; returns how many. Raises OSError
-        when it, or a file, fails; the bytes that went before are not counted."""
+        """Write to a non-blocking socket, up to OFFERED bytes or one call; returns how many bytes it accepted. Raises
+        OSError when the socket or a file fails; bytes written before are not counted."""
         before = self.size
         try:
             while self._pieces and before - self.size < OFFERED:
@@ -50,7 +50,7 @@ class PieceQueue:
         return before - self.size
 
     def _offer_first(self, descriptor: int) -> int:
-        """The first range, or all the bytes before it."""
+        """Write the first range, or all bytes before it."""
         first = self._pieces[0]
         if not isinstance(first, bytes):
             return first.send(descriptor, self._start)
@@ -67,7 +67,7 @@ class PieceQueue:
         return os.writev(descriptor, run)
 
     def _skip(self, count: int) -> bool:
-        """So many bytes are gone; returns whether they end with a piece."""
+        """Remove `count` bytes; returns whether they end with a piece."""
         self.size -= count
         count += self._start
         while self._pieces and count >= len(self._pieces[0]):
@@ -76,12 +76,12 @@ class PieceQueue:
         return count == 0
 
     def take(self) -> bytes:
-        """All that waits, read; the queue is empty afterwards, also when a file raises OSError."""
+        """Read and return everything queued; the queue is empty afterwards, also when a file raises OSError."""
         pieces, start = list(self._pieces), self._start
         self.clear()
         return b"".join(map(as_bytes, pieces))[start:]
 
     def clear(self) -> None:
-        """Forget what waits, and let go of the files."""
+        """Discard all pieces and release their files."""
         self._pieces.clear()
         self.size = self._start = 0

@@ -1,8 +1,7 @@
-"""Who is connected to a listener, and whether there is room for one more: the counting behind `Limits.connections` and
-`Limits.per_address`, the same for a TCP port and for QUIC.
+"""Counts a listener's connections for `Limits.connections` and `Limits.per_address`, the same for TCP and QUIC.
 
-    places.refusal(host) ── "" ──▶ places.take(host) ─▶ Place ── leave()
-              └── a reason ──▶ the connection is closed, counted, and logged once in SECONDS_BETWEEN_LINES
+places.refusal(host) ── "" ──▶ places.take(host) ─▶ Place ── leave()
+          └── a reason ──▶ the connection is closed, counted, and logged once in SECONDS_BETWEEN_LINES
 """
 
 import logging
@@ -16,7 +15,8 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class RateLimitedLog:
-    """At most one line in SECONDS_BETWEEN_LINES, with how many there would have been. One for each kind of line."""
+    """Logs at most one line in SECONDS_BETWEEN_LINES, with the number of suppressed ones. One object for each kind of
+    line."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -39,17 +39,17 @@ class Place:
         self._host = host
 
     def leave(self) -> None:
-        """The connection is gone."""
+        """The connection has ended."""
         places, self._places = self._places, None
         if places is not None:
             places.left(self._host)
 
 
 class Places:
-    """Those of one listener. `on_turned_away` is called with the address and the reason of each that found none."""
+    """The connections of one listener. `on_turned_away(address, reason)` is called for each refused connection."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
-        self.connections = 0  # that there are now, and from which addresses
+        self.connections = 0  # present connections, in all and by address
         self.by_host: dict[str, int] = {}
         self.turned_away = 0  # connections above the limits
         self.on_turned_away: Callable[[str, str], None] | None = None
@@ -57,7 +57,7 @@ class Places:
         self._refusals = RateLimitedLog(clock)
 
     def refusal(self, host: str) -> str:
-        """Why there is no room for one more from this address; "" when there is."""
+        """Why one more connection from this address is refused; "" when it is not."""
         limits = self._limits
         if 0 < limits.per_address <= self.by_host.get(host, 0):
             return f"there are {limits.per_address} from this address"
@@ -79,7 +79,7 @@ class Places:
             del self.by_host[host]
 
     def note_refusal(self, port: int, host: str, reason: str) -> None:
-        """A connection is turned away."""
+        """Count and log a refused connection."""
         self.turned_away += 1
         if self.on_turned_away is not None:
             self.on_turned_away(host, reason)

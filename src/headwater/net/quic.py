@@ -4,7 +4,7 @@
     owner answers `link.send(stream, pieces)`, at once or later; the stream ends when the client ended its half
 
 aioquic does the protocol and its timers. The certificate is that of the files given; without any, one is made for the
-life of the process: QUIC has no mode without TLS, and more than secrecy from the wire needs a certificate.
+life of the process: QUIC has no mode without TLS, and authentication needs a real certificate.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from headwater.net.places import Place, Places
 logger = logging.getLogger(__name__)
 
 VALID_DAYS = 30
-WINDOW_BYTES = 16 << 20  # how much a peer may send ahead on one stream, and on all; a batch has up to a megabyte
-BUFFERED_BYTES = 80 << 20  # of a connection's requests that are not whole yet: one of the largest, and some more
+WINDOW_BYTES = 16 << 20  # flow-control window of one stream, and of all; a batch has up to a megabyte
+BUFFERED_BYTES = 80 << 20  # of a connection's incomplete requests: one of the largest, and some more
 EXCESSIVE_LOAD = 0x107  # HTTP/3's code; QUIC itself defines none for an application that sheds load
 
 
 class StreamOwner(Protocol):
-    """What a connection's requests go to."""
+    """Receives a connection's requests."""
 
     def attach(self, link: "QuicLink", peer: str) -> None: ...
     def receive(self, stream: int, buffer: bytearray) -> int: ...
@@ -57,7 +57,7 @@ class QuicLink(QuicConnectionProtocol):
         self._places = places
         self._port = port
         self._place: Place | None = None
-        self._deadline: asyncio.TimerHandle | None = None  # ends who has not sent a request by then
+        self._deadline: asyncio.TimerHandle | None = None  # closes a connection without a request
         self._buffers: dict[int, bytearray] = {}
         self._ended: set[int] = set()
         self._buffered = 0
@@ -65,7 +65,7 @@ class QuicLink(QuicConnectionProtocol):
         self._over = False
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
-        """The first one names the address, before the handshake has cost anything."""
+        """The first datagram gives the peer's address, before the handshake costs anything."""
         if self._place is None and not self._over:
             host = plain_host(str(addr[0]))
             reason = self._places.refusal(host)
@@ -117,7 +117,7 @@ class QuicLink(QuicConnectionProtocol):
             return
         del buffer[:used]
         if ended:
-            buffer.clear()  # the rest of a request that will never be whole
+            buffer.clear()  # the request stays incomplete
         if used or ended:
             self._buffered = sum(map(len, self._buffers.values()))
         if self._buffered > BUFFERED_BYTES:

@@ -17,12 +17,12 @@ from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamDataRecei
 
 from headwater.errors import ConfigError, TransportError
 
-WINDOW_BYTES = 16 << 20  # how much the server may send ahead; a poll has some megabytes at most
+WINDOW_BYTES = 16 << 20  # flow-control window; a poll has some megabytes at most
 IDLE_SECONDS = 60.0
 
 
 class Asker(Protocol):
-    """What a connection's answers go to."""
+    """Receives a connection's answers."""
 
     def answered(self, stream: int, data: bytearray) -> None: ...
     def lost(self, error: Exception | None) -> None: ...
@@ -57,7 +57,7 @@ class QuicClientLink(QuicConnectionProtocol):
             self._end(TransportError(f"the QUIC connection ended: {reason}") if event.error_code else None)
 
     def abort(self) -> None:
-        """End it, without waiting for what QUIC would still repeat."""
+        """End the connection without waiting for retransmissions."""
         self.close()
         self._end(None)
 

@@ -1,6 +1,6 @@
 """TCP: listen and dial. With `net.listening` the only places where a socket of an asyncio link is made.
 
-TCP_NODELAY is set (asyncio's default): we batch ourselves, once per loop iteration.
+TCP_NODELAY is set (asyncio's default): links batch their output once per loop iteration.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ async def listen(
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A listening socket on `host:port` (port 0: any free one), for servers that bring their own protocol.
+    """A listening socket on `host:port` (port 0: any free one), for servers with their own protocol.
 
     Raises EnvironmentProblem when the address cannot be bound.
     """
@@ -50,7 +50,7 @@ def reserve(host: str, port: int) -> socket.socket:
         raise EnvironmentProblem("this system cannot share a port among processes", hint="run one process")
     try:
         family, address = addresses(host, port)[0]
-        _bound_socket(family, address).close()  # without SO_REUSEPORT: another that shares would let us join it
+        _bound_socket(family, address).close()  # fails if the port is in use, unlike with SO_REUSEPORT
         return _bound_socket(family, address, reuse_port=True)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -1,7 +1,7 @@
 """TLS on a link: contexts made from files, and the layer that encrypts.
 
-A NATS connection begins in the clear: the server's INFO is the first line, and says whether TLS follows on the same
-socket. So the layer can begin in three ways besides plain TLS:
+A NATS connection begins in the clear: the first line is the server's INFO, which announces whether TLS follows on the
+same socket. So the layer can begin in three ways besides plain TLS:
 
     UPGRADE    the greeting goes out in the clear, then only TLS is taken
     WAIT       nothing goes out until a TLS hello comes, or until `greet()` (then UPGRADE)
@@ -39,8 +39,8 @@ class _State(Enum):
     SILENT = "silent"  # nothing goes out; a hello must come
     HANDSHAKE = "handshake"
     OPEN = "open"
-    CLEAR = "clear"  # the peer chose no TLS, and may
-    REFUSED = "refused"  # the handshake was in order, the peer is not wanted
+    CLEAR = "clear"  # the peer chose no TLS, which is allowed
+    REFUSED = "refused"  # the handshake succeeded, but the peer was refused
 
 
 def server_context(
@@ -52,7 +52,8 @@ def server_context(
     ciphers: Iterable[str] = (),
     min_version: str = "1.2",
 ) -> ssl.SSLContext:
-    """For a listener. `verify`: clients must show a certificate that `ca_file` (else the system's CAs) vouches for.
+    """The context of a listener. `verify`: clients must present a certificate issued by `ca_file` (else the system's
+    CAs).
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
@@ -73,7 +74,8 @@ def client_context(
     *,
     verify: bool = True,
 ) -> ssl.SSLContext:
-    """For dialling. The server is checked against `ca_file`, else the system's CAs; `verify` False checks nothing.
+    """The context for dialling. The server is verified against `ca_file`, else the system's CAs; `verify` False checks
+    nothing.
 
     Raises ConfigError for files that cannot be read or do not belong together.
     """
@@ -91,7 +93,7 @@ def client_context(
 def _load(context: ssl.SSLContext, cert_file: Path | None, key_file: Path | None, ca_file: Path | None) -> None:
     try:
         if cert_file is not None:
-            # No password prompt: a broker has no terminal to ask on.
+            # No password prompt: a broker has no terminal.
             context.load_cert_chain(cert_file, key_file, password=_refuse_to_ask)
         if ca_file is not None:
             context.load_verify_locations(ca_file)
@@ -163,7 +165,7 @@ class TlsLayer:
 
     @property
     def settled(self) -> bool:
-        """Whether it is decided how this conversation goes on: encrypted, or by choice of the peer in the clear."""
+        """Whether the mode is decided: encrypted, or by the peer's choice in the clear."""
         return self._state in (_State.OPEN, _State.CLEAR)
 
     @property
@@ -172,7 +174,7 @@ class TlsLayer:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The peer's certificate in DER; None when it showed none."""
+        """The peer's certificate in DER; None when it sent none."""
         return self._tls.getpeercert(binary_form=True) if self._state is _State.OPEN else None
 
     @property
@@ -192,7 +194,7 @@ class TlsLayer:
         return suite[0] if suite else ""
 
     def greet(self) -> None:
-        """No hello came in time: let the greeting out in the clear, and expect the hello after it."""
+        """No hello came in time: send the greeting in the clear, and expect the hello after it."""
         if self._state is _State.SILENT:
             self._state = _State.GREETING
 
@@ -246,7 +248,7 @@ class TlsLayer:
         try:
             self._tls.unwrap()
         except ssl.SSLError:
-            pass  # our close_notify is in `_outgoing`; that the peer's is missing is no concern of ours
+            pass  # our close_notify is in `_outgoing`; the peer's is not needed
 
     def _begin(self, first: int) -> None:
         if first == _HELLO:
@@ -270,7 +272,7 @@ class TlsLayer:
         try:
             self._on_open()
         except TransportError:
-            self._state = _State.REFUSED  # what the peer has said already is not heard
+            self._state = _State.REFUSED  # input already received is discarded
             raise
 
 
@@ -341,7 +343,7 @@ def secure_link(
 
     `on_open` is called when the handshake is done.
 
-    A client that has not finished its handshake after `timeout` seconds is cut off without a word.
+    A client that has not finished its handshake after `timeout` seconds is disconnected without an error.
     """
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
@@ -381,8 +383,8 @@ async def upgrade(link: Link, context: ssl.SSLContext, server_hostname: str | No
     """Client side: from here on `link` speaks TLS; returns when the handshake is done.
 
     `server_hostname` is what the server's certificate must be for (None only when the context does not check it). Call
-    it when INFO was read and before anything is written: what was said before is taken to be in the clear. Raises
-    TransportError when the handshake fails or the connection is lost; bound it with a timeout.
+    it when INFO was read and before anything is written: earlier output is sent in the clear. Raises TransportError
+    when the handshake fails or the connection is lost; bound it with a timeout.
     """
     layer = TlsLayer(context, server_side=False, server_hostname=server_hostname)
     link.install(layer)

@@ -2,10 +2,11 @@
 
     GET / HTTP/1.1 … ──▶ answered with 101, or refused with a status ──▶ frames: data, ping, pong, close
 
-A refusal keeps the connection, as nats-server's does, for MOST_REFUSALS requests and until `handshake_timeout`; what is no
-HTTP ends it. HTTP is h11's, frames are wsproto's. Text frames carry NATS bytes as binary ones do. Payload is handed on as
-it comes, so a frame that claims a terabyte costs nothing. Compression (RFC 7692) is per message, without a context that is
-kept, and what one message may grow to is bounded. The decisions about a request are pure functions of it.
+A refusal keeps the connection, as in nats-server, for MOST_REFUSALS requests and until `handshake_timeout`; input that
+is not HTTP ends it. HTTP is h11's, frames are wsproto's. Text frames carry NATS bytes as binary ones do. Payload is
+passed on as it arrives, so a frame that announces a terabyte costs nothing. Compression (RFC 7692) is per message,
+without context takeover, and the decompressed size of a message is bounded. The decisions about a request are pure
+functions of it.
 """
 
 import asyncio
@@ -44,7 +45,7 @@ _SYNC_TAIL = b"\x00\x00\xff\xff"  # RFC 7692, 7.2.1
 HEAD_BYTES = (1 << 20) + 4096  # of a request that is not complete; Go's bound
 MOST_REFUSALS = 8  # requests that do not become a WebSocket, on one connection
 MQTT, LEAFNODE = "/mqtt", "/leafnode"
-"""Endpoints of nats-server beside that of clients, which is any other path. We never have the first."""
+"""Endpoints of nats-server beside that of clients, which is any other path. Headwater has no MQTT."""
 
 
 class WebSocketServer(Record):
@@ -69,8 +70,8 @@ class BoundedDeflate(Extension):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._made = 0
-        self._compressed = False  # the message that is coming in
-        self._in_data = False  # the frame that is coming in carries data
+        self._compressed = False  # the message being received
+        self._in_data = False  # the frame being received carries data
         self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
 
     def enabled(self) -> bool:
@@ -155,7 +156,7 @@ class WebSocketLayer:
         self._read_requests(self._http)
 
     def _read_requests(self, http: h11.Connection) -> None:
-        """Until one of them becomes a WebSocket."""
+        """Read HTTP requests until one becomes a WebSocket."""
         while self._http is not None:
             try:
                 event = http.next_event()
@@ -225,7 +226,7 @@ class WebSocketLayer:
             self._feed_frames(http.trailing_data[0])
 
     def _refuse(self, http: h11.Connection, status: HTTPStatus, reason: str) -> None:
-        """Say so; another request may follow."""
+        """Refuse a request; another may follow."""
         self._refusals += 1
         if self._refusals >= MOST_REFUSALS:
             raise self._end_http(status, reason)
@@ -242,7 +243,7 @@ class WebSocketLayer:
         logger.debug("websocket_refused status=%d reason=%s", status.value, reason)
 
     def _end_http(self, status: HTTPStatus, reason: str) -> TransportError:
-        """The last refusal: what follows cannot be read, or is too much."""
+        """Refuse for the last time: further input is unreadable or too large."""
         body = f"{status.phrase}\n".encode()
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\nSec-WebSocket-Version: 13\r\nConnection: close\r\n"
@@ -320,14 +321,14 @@ def _endpoint(target: str) -> str:
 
 
 def accept_key(key: str) -> str:
-    """What proves to the client that its key was read by a WebSocket server."""
-    # SHA-1 is RFC 6455's choice, and nothing's safety rests on it.
+    """The Sec-WebSocket-Accept value for a client's key."""
+    # RFC 6455 prescribes SHA-1; no security depends on it.
     digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False).digest()
     return base64.b64encode(digest).decode("ascii")
 
 
 def _origin_is_allowed(headers: Mapping[str, str], settings: WebSocketServer) -> bool:
-    """Browsers name the page that connects (Origin); programs do not, and need not."""
+    """Check the Origin that browsers send; programs send none and need none."""
     origin = headers.get("origin") or headers.get("sec-websocket-origin", "")
     if not origin or not (settings.same_origin or settings.allowed_origins):
         return True
@@ -340,7 +341,7 @@ def _origin_is_allowed(headers: Mapping[str, str], settings: WebSocketServer) ->
 
 
 def _place(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port; None for what is no URL of a page."""
+    """Scheme, host and port; None for text that is no URL of a page."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]

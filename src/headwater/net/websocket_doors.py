@@ -2,7 +2,7 @@
 
     connected ─▶ Door ─▶ the request is accepted ─▶ the endpoint's own owner takes its place, and may write
 
-A Door parses nothing: no bytes come before the request is answered. A connection that ends earlier has no other owner.
+A Door parses nothing: no bytes arrive before the request is answered. A connection that ends earlier has no other owner.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Door:
         link.flush_soon()
 
     def secured(self) -> None:
-        """The TLS handshake is done; the owner that comes begins its own time to authenticate."""
+        """The TLS handshake is done; the later owner starts its own timer for authentication."""
 
     def receive(self, buffer: bytearray, filled: int) -> int:
         """Raises TransportError: nothing can come before the request is answered."""
