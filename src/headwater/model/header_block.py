@@ -31,7 +31,7 @@ def decode_header_block(block: bytes, strict: bool = False) -> tuple[Status | No
 
 
 def parse_status(block: bytes) -> Status | None:
-    """The status alone, without a look at the lines below it. Raises HeaderError for a bad version line or status."""
+    """The status alone, without parsing the lines after it. Raises HeaderError for a bad version line or status."""
     return read_status(block)
 
 
@@ -40,11 +40,11 @@ def encode_header_block(
 ) -> bytes:
     """A complete block, also for no headers at all (a publisher sends PUB then, and no block).
 
-    A `Headers` that came from a block and was not changed is written byte for byte, version line included if the
-    status is the same too. `newlines="space"` turns CR and LF in values into spaces, as nats.go and nats-py do, where
-    the default refuses them; it concerns plain mappings and pairs, for a `Headers` cannot hold one. `strict` writes only
-    what strict reading accepts: ASCII without control characters, and no block kept from a lenient sender.
-    Raises HeaderError, and ConfigError for another word for `newlines`.
+    A `Headers` that came from a block and was not changed is written byte for byte, version line included if the status
+    is the same too. `newlines="space"` turns CR and LF in values into spaces, as nats.go and nats-py do, where the
+    default refuses them; it concerns plain mappings and pairs, because a `Headers` never has one. `strict` writes only
+    what strict reading accepts: ASCII without control characters, and no block kept from a lenient sender. Raises
+    HeaderError, and ConfigError for another word for `newlines`.
     """
     if newlines not in ("error", "space"):
         raise ConfigError(f"newlines is 'error' or 'space', not {newlines!r}", value=newlines, limit="error, space")

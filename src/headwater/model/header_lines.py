@@ -1,12 +1,12 @@
 """`HeaderLines`: the lines behind a `Headers` and its views, and the block they came in as long as nothing has changed.
 
-A block that is plain (`header_scan`) is kept as bytes: passing it on costs one scan of its bytes and no object per line.
-The first two names that are looked up are searched in the bytes, which costs a third of splitting; from then on, and for
+A plain block (`header_scan`) is kept as bytes: forwarding it costs one scan of its bytes and no object per line. The
+first two names that are looked up are searched in the bytes, which costs a third of splitting; from then on, and for
 all other operations, there is a list of lines. A block that is not plain was parsed at once, or refused.
 
-Up to FEW lines a name is searched from the first line on. Above, an index by name is made when a name is first looked up: a
-peer may send 130,000 names in a megabyte, and to go through all of them by name would take minutes. With an index, a
-line that is removed leaves a hole, closed when all lines are read next.
+Up to FEW lines a name is searched from the first line on. Above, an index by name is built at the first look-up: a peer
+may send 130,000 names in a megabyte, and looking up each by a linear search would take minutes. With an index, a line
+that is removed leaves a hole, closed when all lines are read next.
 
 Names are matched exactly, or folded: without regard to the case of ASCII letters. The ADR's third way is for `Headers`.
 """
@@ -70,7 +70,7 @@ class HeaderLines:
         return None
 
     def values(self, name: object) -> list[str]:
-        """Every value under exactly this name; a list of the caller's own."""
+        """A new list of every value under exactly this name."""
         pairs = self._few()
         if pairs is None:
             return [pair[1] for pair in self._matching(name, False)]

@@ -1,19 +1,19 @@
-"""One event, three faces: how NATS headers, Iggy's typed headers and CloudEvents attributes become one another.
+"""The mapping between NATS headers, Iggy's typed headers and CloudEvents attributes.
 
-`MAPPING` is the table, `LOSSES` what does not survive, `nats_to_typed` and `typed_to_nats` the two ways; the CloudEvents
-side is `headwater.cloudevents.typed_mapping`, for it needs that binding's percent-encoding. docs/header-mapping.md is
-rendered from here.
+`MAPPING` is the table, `LOSSES` lists what is lost, `nats_to_typed` and `typed_to_nats` convert; the CloudEvents side
+is `headwater.cloudevents.typed_mapping`, because it needs that binding's percent-encoding. docs/header-mapping.md is
+generated from here.
 
-The idea: a NATS header is text under a name, so it becomes a string under a key, as it is. A typed header becomes
-readable text, and where text alone does not tell what it was, a line of the marker header says it:
+A NATS header is text under a name, so it becomes a string under the same key. A typed header becomes readable text, and
+where the text alone is ambiguous, a line of the marker header gives its type:
 
     key_3: 123456                 Iggy-Typed: key_3 uint64
     key%201: value1               Iggy-Typed: key%201 string escaped
     blob: AP8B                    Iggy-Typed: blob raw base64
 
-so a string under a plain key, the usual case, costs nothing, and the way back restores kind, key and bytes. A marker line
-that does not fit its header is ignored; both are then ordinary text. No value is truncated: one that does not fit into
-1..255 bytes is left out, and reported.
+So a string under a plain key, the usual case, needs no marker, and the reverse conversion restores kind, key and bytes.
+A marker line that does not fit its header is ignored; both are then ordinary text. No value is truncated: one that does
+not fit into 1..255 bytes is left out and reported.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""`Headers`: what a message carries beside its payload, with the operations of ADR-4.
+"""`Headers`: the headers of a message, with the operations of ADR-4.
 
 The ADR has five operations on a map of lists; here they are
 
@@ -15,10 +15,10 @@ Names match exactly. `h.ignore_case` and `h.canonical` are the ADR's two options
 lines that match otherwise. The case-insensitive view finds every spelling, appends to the first one, and sets the
 spelling that it is given; the canonical one puts the name it is *given* into MIME form and then matches exactly.
 
-Invariant: everything in it can be written. Names and values are checked when they are added, so a CR or LF never reaches
-the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back byte for
-byte until the first change. A message status is never in here. A block is checked when it is parsed and split at the
-first look at a line, so an error never waits for later.
+Invariant: every header in it can be written. Names and values are checked when they are added, so a CR or LF never
+reaches the wire; values have no SP or HTAB at either end. Headers that came from a block keep it and are written back
+byte for byte until the first change. A message status is never in here. A block is checked when it is parsed and split
+when a line is first read, so errors are raised at once.
 """
 
 import re
@@ -110,8 +110,8 @@ class Headers(MutableMapping[str, str]):
 
     @classmethod
     def of_checked(cls, pairs: Pairs) -> Self:
-        """Headers over pairs that are known to be writable; the caller gives the list away. For encoders of this
-        package."""
+        """Headers over pairs that are known to be writable; the caller must not use the list afterwards. For encoders
+        of this package."""
         return cls._over(HeaderLines(None, pairs), _Rule.EXACT)
 
     @classmethod

@@ -23,7 +23,7 @@ _ADVICE = {
 
 
 class Channel(Protocol):
-    """Where a message came from, as far as the message is concerned: a way to answer."""
+    """The connection of a message, through which it is answered."""
 
     def respond(self, reply: str, data: bytes, headers: HeaderSource | Headers | None) -> object:
         """Publish `data` to `reply`."""
@@ -79,7 +79,7 @@ class Message:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """What other clients' messages have and this one has not."""
+            """Attributes of other clients' messages, mapped to this one's."""
             advice = _ADVICE.get(name)
             raise AttributeError(f"'Message' object has no attribute {name!r}{f'; {advice}' if advice else ''}")
 

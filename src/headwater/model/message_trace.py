@@ -1,4 +1,4 @@
-"""Message tracing (ADR-41): what the headers of a message ask for, and the header that every step rewrites. Pure.
+"""Message tracing (ADR-41): parses the headers that request a trace. Pure.
 
     Nats-Trace-Dest: <subject>     a report of each server that the message passes goes there; `trace disabled`: none do
     Nats-Trace-Only: true|1|on     the message itself is not delivered, and no stream stores it
@@ -16,7 +16,7 @@ DESTINATION = NatsHeader.TRACE_DEST.wire
 HOP = NatsHeader.TRACE_HOP.wire
 DISABLED = b"trace disabled"  # no subject: it has a blank
 PLAIN, SAMPLED = 1, 2  # what `MessageView.trace_mark` finds: a destination, or only a traceparent
-CLIENT, ROUTE, LEAF = 0, 1, 4  # kinds of connections in a report; gateways, which are 2, there are none here
+CLIENT, ROUTE, LEAF = 0, 1, 4  # kinds of connections in a report; 2, gateways, is not used
 
 NO_ECHO = "Not delivered because of no echo"
 DENIED = "Not delivered because publish denied for this subject"
@@ -47,7 +47,7 @@ class TraceRequest(NamedTuple):
 
 
 def read_trace_request(block: bytes) -> TraceRequest | None:
-    """What a header block asks for; None: the message is not to be traced. Never raises: a block may be anything."""
+    """The trace request in a header block; None if there is none. Never raises, whatever the bytes are."""
     if not block.startswith(_VERSION):
         return None
     headers: dict[str, list[str]] = {}

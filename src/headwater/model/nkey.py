@@ -1,4 +1,4 @@
-"""Public nkeys: how NATS spells an Ed25519 (or X25519) public key. 56 characters, of which the first letter is the kind.
+"""Public nkeys: NATS's text form of an Ed25519 (or X25519) public key, 56 characters whose first letter is the kind.
 
 1 byte kind │ 32 bytes key │ 2 bytes CRC-16/XMODEM of both, little-endian      base32, without padding
 """

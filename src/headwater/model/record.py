@@ -1,4 +1,4 @@
-"""Plain values with named fields: what `dataclass(kw_only=True)` gives, made when it is needed and not at import.
+"""Plain values with named fields, like `dataclass(kw_only=True)`, but built on first use and not at import.
 
     class Limits(Record):
         most: int = 10
@@ -8,8 +8,8 @@ A dataclass writes and compiles five functions for each class, and its module im
 40 ms of the start of a server that has 150 in all. Here a class costs the reading of its annotations. Type checkers and
 `dataclasses.replace`, `fields` and `asdict` take a record for a dataclass.
 
-Refused: fields without annotation, positional arguments, defaults that can be changed in place (each record would share
-them). Not for values that are made by the million: those are compiled classes.
+Not supported: fields without annotation, positional arguments, mutable defaults (all records would share them). Not for
+values created by the million: those are compiled classes.
 """
 
 from collections.abc import Callable
@@ -73,7 +73,7 @@ class Record:
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        """For a class that checks its values: raises ConfigError, or sets what follows from the others."""
+        """Overridden to check values (raises ConfigError) or to set fields that depend on others."""
 
     def items(self) -> list[tuple[str, Any]]:
         """Names and values, in the order of the class."""

@@ -1,4 +1,4 @@
-"""nats-server's short names: eight letters and digits that stand for a text.
+"""nats-server's short names: a hash of a text as eight letters and digits.
 
 They are in the subjects of acks (an account's), in `Nats-Stream-Source` headers (a stream's identity, the API of another
 domain) and in the names of the consumers that copy a stream, so they must be the same on every server.
@@ -17,5 +17,5 @@ def short_hash(text: str) -> str:
 
 
 def short_name(numbers: bytes) -> str:
-    """A digit for each byte; random bytes make a name that nothing else has."""
+    """One digit for each byte; random bytes make a unique name."""
     return "".join(DIGITS[byte % len(DIGITS)] for byte in numbers)

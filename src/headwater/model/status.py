@@ -1,8 +1,8 @@
 """The inline status of a header block: `NATS/1.0 503 No Responders`.
 
-A status is what the server (or a service acting as one) says about a message instead of sending data: idle heartbeat,
-no responders, end of a batch. It belongs to the message, never to the header map: clients that merge the two take an
-ordinary user header `Status: 503` for a missing responder.
+A server (or a service acting as one) sends a status instead of data: idle heartbeat, no responders, end of a batch. It
+belongs to the message, never to the header map: clients that merge the two mistake a user header `Status: 503` for a
+missing responder.
 """
 
 from typing import NamedTuple

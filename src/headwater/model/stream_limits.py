@@ -1,4 +1,4 @@
-"""What a configuration limits for the streams of all accounts."""
+"""The configured limits for the streams of all accounts."""
 
 from typing import NamedTuple
 

@@ -4,8 +4,8 @@
     pattern = the same, where a token that is exactly "*" stands for one token, and a last token that is exactly ">"
               for one or more
 
-Subjects are bytes on the wire, without a character set; `foo*` and `>>` are literal tokens. The functions on bytes ask;
-the one on str is for programs, and raises.
+Subjects are bytes on the wire, without a character set; `foo*` and `>>` are literal tokens. The functions on bytes
+return a bool; the one on str is for programs, and raises.
 """
 
 import re
@@ -65,7 +65,7 @@ def patterns_overlap(left: bytes, right: bytes) -> bool:
 def validate_subject(subject: str, *, wildcards: bool = False) -> str:
     """`subject` itself, when a program may publish to it (or subscribe, with `wildcards`).
 
-    Raises SubjectError naming what is wrong with it.
+    Raises SubjectError with the reason.
     """
     if not subject:
         raise SubjectError("the subject is empty", value=subject)

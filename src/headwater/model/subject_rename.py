@@ -4,7 +4,8 @@
     local    "eu.$2.$1"       as the importing account sees it; without `$`, its `*` stand for those of `remote` in order
     prefix   "eu"             instead of local: "eu.orders.*.*"
 
-Every wildcard must be used once, so that names can be turned back: an interest here is an interest there.
+Every wildcard must be used exactly once, so that a renaming can be reversed: interest in one account becomes interest
+in the other.
 """
 
 import re
@@ -18,7 +19,7 @@ Token = bytes | int
 
 
 class SubjectRename:
-    """Raises ValueError, in nats-server's words, for a `local` that cannot be turned back."""
+    """One renaming. Raises ValueError, with nats-server's text, for a `local` that cannot be reversed."""
 
     def __init__(self, remote: str, local: str = "", *, prefix: str = "") -> None:
         self.remote = remote.encode("utf-8", "surrogateescape")
@@ -38,7 +39,7 @@ class SubjectRename:
         return [token for token in self._local if isinstance(token, int)]
 
     def to_local(self, subject: bytes) -> bytes:
-        """The name here of a literal subject that matches `remote`."""
+        """The local name of a literal subject that matches `remote`."""
         if self.is_identity:
             return subject
         tokens = subject.split(b".")
@@ -46,7 +47,7 @@ class SubjectRename:
         return b".".join([*made, *tokens[len(self._remote) :]])
 
     def to_remote(self, pattern: bytes) -> bytes:
-        """The name there of a subject, or of a pattern all of whose subjects match `local`."""
+        """The remote name of a subject, or of a pattern all of whose subjects match `local`."""
         if self.is_identity:
             return pattern
         tokens = pattern.split(b".")

@@ -1,4 +1,4 @@
-"""Subject transforms: what `mappings` of a configuration do to the subject of a message. Pure; nats-server's rules.
+"""Subject transforms, the `mappings` of a configuration. Pure; nats-server's rules.
 
     source        a pattern, "orders.*.>"
     destination   tokens, each literal text, or `$1` or one of the functions, alone in its token:
@@ -11,7 +11,7 @@
                   {{left(1,3)}} {{right(1,3)}}
     `>` ends both, or neither. `choose(n)` gives a number from 0 to n - 1.
 
-Refused, with nats-server's words: places that cannot be filled, unknown functions, wildcards in a destination.
+Refused, with nats-server's texts: references to missing wildcards, unknown functions, wildcards in a destination.
 """
 
 import re
@@ -27,7 +27,7 @@ _LARGEST = (1 << 31) - 1
 
 
 class Part(NamedTuple):
-    """A token of a destination: `function` of what the wildcards (1-based) stood for; literal where it is empty."""
+    """A token of a destination: `function` of the values of wildcards (1-based); a literal if `function` is empty."""
 
     function: str
     text: str
@@ -58,7 +58,7 @@ _EDITS: dict[str, Callable[[str, int], str]] = {
 
 
 class SubjectTransform:
-    """Raises ValueError for what cannot work, in nats-server's words."""
+    """One transform. Raises ValueError with nats-server's text for an invalid one."""
 
     def __init__(self, source: str, destination: str) -> None:
         tokens = source.split(".")
@@ -74,11 +74,11 @@ class SubjectTransform:
 
     @property
     def used(self) -> set[int]:
-        """The wildcards (1-based) that the destination makes something of."""
+        """The wildcards (1-based) that the destination uses."""
         return {place for part in self.parts for place in part.wildcards}
 
     def reach(self) -> bytes:
-        """A pattern that matches whatever the destination can become."""
+        """A pattern that matches every possible result."""
         made = []
         for part in self.parts:
             several = part.function.startswith(("split", "slice"))
@@ -88,7 +88,7 @@ class SubjectTransform:
         return ".".join(made).encode("utf-8", "surrogateescape")
 
     def apply(self, subject: bytes, choose: Callable[[int], int]) -> bytes | None:
-        """Where a message on `subject` goes; None when it is not one of the source's."""
+        """The transformed subject; None when `subject` does not match the source."""
         if not matches(self._source, subject):
             return None
         tokens = subject.decode("utf-8", "surrogateescape").split(".")
@@ -130,7 +130,7 @@ def _split_tokens(destination: str) -> list[str]:
 
 
 def _plain(destination: str) -> bytes:
-    """The destination with its functions out of the way, to be looked at as a subject."""
+    """The destination with its functions replaced by literals, to be checked as a subject."""
     return re.sub(r"\{\{.*?\}\}", "x", destination).encode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""Points in time and spans as JetStream's JSON has them: RFC 3339 in UTC with nanoseconds, and Go's duration text.
+"""Times and durations in JetStream's JSON: RFC 3339 in UTC with nanoseconds, and Go's duration text.
 
 Inside the broker a point in time is an int, nanoseconds since 1970; `ZERO` is Go's zero time, JetStream's "never".
 Python's datetime stops at microseconds, so the nanoseconds are carried beside it. As Go does, a fraction loses its

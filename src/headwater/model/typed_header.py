@@ -5,9 +5,9 @@
     key      1..255 bytes with a kind of its own; before apache-iggy 0.7 there were only string keys
     value    1..255 bytes, little-endian where they are a number
 
-A value always stays the bytes that travel; the kind says how to read them. What is made here is checked when it is made:
-length, width, UTF-8. What came over the wire is checked for its length only, as Iggy's own decoders do (`of_wire`): a
-header that says int128 and has one byte is kept, and refused when its number is read.
+A value is kept as the bytes on the wire; the kind gives their type. Values created here are checked for length, width
+and UTF-8. Values from the wire are checked for their length only, as in Iggy's own decoders (`of_wire`): a header of
+kind int128 with one byte is kept, and refused when its number is read.
 
 Every error is a HeaderError whose `rule` is one of the names below.
 """
@@ -42,7 +42,7 @@ def refuse(rule: str, message: str, key: str | None = None, offset: int | None =
 
 
 class HeaderKind(IntEnum):
-    """What a value (or a key) is. The number is the code on the wire."""
+    """The type of a value or key. The number is the code on the wire."""
 
     RAW = 1
     STRING = 2
@@ -143,7 +143,7 @@ class HeaderValue:
 
     @classmethod
     def of_wire(cls, kind: HeaderKind, raw: bytes) -> "HeaderValue":
-        """Keep what a peer sent, whatever its width; only its length is checked. Raises HeaderError."""
+        """Keep a peer's bytes, whatever their width; only the length is checked. Raises HeaderError."""
         return value_of_wire(kind, raw)
 
     @classmethod
@@ -352,7 +352,7 @@ class HeaderKey:
 
     @classmethod
     def of_wire(cls, kind: HeaderKind, raw: bytes) -> "HeaderKey":
-        """What a peer sent: length and UTF-8 are checked, the width of a number is not. Raises HeaderError."""
+        """A key from a peer: length and UTF-8 are checked, the width of a number is not. Raises HeaderError."""
         _check_length(raw, KEY_LENGTH)
         if kind is HeaderKind.STRING:
             _text(raw)

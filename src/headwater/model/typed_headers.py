@@ -65,7 +65,7 @@ _HEAD = struct.Struct("<BI")
 
 
 class HeaderForm(Enum):
-    """Which of the two ways of writing; the first is the seed document's."""
+    """The two forms; the first is the seed document's."""
 
     SEED = "seed"
     TYPED = "typed"
@@ -131,7 +131,7 @@ class TypedHeaders(MutableMapping[Key, Value]):
 
     @property
     def value_bytes(self) -> int:
-        """What counts against the seed's total limit: the bytes of all values, without keys and lengths."""
+        """The bytes that count towards the seed's total limit: all values, without keys and lengths."""
         return sum(len(value.raw) for value in self._values.values())
 
     # ── binary ──
@@ -184,7 +184,8 @@ class TypedHeaders(MutableMapping[Key, Value]):
     # ── JSON ──
 
     def to_json(self, form: HeaderForm = HeaderForm.SEED) -> Any:
-        """What a JSON encoder takes: an object in the seed's form, a list in today's. Raises HeaderError as `encode`."""
+        """A value for a JSON encoder: an object in the seed's form, a list in the TYPED form. Raises HeaderError as
+        `encode`."""
         if form is HeaderForm.TYPED:
             return [{"key": _json(k.kind, k.raw), "value": _json(v.kind, v.raw)} for k, v in self._values.items()]
         for key in self._values:
@@ -196,7 +197,7 @@ class TypedHeaders(MutableMapping[Key, Value]):
     def from_json(cls, document: Any, strict: bool = False) -> Self:
         """From decoded JSON of either form, which differ in their shape; None and absent mean no headers.
 
-        The lengths are checked, which the seed's own JSON decoder forgot. Raises HeaderError.
+        The lengths are checked, unlike in the seed's own JSON decoder. Raises HeaderError.
         """
         made = cls()
         if isinstance(document, dict):
@@ -239,7 +240,7 @@ if cython.compiled:
 
     @cython.cfunc
     def put_part(to: cython.p_char, kind: cython.uchar, raw: bytes) -> cython.p_char:
-        """Write a key or a value as it travels; returns what is behind it. At most 255 bytes, as each has."""
+        """Write a key or a value in wire form, at most 255 bytes; returns the position after it."""
         size: cython.Py_ssize_t = len(raw)
         to[0] = kind
         to[1] = cython.cast(cython.uchar, size)
@@ -249,7 +250,7 @@ if cython.compiled:
 
 
 def _plain(data: bytes) -> dict[HeaderKey, HeaderValue] | None:
-    """What a block in order holds, at a third of the cost; None for any other, which the long way refuses."""
+    """Decode a valid block at a third of the cost; None for any other, for which the slow path raises the error."""
     found: dict[HeaderKey, HeaderValue] = {}
     at: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t = len(data)
