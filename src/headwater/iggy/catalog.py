@@ -1,11 +1,11 @@
-"""What exists: streams, topics, partitions, groups and users. Plain values, the rules for them, and their document.
+"""The catalog of streams, topics, partitions, groups and users: plain values, their rules, and their document.
 
-The catalog is one small document, saved as a whole and durably before any change of it is acknowledged. Message data and
-consumer offsets are elsewhere; what ties them to it is `uid`, a number that is never given twice, so that a topic that
-is made anew under an old name never meets the old one's files.
+The catalog is one small document, saved durably as a whole before any change of it is acknowledged. Message data and
+consumer offsets are stored elsewhere, under a `uid`, a number that is never reused, so that a topic recreated under an
+old name never gets the old one's files.
 
-Ids are a client's numbers: the lowest free one is taken when it does not choose. Eras count them from 1 or from 0; here
-they are what the wire says, and a server starts at 0 unless its first client counts from 1 (`first_id`).
+Ids are the numbers that clients use: the lowest free one unless the client chooses. Eras count them from 1 or from 0;
+here they are the numbers on the wire, and a server starts at 0 unless its first client counts from 1 (`first_id`).
 """
 
 import re
@@ -26,7 +26,7 @@ T = TypeVar("T", "StreamEntry", "TopicEntry", "GroupEntry", "UserEntry")
 
 
 class GroupEntry(msgspec.Struct):
-    """A consumer group. Who is in it is not stored: members come with their connections."""
+    """A consumer group. Its members are not stored: they last as long as their connections."""
 
     id: int
     name: str
@@ -50,7 +50,7 @@ class TopicEntry(msgspec.Struct):
 
 
 class StreamEntry(msgspec.Struct):
-    """A stream of topics. `origin` names the face whose streams it shows (`foreign`); "" is our own."""
+    """A stream of topics. `origin` names the face whose streams it shows (`foreign`); "" for a stream of this face."""
 
     id: int
     name: str
@@ -82,8 +82,8 @@ class UserEntry(msgspec.Struct):
 
 
 class Catalog(msgspec.Struct):
-    """Everything that the document holds. `identities`: by uid, the 8 random bytes that all files of a partition's log and
-    of a topic's offsets carry; a log of an earlier release gets its entry at the first start."""
+    """The whole document. `identities`: by uid, the 8 random bytes in all files of a partition's log and of a topic's
+    offsets; a log of an earlier release gets its entry at the first start."""
 
     streams: list[StreamEntry] = []
     users: list[UserEntry] = []
@@ -92,7 +92,7 @@ class Catalog(msgspec.Struct):
     identities: dict[int, bytes] = {}
 
     def new_uid(self) -> int:
-        """A number that nothing had before."""
+        """A number that was never used before."""
         uid = self.next_uid
         self.next_uid += 1
         return uid
@@ -187,12 +187,13 @@ def check_free_name(entries: Iterable[Any], name: str, what: str, but: object = 
 
 
 def checked_partitions(count: int, there: int | None = None) -> int:
-    """How many partitions to make. Raises IggyError above the limit; for partitions added to a topic also for none."""
+    """The number of partitions to create. Raises IggyError above the limit; for partitions added to a topic also for
+    0."""
     if not (0 if there is None else 1) <= count <= MAX_PARTITIONS - (there or 0):
         raise refusal("too_many_partitions", f"a topic has at most {MAX_PARTITIONS} partitions", count)
     return count
 
 
 def limit(value: int) -> int:
-    """An expiry or a size as it is kept: 0 is "the server's default", which is none, and so is the largest u64."""
+    """The stored form of an expiry or a size: 0 means the server's default, no limit, and so does the largest u64."""
     return 0 if value == NEVER else value

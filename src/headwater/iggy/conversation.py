@@ -1,11 +1,12 @@
-"""One client's talk with the service, without a transport: a whole request in, its answer out, perhaps later.
+"""One client's requests to the service, independent of the transport: takes a complete request and answers it, perhaps
+later.
 
     `classic(buffer, request, respond)`, `modern(buffer, request, respond)`
         └─▶ decode ─▶ Service ─▶ encode ─▶ respond(pieces of the answer)
 
-`respond` is called exactly once, in the loop, at once or when the disk has answered. The request is read during the
-call only; a send's stamp is written into the buffer. Whatever goes wrong becomes the error number of the client's era;
-nothing that a client sends raises out of here.
+`respond` is called exactly once, in the loop, at once or after the write to disk. The request is read only during the
+call; a send's stamp is written into the buffer. Every error becomes the error number of the client's era; no request
+raises an exception to the caller.
 """
 
 import asyncio
@@ -66,8 +67,8 @@ _WITH_COMPRESSION: Final = (Code.CREATE_TOPIC, Code.UPDATE_TOPIC)
 
 
 class Conversation:
-    """See the head of this module. `evicted` says that nothing more is to be said to this client. `ranges`: the transport
-    moves ranges of files to it by itself; without, all pieces of answers are bytes."""
+    """See the head of this module. `evicted`: the client gets no more answers. `ranges`: the transport can send ranges
+    of files; otherwise all pieces of answers are bytes."""
 
     def __init__(self, service: Service, client: Client, ranges: bool = False) -> None:
         self.service = service
@@ -79,7 +80,7 @@ class Conversation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._waits.cancel_all()
         self.service.disconnect(self.client)
 
@@ -113,7 +114,7 @@ class Conversation:
             if self.client.era is not Era.A2 or code not in _WITH_COMPRESSION:
                 raise
             command = command_codec.decode(code, body, Era.A)
-            self.client.era = Era.A  # a topic without compression: the oldest of them
+            self.client.era = Era.A  # a topic without compression: the oldest era
             return command
 
     def _classic_reply(self, code: int, view: Any) -> bytes:
@@ -158,7 +159,7 @@ class Conversation:
         def succeed(found: Found) -> None:
             if found.polled.size <= TURN_BYTES:
                 respond([classic_frames.response(0, encoded(found))])
-            else:  # to translate 32 MiB takes longer than a turn of the loop may
+            else:  # translating 32 MiB takes too long for one turn of the loop
                 work = asyncio.to_thread(lambda: classic_frames.response(0, encoded(found)))
                 self._when_ready(work, lambda body: respond([body]), fail)
 
@@ -170,7 +171,7 @@ class Conversation:
         succeed: Callable[[Found], None],
         fail: Callable[[HeadwaterError], None],
     ) -> None:
-        """Raises HeadwaterError where the first step does; `fail` is not called then."""
+        """Raises the HeadwaterError of the first step, without calling `fail`."""
         try:
             next(polling)
         except StopIteration as end:
@@ -297,13 +298,13 @@ class Conversation:
         return [self._head(request, size), prefix, *polled.batches]
 
     def _context(self, found: Found) -> bytes:
-        """What an answer says of what it was served from."""
+        """The context section of an answer."""
         return _CONTEXT.pack(found.incarnation, found.owner, self.service.operations)
 
     # ── requests that wait for messages ──
 
     def is_deferred(self, request: vsr_frames.Request) -> bool:
-        """Whether the answer may take its time, and others overtake it; or, for a cancellation, whether there is none."""
+        """Whether later requests may be answered before this one, or it has no answer (a cancellation)."""
         is_plain = request.operation == command_codec.NON_REPLICATED
         return is_plain and self.client.era >= Era.W and request.code in _DEFERRED
 

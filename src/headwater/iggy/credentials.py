@@ -1,7 +1,7 @@
 """Passwords and personal access tokens: their stored form, and how a login is checked.
 
-A password is kept as salt and scrypt hash, a token as a hash alone (it is 40 random characters: nothing to guess). Both
-are compared in constant time. Checking a password is meant to cost time, so it belongs in a worker thread.
+A password is stored as salt and scrypt hash, a token as a hash alone (40 random characters cannot be guessed). Both are
+compared in constant time. Checking a password is slow on purpose, so it belongs in a worker thread.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Polls of protocol 0.12 that wait until there is something to read, and reads of many partitions in one answer.
 
-A wait ends when enough messages are there, when its time is over, when the client cancels it, and with the connection.
-It costs no task of its own beyond the one that the request has, and nothing while no message comes: each partition rings
-for those who wait for it. A partition that another face fills does not ring here, so those are looked at every 50 ms.
+A wait ends when enough messages have arrived, at its timeout, when the client cancels it, and with the connection. It
+needs no task beyond that of the request, and no polling: each partition notifies its waiters. Partitions written by
+another face send no notification and are checked every 50 ms.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from headwater.streams.iggy_batch import BATCH_HEADER_SIZE, FRAME_SIZE
 MOST_AT_ONCE: Final = 64  # waits of one connection: as many as the released client begins
 MOST_TARGETS: Final = 1000
 LONGEST_WAIT: Final = 600_000_000  # µs
-HEAD_BYTES: Final = 40  # of the answer to a poll
+HEAD_BYTES: Final = 40  # bytes of the head of a poll's answer
 LEAST_BYTES: Final = HEAD_BYTES + BATCH_HEADER_SIZE + FRAME_SIZE
-LOOK: Final = 0.05  # seconds between two looks at a partition that does not ring
-REST: Final = 1.0  # seconds after which a wait looks again in any case: partitions may have been replaced
+LOOK: Final = 0.05  # seconds between checks of a partition without notifications
+REST: Final = 1.0  # seconds after which every wait checks again: partitions may have been replaced
 
 
 class Wait:
-    """One request that waits."""
+    """One waiting request."""
 
     def __init__(self) -> None:
         self.bell = asyncio.Event()
@@ -49,7 +49,7 @@ class Wait:
 
 
 class Waits:
-    """Those of one connection, by the number of the request."""
+    """The waits of one connection, by request number."""
 
     def __init__(self) -> None:
         self._open: dict[int, Wait] = {}
@@ -67,7 +67,7 @@ class Waits:
         self._open.pop(number, None)
 
     def cancel(self, number: int) -> None:
-        """A request that is answered by now, or never was, is none to cancel."""
+        """Cancel a wait; ignored if the request is unknown or already answered."""
         if number in self._open:
             self._open[number].cancel()
 
@@ -77,7 +77,7 @@ class Waits:
 
 
 class Reading(NamedTuple):
-    """From where a consumer reads a partition."""
+    """A consumer's position in a partition."""
 
     topic: Topic
     partition: Partition
@@ -86,14 +86,14 @@ class Reading(NamedTuple):
     offset: int
 
     def start(self) -> int:
-        """The offset that a read would begin at now."""
+        """The offset at which a read would start."""
         if self.strategy.kind is not StrategyKind.NEXT:
             return max(self.offset, self.partition.log.start_offset)
         committed = self.topic.committed(self.partition.index, self.consumer)
         return max(self.partition.start_of(self.strategy, 1, committed), self.partition.log.start_offset)
 
     def there(self) -> int:
-        """How many messages are there to read, at most."""
+        """An upper bound of the messages that can be read."""
         return max(0, self.partition.log.end_offset - self.start())
 
 
@@ -112,7 +112,8 @@ def _reading(service: Service, client: Client, plain: c.PollMessages) -> Reading
 async def _until(
     enough: Callable[[], bool], find: Callable[[], Sequence[Reading]], wait_us: int, wait: Wait
 ) -> Sequence[Reading]:
-    """What `find` gives in the end; `enough` is asked of it after every arrival. Raises what `find` raises."""
+    """Wait until `enough(find())`, checked after every arrival; returns the last result of `find`. Raises what `find`
+    raises."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_us / 1e6
     while True:
@@ -171,7 +172,7 @@ async def poll_deferred(service: Service, client: Client, command: c.PollDeferre
 
 
 async def wait_for_messages(service: Service, client: Client, command: c.WaitForMessages, wait: Wait) -> list[int]:
-    """The numbers of the partitions that have something. Raises HeadwaterError."""
+    """The numbers of the partitions with messages. Raises HeadwaterError."""
     _check(command.wait_us, 1, 1, LEAST_BYTES)
     _check_targets([target.partition for target in command.targets])
     found: list[Reading] = []
@@ -188,7 +189,7 @@ async def wait_for_messages(service: Service, client: Client, command: c.WaitFor
 
 
 class Section(NamedTuple):
-    """The answer of one target: `status` 0, or the number of the error that it met."""
+    """The answer for one target: `status` 0, or an error number."""
 
     partition: int
     status: int
@@ -202,8 +203,8 @@ def _check_targets(partitions: list[int]) -> None:
 
 
 async def fetch(service: Service, client: Client, command: c.FetchMessages, wait: Wait) -> list[Section]:
-    """What there is of each target, in their order, until `count` or `max_bytes` is reached: the targets behind that have no
-    section. A target that cannot be read ends the wait, and says why. Raises HeadwaterError."""
+    """The messages of each target, in order, until `count` or `max_bytes` is reached: later targets get no section. A
+    target that cannot be read ends the wait with its error. Raises HeadwaterError."""
     _check(command.wait_us, command.min_count, command.count, command.max_bytes)
     _check_targets([target.partition for target in command.targets])
     service.topic(command.stream, command.topic)

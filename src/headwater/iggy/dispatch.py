@@ -1,4 +1,4 @@
-"""From a command to the handler that answers it.
+"""Finds the handler for a command.
 
     frame ─▶ command_codec ─▶ `execute` ─▶ `Service.authorize` ─▶ a handler of *_commands.py ─▶ view ─▶ reply_codec ─▶ frame
 
@@ -43,7 +43,7 @@ _OF_A_GROUP: Final = "consumer_group_"
 
 
 def execute(service: Service, client: Client, command: Command) -> Any:
-    """The view of the answer, or a coroutine that gives it. Raises HeadwaterError, now or then."""
+    """The view of the answer, or a coroutine that returns it. Raises HeadwaterError, at once or in the coroutine."""
     service.refresh()
     if isinstance(command, c.UpdateResource):
         command = translated(service, command)
@@ -57,7 +57,7 @@ def execute(service: Service, client: Client, command: Command) -> Any:
         if "not_found" not in missing or client.era is Era.S or not isinstance(command, _MISSING_IS_EMPTY):
             raise
         if client.era >= Era.V and isinstance(command, c.GetGroup) and not missing.startswith(_OF_A_GROUP):
-            raise  # as upstream: no group is nothing, no topic is an error
+            raise  # as upstream: a missing group is an empty answer, a missing topic an error
         return None
 
 

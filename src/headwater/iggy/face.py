@@ -1,11 +1,11 @@
-"""The Iggy server as one thing to start and stop: its listeners over one service. A broker starts it for
+"""The Iggy server: starts and stops its listeners over one service. A broker starts it for
 `Broker(iggy=IggyOptions(...))` (server/faces/iggy.py); alone, over a directory of its own:
 
     async with Iggy(IggyOptions(tcp=("127.0.0.1", 0)), directory) as iggy:
         iggy.tcp_port
 
-Each listener is an address, or None for none. `seed` is a listener of its own: its clients speak the
-protocol of the seed document and need no login, so it is off unless it is asked for, and belongs on a loopback address.
+Each listener is an address, or None for none. `seed` is a listener of its own: its clients use the protocol of the seed
+document without a login, so it is off by default and belongs on a loopback address.
 """
 
 import ssl
@@ -35,9 +35,9 @@ class IggyOptions:
     """Where to listen (host and port, port 0 for any free one; None: not at all), and the options of the service.
 
     `seed_http` is the HTTP listener of the seed: no login, the seed's answers. `websocket`: the frames of TCP in the
-    messages of a WebSocket, by the extra `websocket`.
-    `cert_file` and `key_file` put TLS on TCP and HTTP; QUIC always has it, and makes itself a certificate without them.
-    A broker with TLS lends its own where they are None. Raises ConfigError for an address that cannot be one.
+    messages of a WebSocket, by the extra `websocket`. `cert_file` and `key_file` enable TLS on TCP and HTTP; QUIC
+    always uses TLS, with a generated certificate by default. If they are None, those of a broker with TLS are used.
+    Raises ConfigError for an invalid address.
     """
 
     tcp: Address | None = ("127.0.0.1", 8090)
@@ -49,7 +49,7 @@ class IggyOptions:
     cert_file: Path | None = None
     key_file: Path | None = None
     service: ServiceOptions = field(default_factory=ServiceOptions)
-    limits: Mapping[str, Limits] = field(default_factory=lambda: DEFAULTS)  # in a broker its own hold
+    limits: Mapping[str, Limits] = field(default_factory=lambda: DEFAULTS)  # in a broker, the broker's limits apply
 
     def __post_init__(self) -> None:
         for name in LISTENERS:
@@ -69,8 +69,8 @@ WEBSOCKET_HANDSHAKE: Final = 5.0  # seconds
 
 
 def _links(context: ssl.SSLContext | None, websocket: bool) -> Callable[[LinkOwner], Link]:
-    """What makes the link of a connection: the bytes of TCP, in TLS, in a WebSocket, or in both. Raises
-    EnvironmentProblem where the package for WebSockets is missing."""
+    """The factory of a connection's link: TCP, with TLS, with WebSocket, or both. Raises EnvironmentProblem if the
+    package for WebSockets is missing."""
     if context is None and not websocket:
         return Link
 
@@ -106,7 +106,7 @@ class Iggy:
         self._links: set[Link] = set()
 
     def listeners(self) -> dict[str, Address]:
-        """Where it listens: host and port that were bound, by the name of the option."""
+        """The bound hosts and ports, by the name of the option."""
         found: dict[str, Address] = {}
         for name in LISTENERS:
             address: Address | None = getattr(self.options, name)
@@ -116,7 +116,7 @@ class Iggy:
 
     @property
     def bound_options(self) -> IggyOptions:
-        """The options, with the ports that were bound for those left open."""
+        """The options with the actual ports in place of 0."""
         at = self.listeners()
         return replace(
             self.options,

@@ -1,11 +1,11 @@
 """Streams of another face, shown as topics: NATS messages can be polled, and Iggy sends are captured by the stream.
 
 All of them are topics, of one partition each, of the stream `nats`; their names are the streams'. A poll reads the same
-log, and translates the records at the edge; a send is translated message by message, handed over, and answered when the
-other face has answered each. Committed offsets and groups are ours. Only the other face creates and removes
-streams; here that is refused.
+log and translates the records; a send is translated message by message, passed to the other face, and answered when
+each message is. Committed offsets and groups are stored here. Only the other face creates and removes streams; here
+that is refused.
 
-The other face implements `ForeignStreams`; this layer knows nothing else about it.
+The other face implements `ForeignStreams`; this layer does not depend on anything else of it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ from headwater.streams.iggy_records import MESSAGE_ID
 from headwater.streams.log import Log
 
 NAME: Final = "nats"
-STREAM_ID: Final = 1 << 31  # out of the way of every id that a client would choose
+STREAM_ID: Final = 1 << 31  # far above the ids that clients choose
 
 
 class Foreign(NamedTuple):
@@ -45,21 +45,21 @@ class ForeignStream(Protocol):
     @property
     def log(self) -> Log: ...
     def append(self, messages: Sequence[Foreign], done: Done) -> None:
-        """Store them in order; `done` is called later, when all are durable, or with what went wrong. Raises StorageError
-        for what cannot be stored; `done` is not called then."""
+        """Store messages in order; `done` is called later, when all are durable, or with the error. Raises StorageError
+        for messages that cannot be stored, without calling `done`."""
 
     async def flush(self) -> None:
         """Wait until everything appended so far is answered."""
 
 
 class ForeignStreams(Protocol):
-    """All streams of the other face, as they are now."""
+    """The present streams of the other face."""
 
     def streams(self) -> Iterable[ForeignStream]: ...
 
 
 class ForeignPartition(Partition):
-    """The log of a foreign stream. It is read as any other; a send goes the other face's way."""
+    """The log of a foreign stream. It is read as any other; sends go through the other face."""
 
     def __init__(self, stream: ForeignStream, writers: Writers) -> None:
         super().__init__(0, 0, stream.created_us, stream.log, writers)
@@ -79,14 +79,14 @@ class ForeignPartition(Partition):
 
 
 def translated(body: bytes) -> Iterable[Foreign]:
-    """The messages of a checked batch as NATS has them."""
+    """The messages of a checked batch in NATS form."""
     for frame in frames(body):
         block = body[frame.headers_at : frame.end]
         typed = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
         headers = typed_to_nats(typed)
         subject, *own = headers.get_all(SUBJECT_HEADER) or [""]
         headers.discard(SUBJECT_HEADER)
-        headers.extend(SUBJECT_HEADER, own)  # what a republished message says of where it came from
+        headers.extend(SUBJECT_HEADER, own)  # the original subject of a republished message
         message_id = int.from_bytes(frame.id, "little")
         if message_id:
             headers[MESSAGE_ID] = str(message_id)
@@ -94,7 +94,7 @@ def translated(body: bytes) -> Iterable[Foreign]:
 
 
 class TopicOwner(Protocol):
-    """The server whose topics these become (`Service`)."""
+    """The server that shows these topics (`Service`)."""
 
     catalog: Catalog
     topics: dict[int, Topic]
@@ -114,18 +114,18 @@ class ForeignTopics:
         self._source = source
 
     def entry(self) -> StreamEntry:
-        """The stream; made when it is not there."""
+        """The stream; created if it does not exist."""
         streams = self._service.catalog.streams
         found = next((stream for stream in streams if stream.origin == NAME), None)
         if found is None:
-            users = self._service.catalog.users  # as old as the store, so that every start says the same
+            users = self._service.catalog.users  # the age of the store, so that it is the same after every start
             created = users[0].created if users else self._service.clock_us()
             found = StreamEntry(STREAM_ID, NAME, created, origin=NAME)
             streams.append(found)
         return found
 
     def refresh(self) -> None:
-        """A topic for each foreign stream, and none for one that is gone."""
+        """Add and remove topics to match the foreign streams."""
         service, stream = self._service, self.entry()
         there = {foreign.name: foreign for foreign in self._source.streams()}
         for entry in list(stream.topics):
@@ -152,5 +152,5 @@ class ForeignTopics:
 
 
 def failure(text: str) -> StorageError:
-    """The error of a send of which the other face refused a message."""
+    """The error of a send when the other face refused a message."""
     return StorageError(text)

@@ -1,9 +1,9 @@
-"""A directory that Apache Iggy's own server has written: recognized, so that it is not taken for an empty one.
+"""Recognizes a directory of Apache Iggy's own server, so that it is not taken for an empty one.
 
     <path>/state/log                                     every change of its catalog
     <path>/streams/<id>/topics/<id>/partitions/<id>/     segments and committed offsets
 
-Headwater reads nothing of it, and starts beside it only when there is no stream in it. Blocking.
+Headwater reads nothing in it, and starts only if it contains no stream. Blocking.
 """
 
 from pathlib import PurePath
@@ -11,13 +11,13 @@ from pathlib import PurePath
 from headwater.errors import EnvironmentProblem
 from headwater.streams.files import Files
 
-OWN_FOLDER = "iggy"  # of a store directory: what the broker keeps for Iggy
+OWN_FOLDER = "iggy"  # the broker's folder for Iggy in a store directory
 MOST_NAMED = 5  # streams in the message
 
 
 def refuse_foreign_store(files: Files, directory: str) -> None:
-    """Raises EnvironmentProblem when there are streams of Apache Iggy's server in the directory, or in the store directory
-    whose folder `iggy` it is."""
+    """Raises EnvironmentProblem if the directory, or the store directory that it is the folder `iggy` of, has streams
+    of Apache Iggy's server."""
     places = [directory]
     if PurePath(directory).name == OWN_FOLDER:
         places.append(str(PurePath(directory).parent))
@@ -34,13 +34,13 @@ def refuse_foreign_store(files: Files, directory: str) -> None:
 
 
 def _streams(files: Files, directory: str) -> list[str]:
-    """The number of each stream that is there."""
+    """The numbers of the streams."""
     numbers = [name for name in _names(files, f"{directory}/streams") if name.isdigit()]
     return sorted((name for name in numbers if "topics" in _names(files, f"{directory}/streams/{name}")), key=int)
 
 
 def _names(files: Files, directory: str) -> list[str]:
-    """Nothing where there is no directory, or none that may be read: its user reports that."""
+    """The entries of a directory; empty if it is missing or unreadable, which the code that uses it reports."""
     try:
         return files.listdir(directory)
     except OSError:

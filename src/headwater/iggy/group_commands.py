@@ -86,14 +86,14 @@ def sync_group(service: Service, client: Client, command: c.SyncGroup) -> views.
 
 
 def consumer_key(topic: Topic, consumer: Consumer) -> str:
-    """Under which name the consumer's offset is kept. Raises IggyError for a group that is not there."""
+    """The key of the consumer's offset. Raises IggyError for a missing group."""
     if consumer.kind is ConsumerKind.GROUP:
         return key_of(consumer, group_of(topic.entry, consumer.id).id)
     return key_of(consumer, None)
 
 
 def partition_for(topic: Topic, client: Client, consumer: Consumer, number: int | None) -> Partition | None:
-    """The partition that a command about an offset means; None: this member has none. Raises IggyError."""
+    """The partition that an offset command refers to; None: the member has none. Raises IggyError."""
     if consumer.kind is ConsumerKind.GROUP and (number is None or (client.era < Era.C2 and number == 0)):
         group = topic.group(group_of(topic.entry, consumer.id).id)
         own = group.of_member(client.id)
@@ -102,7 +102,8 @@ def partition_for(topic: Topic, client: Client, consumer: Consumer, number: int 
 
 
 def get_offset(service: Service, client: Client, command: c.GetOffset) -> views.OffsetView | views.SeedOffset | None:
-    """None, where a consumer of today asks for what is not there, be it the topic itself: upstream's answer."""
+    """The committed offset; None if it, or even the topic, is missing and the client is of era V or later, as
+    upstream."""
     try:
         return _stored_offset(service, client, command)
     except IggyError as error:
@@ -129,7 +130,7 @@ def _stored_offset(
 
 
 def _check_owner(topic: Topic, partition: Partition, client: Client, command: c.StoreOffset | c.DeleteOffset) -> None:
-    """Raises IggyError where W's client means a partition that is gone, or that another member of the group has by now."""
+    """Raises IggyError if a client of era W refers to a partition that was removed or belongs to another group member."""
     topic.check_incarnation(partition, command.incarnation)
     if client.era < Era.W or command.consumer.kind is not ConsumerKind.GROUP:
         return
@@ -159,7 +160,7 @@ async def delete_offset(service: Service, client: Client, command: c.DeleteOffse
         partition = partition_for(topic, client, command.consumer, command.partition)
         key = consumer_key(topic, command.consumer)
     except IggyError as error:
-        if client.era >= Era.V and "not_found" in error.name:  # upstream's one answer, whatever of it is not there
+        if client.era >= Era.V and "not_found" in error.name:  # upstream gives the same answer whatever is missing
             raise refusal("resource_not_found", error.message, error.value) from error
         raise
     if partition is None:

@@ -1,7 +1,7 @@
 """The HTTP JSON interface: the same service, with a bearer token in place of a connection's user.
 
-`POST /users/login` gives a token; every other request carries it, but `/` and `/ping`. Tokens live in memory, for an hour:
-a restart ends them. A listener for the seed (`seed=True`) wants no login and answers in the seed's shapes.
+`POST /users/login` returns a token, required by every other request but `/` and `/ping`. Tokens are kept in memory for
+an hour; a restart ends them. A listener for the seed (`seed=True`) requires no login and answers in the seed's format.
 
 Starlette routes and uvicorn serves; both are of the extra `http`, imported here alone.
 """
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 TOKEN_SECONDS: Final = 3600
 ACTIVE: Final = 1  # a user's status
 MAX_BODY: Final = 64 << 20
-THREAD_BYTES: Final = 1 << 18  # of a poll, from which on a thread writes the JSON
+THREAD_BYTES: Final = 1 << 18  # size of a poll above which a thread encodes the JSON
 _STATUSES: Final = {
     "unauthenticated": 401,
     "invalid_access_token": 401,
@@ -60,7 +60,7 @@ Entry = tuple[str, str, Endpoint]  # method, path, what serves it
 
 
 def each(show: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """The same, for every entry of a list."""
+    """Apply `show` to every entry of a list."""
     return lambda entries: [show(entry) for entry in entries]
 
 
@@ -186,7 +186,7 @@ class HttpFace:
         return JSONResponse(http_json.error(refused, number), status)
 
     def _client(self, request: Request) -> Client:
-        """Who asks. Raises IggyError for a token that is none."""
+        """The client of a request. Raises IggyError for an invalid token."""
         era = Era.S if self._seed else Era.V
         client = Client(0, HTTP, request.client.host if request.client is not None else "", era)
         header = request.headers.get("authorization", "")
@@ -239,7 +239,7 @@ class HttpFace:
         return await self._enter(c.LoginWithToken(field(http_json.document(await self._body(request)), "token", str)))
 
     async def _body(self, request: Request, client: Client | None = None) -> bytes:
-        """Of a request; one that nobody has proved anything for has the bounds of a stranger."""
+        """The body of a request; without authentication the limits before login apply."""
         limits = self._limits
         if self._seed or (client is not None and client.user is not None):
             return await _read_body(request, MAX_BODY)
@@ -247,7 +247,7 @@ class HttpFace:
             return await _read_body(request, min(limits.login_bytes or MAX_BODY, MAX_BODY))
 
     async def _enter(self, command: Command) -> Response:
-        view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # who says no version
+        view = await self._execute(Client(0, HTTP, "", Era.C3), command)  # a login without a version
         return self._granted(view.user_id)
 
     def _granted(self, user_id: int) -> Response:
@@ -258,7 +258,7 @@ class HttpFace:
         return JSONResponse({"user_id": user_id, "access_token": {"token": token, "expiry": ends // 1_000_000}})
 
     async def _refresh(self, request: Request) -> Response:
-        """Another token for one that is still good, which ends."""
+        """Replace a valid token by a new one."""
         body = http_json.document(await self._body(request))
         user_id, ends = self._tokens.pop(field(body, "token", str), (0, 0))
         user = next((user for user in self._service.catalog.users if user.id == user_id), None)
@@ -300,7 +300,7 @@ class HttpFace:
         return Response(packed, media_type="application/zip", headers=name)
 
     def _new_id(self) -> bytes:
-        """The id of a message that came without one: a random UUID, as upstream's server makes it."""
+        """The id of a message without one: a random UUID, as in upstream's server."""
         return UUID(bytes=self._service.entropy(16), version=4).int.to_bytes(16, "little")
 
     async def _poll(self, request: Request) -> Response:
@@ -321,7 +321,7 @@ class HttpFace:
         return await asyncio.to_thread(self._polled, found)
 
     def _polled(self, found: Found) -> Response:
-        """As JSON; no more than the messages is read here, so a thread may do it."""
+        """The JSON of a poll; it reads only the messages, so a thread may run it."""
         try:
             messages = from_batches(found.polled.read())
         except HeaderError as error:
@@ -332,7 +332,7 @@ class HttpFace:
 
 
 def _by_raw_path(app: ASGIApp) -> ASGIApp:
-    """Matches a path as it came, so that a name may have a slash in it, as %2F; `_guarded` decodes the names."""
+    """Match the undecoded path, so that a name may contain a slash, as %2F; `_guarded` decodes the names."""
 
     async def serve_raw(scope: Scope, receive: Receive, send: Send) -> None:
         if raw := scope.get("raw_path"):
@@ -387,7 +387,7 @@ def _options(body: dict[str, Any], scope: int) -> bytes:
 
 
 def _settings(body: dict[str, Any]) -> bytes:
-    """A topic's settings as options: fields of their own, of which null is none, and what `options` adds."""
+    """A topic's settings as options: separate fields, where null means unset, and those under `options`."""
     names = "compression_algorithm", "message_expiry", "max_topic_size", "replication_factor"
     given = {name: value for name in names if (value := body.get(name)) is not None}
     return of_json(given | field(body, "options", dict, {}), 1)

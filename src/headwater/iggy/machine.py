@@ -1,7 +1,7 @@
-"""What this process and its machine use, for the statistics: from /proc where there is one, else from `resource`.
+"""Resource usage of the process and the machine, for the statistics: from /proc if it exists, else from `resource`.
 
-A share of the CPU is that since the last question, as upstream counts it, at first since the start. Nothing here can
-fail: a number that the system does not give is 0.
+CPU shares are since the previous call, as in upstream, the first since the start. Nothing here fails: a number that the
+system does not provide is 0.
 """
 
 import os
@@ -33,8 +33,8 @@ class Usage(NamedTuple):
 
 
 class Machine:
-    """`proc`: where the system's files are. `clock`: seconds. `listeners`: host and port of each listener of the server, by
-    the names of `face.IggyOptions`."""
+    """`proc`: the directory of the system's files. `clock`: seconds. `listeners`: host and port of each listener of the
+    server, by the names of `face.IggyOptions`."""
 
     def __init__(self, proc: Path = PROC, clock: Callable[[], float] = time.monotonic) -> None:
         self.listeners: dict[str, tuple[str, int]] = {}
@@ -45,7 +45,7 @@ class Machine:
         self._ticks_before = self._ticks()
 
     def usage(self) -> Usage:
-        """As it is now."""
+        """The present usage."""
         (then, spent_then), (now, spent) = self._before, (self._clock(), time.process_time())
         ticks_then, ticks = self._ticks_before, self._ticks()
         self._before, self._ticks_before = (now, spent), ticks
@@ -75,12 +75,12 @@ class Machine:
             return 0
 
     def _ticks(self) -> tuple[int, int]:
-        """Of all CPUs since the machine's start: busy ones, and all."""
+        """CPU ticks of all CPUs since boot: busy, and total."""
         words = self._read("stat").partition("\n")[0].split()[1:9]
         if len(words) < 5 or not all(word.isdigit() for word in words):
             return 0, 0
         ticks = [int(word) for word in words]
-        return sum(ticks) - ticks[3] - ticks[4], sum(ticks)  # without idle, and waiting for a disk
+        return sum(ticks) - ticks[3] - ticks[4], sum(ticks)  # without idle and waiting for disks
 
     def _read(self, name: str) -> str:
         try:
@@ -90,7 +90,7 @@ class Machine:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Lines of `name: number unit`."""
+    """Parse lines of `name: number unit`."""
     found = {}
     for line in text.splitlines():
         name, _, value = line.partition(":")

@@ -1,7 +1,7 @@
 """Sends and polls of every era: choosing the partition and the first offset, and committing the last.
 
-The messages of a send arrive here as one checked batch of generation V in a buffer; what a poll answers are stored
-batches. The codecs of the eras stand on both sides (`conversation`).
+The messages of a send arrive here as one checked batch of generation V in a buffer; a poll returns stored batches. The
+eras' codecs run before and after (`conversation`).
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Done = Callable[[StorageError | None], None]
 
 
 class SendRoute(NamedTuple):
-    """Where an address leads. `partition` is the position in the topic, which is what generation V calls it."""
+    """The target of an address. `partition` is the position in the topic, as numbered by generation V."""
 
     stream_id: int
     topic: Topic
@@ -34,11 +34,12 @@ class SendRoute(NamedTuple):
 
 
 Polling = Generator[None, None, Polled]
-"""A poll in steps, between which the loop has its turn: 32 MiB are read in no less than 30 ms."""
+"""A poll in steps, with a turn of the loop between them: reading 32 MiB takes at least 30 ms."""
 
 
 class Found(NamedTuple):
-    """The answer to a poll. `partition` is as the client counts, `EVERY` for a member that has to ask for its own."""
+    """The answer to a poll. `partition` is in the client's numbering, `EVERY` for a member that must sync its
+    partitions."""
 
     partition: int
     polled: Polled
@@ -50,7 +51,7 @@ NOTHING: Final = Polled([], 0, -1, 0)
 
 
 def found_in(client: Client, topic: Topic, partition: Partition, consumer: Consumer, polled: Polled) -> Found:
-    """What was found there, as an answer says it."""
+    """The answer for the messages polled."""
     owner = 0
     if client.era >= Era.W and consumer.kind is ConsumerKind.GROUP:
         owner = topic.group(group_of(topic.entry, consumer.id).id).generation
@@ -91,7 +92,7 @@ def send(
 def send_again(
     service: Service, route: SendRoute, batch: tuple[bytearray, int, int], checksums: bytes, done: Done
 ) -> SentView:
-    """As `send`, by a way that is known."""
+    """As `send`, by a remembered route."""
     topic, shown = route.topic, route.partition
     partition = topic.partition(shown, 0)
     base_offset = partition.append(*batch, route.messages, checksums, service.clock_us(), shown, done)
@@ -153,7 +154,7 @@ def poll_partition(
         size += part.size
         if size <= limit and part.messages:
             polled = polled.followed_by(part)
-    if most and polled.size > most:  # a stored batch may be longer than all that is wanted
+    if most and polled.size > most:  # a stored batch may exceed the limit
         polled = polled.shortened(most, strict)
     if auto_commit and polled.messages:
         topic.commit(partition.index, consumer, polled.last_offset)
@@ -175,7 +176,7 @@ def partition_to_poll(topic: Topic, client: Client, command: c.PollMessages) -> 
 
 
 async def poll_in_turns(polling: Generator[None, None, Found]) -> Found:
-    """Go through the steps of a poll, with a turn of the loop before each."""
+    """Run the steps of a poll, with a turn of the loop before each."""
     while True:
         await asyncio.sleep(0)
         try:

@@ -1,9 +1,9 @@
 """One partition: a log, its group commit, and how sends and polls use them.
 
-A send is checked by its codec before it comes here, is stamped with 24 bytes and the batch checksum, copied once out of
-the receive buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches that
-hold what was asked for, the first and the last cut where they must be, records that came in through NATS translated.
-Large batches that are wanted whole are not even read, where the transport can move them from the file to the socket.
+A send was checked by its codec; here it is stamped with 24 bytes and the batch checksum, copied once out of the receive
+buffer, and staged; the answer waits for the disk. A poll is a list of byte strings: the stored batches of the range,
+the first and the last cut if necessary, records from NATS translated. Large whole batches are not read if the transport
+can send them from the file.
 """
 
 import logging
@@ -29,16 +29,16 @@ from headwater.streams.segment import LARGE_BATCH
 
 logger = logging.getLogger(__name__)
 
-MAX_POLL_BYTES = 32 << 20  # of one answer: half of what a frame may have
-TURN_BYTES = 2 << 20  # what is read of it in one turn of the loop
+MAX_POLL_BYTES = 32 << 20  # of one answer: half the limit of a frame
+TURN_BYTES = 2 << 20  # read per turn of the loop
 USUAL_MESSAGE = 1 << 10  # bytes; only sizes reads from the disk
-SUBJECT_HEADER = "Nats-Subject"  # under this key an Iggy client finds the subject of a message from NATS
+SUBJECT_HEADER = "Nats-Subject"  # header with the subject of a message from NATS
 
 Done = Callable[[StorageError | None], None]
 
 
 class Polled(NamedTuple):
-    """What a poll found: batches to be sent one after the other, and the offset of the last message in them."""
+    """The result of a poll: batches to send one after the other, and the offset of their last message."""
 
     batches: list[bytes | FileRange]
     messages: int
@@ -51,12 +51,12 @@ class Polled(NamedTuple):
         return sum(map(len, self.batches))
 
     def followed_by(self, more: "Polled") -> "Polled":
-        """With the batches of `more` behind its own."""
+        """The batches of both, those of `more` last."""
         self.batches.extend(more.batches)
         return Polled(self.batches, self.messages + more.messages, more.last_offset, more.current_offset)
 
     def shortened(self, most: int, strict: bool) -> "Polled":
-        """As many messages of the first batch as fit `most` bytes, but one at least, unless that is `strict`."""
+        """As many messages of the first batch as fit `most` bytes, but at least one unless `strict`."""
         first = self.batches[0]
         body, number, last = first_messages(first if isinstance(first, bytes) else first.read(), most)
         if strict and len(body) > most:
@@ -80,9 +80,9 @@ class Partition:
         self.created = created
         self.log = log
         self.committer = Committer(log, writers, self._on_durable, self._on_failed)
-        self.committer.upkeep.document = bytes  # a checkpoint keeps nothing beside the log's own index
+        self.committer.upkeep.document = bytes  # checkpoints store only the log's own index
         self.on_stored: Callable[[], None] | None = None  # called after messages were stored or dropped
-        self.watchers: list[Callable[[], None]] = []  # who waits for messages; called when some were stored
+        self.watchers: list[Callable[[], None]] = []  # called when messages were stored, for waiting polls
         self.unique: UniqueIds | None = None
         self._last_size = 0  # bytes of the batch that was read last
 
@@ -93,7 +93,7 @@ class Partition:
 
     @property
     def current_offset(self) -> int:
-        """Of the last message; 0 in an empty partition, as upstream has it."""
+        """The offset of the last message; 0 in an empty partition, as in upstream."""
         return max(0, self.log.end_offset - 1)
 
     def append(
@@ -101,7 +101,7 @@ class Partition:
     ) -> int:
         """Stage the checked batch `buffer[at:end]`, in which the stamp is written; returns its base offset.
 
-        `done` is called when it is durable, or is not going to be. Raises IggyError when the disk is too far behind,
+        `done` is called when it is durable, or has failed. Raises IggyError when the disk is too far behind,
         StorageError when the log is read-only.
         """
         if self.committer.full:
@@ -197,7 +197,7 @@ class Partition:
         return Polled(found, taken, last, self.current_offset)
 
     def _part(self, batch: StoredBatch, offset: int, count: int, shown_id: int) -> tuple[bytes, int, int]:
-        """(bytes, messages, offset of the last) of what a batch has from `offset` on."""
+        """(bytes, messages, offset of the last) of the part of a batch from `offset` on."""
         header = batch.header
         if header.dialect != DIALECT_IGGY:
             return self._translated(batch, offset, count, shown_id)
@@ -222,7 +222,7 @@ class Partition:
 
 
 def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
-    """A message from NATS as an Iggy client gets it: typed headers, the subject among them, the id restored."""
+    """A message from NATS in Iggy's form: typed headers, including the subject, and the id restored."""
     try:
         headers = Headers.parse(record.header_block) if record.header_block else Headers()
     except HeaderError as error:
@@ -233,9 +233,7 @@ def part_of(record: StoredRecord, batch_timestamp: int) -> Part:
         message_id = int(given)
         headers.discard(MESSAGE_ID)
     subject = record.subject.decode("utf-8", "replace")
-    if (
-        SUBJECT_HEADER in headers
-    ):  # of its own, where it was republished: the key is its subject's, the header comes next
+    if SUBJECT_HEADER in headers:  # a republished message has this header already: keep it after the subject's key
         headers = Headers([(SUBJECT_HEADER, subject), *headers.multi_items()])
     typed, losses = nats_to_typed(headers)
     if losses:

@@ -1,7 +1,8 @@
-"""Who may do what. Pure: a user's permissions and a command in, a yes or a refusal out.
+"""Checks commands against a user's permissions. Pure.
 
-A global permission covers every stream, one of a stream covers its topics, and to manage is to read as well; the root
-user (id 1 by upstream's count) may do everything. Polling and sending are granted on their own, and by managing.
+A global permission covers every stream, one of a stream covers its topics, and permission to manage includes reading;
+the root user (id 1 in upstream's numbering) may do everything. Polling and sending are separate permissions, included
+in managing.
 """
 
 from typing import Final
@@ -45,7 +46,7 @@ _NO_TOPIC: Final = TopicPermissions()
 
 
 def check(command: Command, granted: Permissions, stream: int | None = None, topic: int | None = None) -> None:
-    """Raises IggyError (unauthorized) unless the command is allowed; `stream` and `topic` are what it is about."""
+    """Raises IggyError (unauthorized) unless the command is allowed; `stream` and `topic` are its target."""
     if not allowed(command, granted, stream, topic):
         raise refusal("unauthorized", f"{type(command).__name__} is not allowed to this user")
 
@@ -109,4 +110,4 @@ def allowed(command: Command, granted: Permissions, stream: int | None, topic: i
                 )
             )
         case _:
-            return True  # about the caller itself: me, tokens, logout, options, cluster
+            return True  # commands about the caller itself: me, tokens, logout, options, cluster

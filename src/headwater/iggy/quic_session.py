@@ -1,9 +1,8 @@
 """A QUIC connection of an Iggy client: the frames of TCP, each request on a stream of its own.
 
 The framing of the first request decides for the connection, as over TCP. Requests on different streams are handled as
-they arrive; each is answered on its stream, so their answers need no order. A request that says it is too large is refused
-before it has come, with the number that a frame which is none gets; `net.quic` bounds what all of a connection's requests
-hold together.
+they arrive; each is answered on its stream, so answers need no order. A request whose announced size is too large is
+refused at once, with the error of a malformed frame; `net.quic` limits the total size of a connection's requests.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ class QuicSession:
     def __init__(self, service: Service, limits: Limits = DEFAULTS[IGGY_QUIC]) -> None:
         self._service = service
         self._limits = limits
-        self._login: asyncio.TimerHandle | None = None  # ends who has not logged in by then
+        self._login: asyncio.TimerHandle | None = None  # ends a connection without a login
         self._link: QuicLink | None = None
         self._talk: Conversation | None = None
         self._modern: bool | None = None
@@ -48,7 +47,7 @@ class QuicSession:
             self._link.close()
 
     def _largest(self, of_framing: int) -> int:
-        """Bytes that a request may have now."""
+        """The present limit on a request's size, in bytes."""
         most = self._limits.login_bytes
         stranger = self._talk is not None and self._talk.client.user is None
         return min(most, of_framing) if most and stranger else of_framing

@@ -1,7 +1,8 @@
-"""The one update command of protocol 0.12, as the command for a topic, a stream or a user that earlier clients send.
+"""Translates the general update command of protocol 0.12 to the update commands for a topic, a stream or a user of
+earlier protocols.
 
-A name and a user's status are options there among the others. What is not named stays as it is; what is named under
-`reset` gets its default. Nothing is altered here: the command that comes out goes the way of its kind, with its checks.
+There, a name and a user's status are options too. Options that are not named stay unchanged; those under `reset` get
+their defaults. The resulting command is executed and checked like any other.
 """
 
 from headwater.iggy.service import Service
@@ -15,8 +16,8 @@ _STATUSES = {"active": 1, "inactive": 2}
 
 
 def translated(service: Service, command: c.UpdateResource) -> Command:
-    """Raises IggyError for a patch that alters nothing, that names a key twice, or one that cannot be altered; and where
-    there is no such topic or stream, whose name is needed."""
+    """The equivalent command. Raises IggyError for an update that changes nothing, names a key twice or names one that
+    cannot change, and for a missing topic or stream, whose name is needed."""
     scope, which = command.target
     _check_resets(scope, command)
     check_updatable(command.options, scope)

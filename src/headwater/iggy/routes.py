@@ -1,9 +1,9 @@
-"""Where a client's sends and polls go, remembered: a client of generation V says it in the same bytes every time.
+"""A cache of the targets of a client's sends and polls: a client of generation V repeats the same address bytes.
 
-To read an address, to find stream and topic in the catalog and to ask for permission takes some 200 us of Python, more than
-all else that a send of 100 kB costs. So the outcome is kept by the bytes that it came from, for as long as nothing that
-it rests on changes: `Service.generation` counts every change of the catalog, and of who may do what. What depends on
-more than that is looked up each time: topics of another face, partitions that the server chooses, members of groups.
+Parsing an address, finding stream and topic in the catalog and checking permissions takes some 200 us of Python, more
+than the rest of a send of 100 kB. So the result is cached by the address bytes until something it depends on changes:
+`Service.generation` counts every change of the catalog and of permissions. Anything with further dependencies is looked
+up each time: topics of another face, partitions that the server chooses, members of groups.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ from headwater.iggy_wire.commands import PollMessages, SendMessages
 from headwater.iggy_wire.identifiers import ConsumerKind, PartitioningKind, PollingStrategy, StrategyKind
 from headwater.iggy_wire.reply_codec import SentView
 
-MOST: Final = 256  # of each kind; a client that goes to more places begins anew
+MOST: Final = 256  # entries of each kind; above, the cache is cleared
 _TAIL: Final = Struct("<BQIB")  # of a poll: strategy, its value, count, automatic commit
 _STRATEGIES: Final = {int(kind): kind for kind in StrategyKind}
 
@@ -33,7 +33,7 @@ class PollRoute(NamedTuple):
 
 
 class Routes:
-    """Those of one client."""
+    """The routes of one client."""
 
     def __init__(self, service: Service, client: Client) -> None:
         self._service = service
@@ -51,12 +51,12 @@ class Routes:
             self._generation, self._user = service.generation, user
 
     def send(self, metadata: bytes) -> SendRoute | None:
-        """The way that is known for this address; None for the long way."""
+        """The cached route of this address; None if there is none."""
         self._refresh()
         return self._sends.get(metadata)
 
     def keep_send(self, metadata: bytes, address: SendMessages, sent: SentView) -> None:
-        """The long way of this address led there."""
+        """Cache the result for this address."""
         topic = self._own_topic(address)
         if topic is not None and address.partitioning.kind is PartitioningKind.PARTITION_ID:
             if len(self._sends) >= MOST:
@@ -64,7 +64,7 @@ class Routes:
             self._sends[metadata] = SendRoute(sent.stream, topic, sent.partition, address.count)
 
     def poll(self, body: bytes, ranges: bool = False, incarnation: int = 0) -> Generator[None, None, Found] | None:
-        """The answer by a way that is known, in steps that raise StorageError; None for the long way."""
+        """Poll by a cached route, in steps that raise StorageError; None if there is none."""
         self._refresh()
         route = self._polls.get(body[: -_TAIL.size])
         if route is None:
@@ -87,7 +87,7 @@ class Routes:
         return Found(route.partition, polled, topic.incarnation(partition))
 
     def keep_poll(self, body: bytes, command: PollMessages, found: Found) -> None:
-        """The long way of this poll led there."""
+        """Cache the route of this poll."""
         topic = self._own_topic(command)
         if topic is not None and command.consumer.kind is ConsumerKind.CONSUMER:
             if len(self._polls) >= MOST:
@@ -96,6 +96,6 @@ class Routes:
             self._polls[body[: -_TAIL.size]] = PollRoute(topic, found.partition, key)
 
     def _own_topic(self, command: SendMessages | PollMessages) -> Topic | None:
-        """The topic, if it is none of another face's, which come and go without a change of our catalog."""
+        """The topic, unless it belongs to another face: those appear and disappear without a change of the catalog."""
         topic = self._service.topic(command.stream, command.topic)[1]
         return topic if topic.entry.partitions else None

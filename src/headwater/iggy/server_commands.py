@@ -1,4 +1,4 @@
-"""Commands about the server itself: its statistics, where it listens, which options there are, a diagnostic snapshot."""
+"""Commands about the server itself: statistics, addresses, supported options, and a diagnostic snapshot."""
 
 import os
 import platform
@@ -18,9 +18,10 @@ from headwater.iggy_wire.options import described
 from headwater.version import VERSION
 
 SERVER_VERSION: Final = "0.9.0"
-"""The version in the answer to a login: of the server that released clients were tested with. `os_name` names us."""
+"""The version in the answer to a login: that of the server that released clients were tested with. `os_name` names
+Headwater."""
 _PACKED_VERSION: Final = 9000
-CLUSTER_NAME, NODE_NAME = "single-node", "iggy-node"  # what upstream calls a server that stands alone
+CLUSTER_NAME, NODE_NAME = "single-node", "iggy-node"  # upstream's names for a single server
 
 
 _NODE_PORTS: Final = ("tcp", "quic", "http", "websocket")  # in the order of NodeView
@@ -98,7 +99,7 @@ def stats(service: Service, client: Client, command: c.GetStats) -> views.StatsV
 
 
 async def get_snapshot(service: Service, client: Client, command: c.GetSnapshot) -> bytes:
-    """The archive, made in a thread; one at a time, as upstream has it."""
+    """The archive, made in a thread; one at a time, as in upstream."""
     types = snapshot.chosen(command.types)
     if service.machine.makes_snapshot:
         raise refusal("snapshot_failed", "another snapshot is being made")

@@ -1,7 +1,8 @@
-"""The server's state behind every transport: the catalog, the open topics, the connected clients, and what each may do.
+"""The server's state, shared by all transports: the catalog, the open topics, the connected clients and their
+permissions.
 
-Changes of the catalog are made one at a time, and each is on disk before it is answered; one that the disk refuses is
-undone. Sends and polls do not wait for any of it. What a command does is written in *_commands.py (`dispatch`).
+Changes of the catalog are made one at a time, and each is on disk before it is answered; one that cannot be written is
+undone. Sends and polls do not wait for changes. The commands are implemented in *_commands.py (`dispatch`).
 """
 
 import asyncio
@@ -42,12 +43,12 @@ from headwater.streams.options import LogOptions, SyncPolicy
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-AT_ONCE: Final = 16  # partitions that are opened or closed
+AT_ONCE: Final = 16  # partitions opened or closed in parallel
 WRITERS: Final = 4  # threads; each partition writes in one at a time
 CACHE_BYTES: Final = 16 << 20  # newest batches of a partition in memory: a batch of a thousand is a megabyte
 SMALLEST_SEGMENT: Final = 1 << 20
 SEGMENT_BYTES: Final = 64 << 20
-NOBODY: Final = 0xFFFFFFFF  # an id that is never given to a user
+NOBODY: Final = 0xFFFFFFFF  # an id that no user gets
 
 TCP, QUIC, HTTP, WEBSOCKET = 1, 2, 3, 4
 
@@ -67,10 +68,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions:
-    """`sync`: when a send is acknowledged (LogOptions.sync); None: as in the broker's streams, "always" without a broker.
-    `verify`: recompute the checksum of every message that comes in. `root_password`: of the first user, made when there is
-    none. `housekeeping`: seconds between two checks of what is too old or too large. `unique_ids_seconds`: for how long a
-    message id is stored once; 0: as often as it comes. Raises ConfigError for values that cannot work."""
+    """`sync`: when a send is acknowledged (LogOptions.sync); None: as in the broker's streams, "always" without a
+    broker. `verify`: recompute the checksum of every message that comes in. `root_password`: of the first user, created
+    if there is none. `housekeeping`: seconds between two checks of the limits of age and size. `unique_ids_seconds`:
+    how long duplicates of a message id are dropped; 0: never. Raises ConfigError for invalid values."""
 
     sync: SyncPolicy | None = None
     verify: bool = False
@@ -115,13 +116,13 @@ class Service:
         self.clock_us = clock_us
         self.entropy = entropy
         self.started_us = clock_us()
-        self.operations = self.started_us  # what modern replies count; clients of W compare it across restarts
+        self.operations = self.started_us  # in modern replies; W compares it across restarts
         self.generation = 0  # how often the catalog has changed (`routes`)
         self.on_changed: Callable[[], None] | None = None  # called soon after each of these changes
         self.machine = Machine()
-        self.findings: list[Finding] = []  # what is wrong in this store, or was lost
-        self.on_finding: Callable[[Finding], None] | None = None  # called for each that the start did not find
-        self.note: Callable[..., None] = _log  # what an operator must see (`net.journal`): the kind, and fields
+        self.findings: list[Finding] = []  # faults and losses in this store
+        self.on_finding: Callable[[Finding], None] | None = None  # called for each finding after the start
+        self.note: Callable[..., None] = _log  # reports an event to operators (`net.journal`): the kind, and fields
         self.saver: OffsetSaver
         self.directory = directory
         self._files = files if files is not None else KeepingFiles()
@@ -182,7 +183,8 @@ class Service:
         return catalog, recovered
 
     def _recover_topic(self, catalog: Catalog, entry: TopicEntry) -> tuple[TopicEntry, list[Log], Offsets, str]:
-        """Its logs and committed offsets; or why it cannot be served, for one bad topic does not stop the others."""
+        """Open its logs and committed offsets; a topic that fails is returned with the reason, and does not stop the
+        others."""
         logs: list[Log] = []
         path = f"{self.directory}/logs"
         identities = catalog.identities
@@ -205,7 +207,7 @@ class Service:
         return entry, logs, self.store.load_offsets(entry.uid, own, entry.name), ""
 
     def new_identity(self, uid: int) -> bytes:
-        """What the documents of a new topic will carry."""
+        """The identity for the documents of a new topic."""
         return self.catalog.identities.setdefault(uid, self.entropy(len(meta.NOBODY)))
 
     def _open_log(self, uid: int, entry: TopicEntry, identity: bytes = meta.NOBODY, partitions: int = 1) -> Log:
@@ -216,12 +218,12 @@ class Service:
         return log
 
     def _on_damage(self, log: Log, finding: Finding) -> None:
-        """Reading has met damaged bytes."""
+        """Reading has found damaged bytes."""
         self.findings.append(finding)
         report(logger, finding)
         for partition in (partition for topic in self.topics.values() for partition in topic.partitions):
             if partition.log is log and partition.on_stored is not None:
-                partition.on_stored()  # its readers count what is there
+                partition.on_stored()  # its readers recount
         if self.on_finding is not None:
             self.on_finding(finding)
 
@@ -248,7 +250,7 @@ class Service:
         for topic in list(self.topics.values()):
             if topic.entry.partitions:
                 await self.close_partitions(topic.partitions)
-            else:  # the log belongs to another face: wait only for what was sent here
+            else:  # the log belongs to another face: wait only for sends of this one
                 for partition in topic.partitions:
                     await partition.flush()
         await self.saver.stop()
@@ -281,7 +283,7 @@ class Service:
         return client
 
     def disconnect(self, client: Client) -> None:
-        """Its groups go on without it."""
+        """Remove the client from its groups."""
         self.clients.pop(client.id, None)
         for uid, group_id in client.memberships:
             topic = self.topics.get(uid)
@@ -292,7 +294,7 @@ class Service:
     # ── who may do what ──
 
     def refresh(self) -> None:
-        """Take note of streams that another face has created or removed."""
+        """Update the topics of streams that another face has created or removed."""
         if self._foreign is not None:
             self._foreign.refresh()
 
@@ -377,7 +379,7 @@ class Service:
                     self.topics[entry.uid].entry = entry
 
     async def open_partitions(self, entry: TopicEntry, count: int) -> list[Partition]:
-        """New partitions behind those of `entry`, to which their uids are added. Raises StorageError."""
+        """Create partitions after those of `entry`, and add their uids to it. Raises StorageError."""
         first = len(entry.partitions)
         uids = [self.catalog.new_uid() for _ in range(count)]
         try:
@@ -391,7 +393,7 @@ class Service:
         return self._partitions(entry, logs, first)
 
     async def remove_unserved(self, topic: Topic) -> None:
-        """The files of a deleted topic that could not be recovered."""
+        """Remove the files of a deleted topic that could not be recovered."""
 
         def remove() -> None:
             for uid in topic.entry.partitions:
@@ -408,7 +410,7 @@ class Service:
         ]
 
     async def close_partitions(self, partitions: list[Partition], remove: bool = False) -> None:
-        """Write what is staged, and give the files back, or remove them."""
+        """Write staged messages and close the files, or remove them."""
         for partition in partitions:
             await partition.committer.flush()
             partition.committer.close()
@@ -432,7 +434,7 @@ class Service:
             logger.error("log_not_removed reason=%s", error)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something to its end, beside everything else."""
+        """Run `work` in a task of its own."""
         self._housekeeper.spawn(work)
 
 
@@ -440,7 +442,7 @@ R = TypeVar("R")
 
 
 def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:
-    """In as many threads as a disk makes use of: a topic may have a thousand partitions, each of which costs some syncs.
+    """Run `work` for each in AT_ONCE threads: a topic may have a thousand partitions, each of which costs some syncs.
     Blocks. The first failure is raised when all are done."""
     if len(each) < 2:
         return [work(one) for one in each]
@@ -450,6 +452,6 @@ def side_by_side(work: Callable[[T], R], each: Sequence[T]) -> list[R]:
 
 
 def _log(kind: str, *, log: bool = True, **fields: object) -> None:
-    """Nobody keeps a journal."""
+    """Log an event, for a server without a journal."""
     if log:
         logger.warning("iggy_%s %s", kind, " ".join(f"{name}={value!r}" for name, value in fields.items()))

@@ -1,10 +1,10 @@
 """A TCP or WebSocket connection of an Iggy client: frames out of the buffer, answers in the order of the requests.
 
 The first four bytes decide the framing: zero is generation V or later, anything else a classic length. Requests are
-handled one at a time, because a later one may rely on an earlier one's effect, with two exceptions: sends that come in one
-breath are staged together and share an fdatasync; and a poll that waits for messages (protocol 0.12) is answered when there
-are some, without holding up what comes behind it, for those clients match answers by their numbers. Any other request that
-has to wait stays in the link's buffer, and reading pauses.
+handled one at a time, because a later one may rely on an earlier one's effect, with two exceptions: sends that arrive
+together are staged together and share an fdatasync; and a waiting poll (protocol 0.12) does not delay later requests,
+because those clients match answers by their numbers. Any other request that has to wait stays in the link's buffer, and
+reading pauses.
 
 A malformed frame ends the connection, after an error reply where the framing has one: nothing behind it can be trusted.
 """
@@ -61,7 +61,7 @@ class Session:
         self._modern: bool | None = False if seed else None
         self._paused = False
         self._limits = limits
-        self._login: asyncio.TimerHandle | None = None  # ends who has not logged in by then
+        self._login: asyncio.TimerHandle | None = None  # ends a connection without a login
 
     def attach(self, link: Link) -> None:
         self._link = link
@@ -77,11 +77,12 @@ class Session:
             self._link.close()
 
     def _is_stranger(self) -> bool:
-        """Whether nobody has logged in on this connection; where no login is asked for, nobody is one."""
+        """Whether a login is required and has not happened yet."""
         return not self._seed and self._talk is not None and self._talk.client.user is None
 
     def _largest(self, of_framing: int) -> int:
-        """Bytes that a frame may have now. Checked on its head: the buffer grows to what a head claims."""
+        """The present limit on a frame's size, in bytes. It is checked when the head arrives, because the buffer grows
+        to the announced size."""
         most = self._limits.login_bytes
         return min(most, of_framing) if most and self._is_stranger() else of_framing
 
@@ -118,7 +119,7 @@ class Session:
             self._talk.client.era = Era.V
 
     def _next(self, buffer: bytearray, at: int, filled: int) -> int:
-        """Handle the request at `at`; returns its end, or `at` when it is not whole or has to wait."""
+        """Handle the request at `at`; returns its end, or `at` when it is incomplete or has to wait."""
         assert self._talk is not None and self._link is not None
         if self._modern:
             modern = vsr_frames.find_request(buffer, at, filled, self._largest(vsr_frames.MAX_FRAME))
@@ -185,7 +186,7 @@ class Session:
                 link.read_on()
 
     def _answer_apart(self, pieces: Pieces) -> None:
-        """The answer to a request that waited: those that came behind it did not wait for it."""
+        """Write the answer to a waiting poll, out of order."""
         if pieces and self._link is not None:
             self._link.send(pieces)
             self._written()

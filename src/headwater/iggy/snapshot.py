@@ -1,7 +1,7 @@
-"""The diagnostic snapshot that `GetSnapshot` and `POST /snapshot` give: a ZIP archive, a text file for each subject.
+"""The diagnostic snapshot of `GetSnapshot` and `POST /snapshot`: a ZIP archive with a text file for each subject.
 
-It says what this server knows of itself: its folder, its process, its statistics, what was wrong in its store, where it
-listens. No command of the system is run, no password and no message is in it. One is made at a time.
+It describes the server: its folder, process, statistics, findings in its store, and addresses. It runs no system
+command and has no passwords or messages. One is made at a time.
 """
 
 import io
@@ -25,7 +25,7 @@ Sections = Mapping[str, Callable[[], str]]
 
 
 def chosen(types: list[int]) -> list[int]:
-    """The subjects that are asked for. Raises IggyError for one that is none, and for "all" with others."""
+    """The requested subjects. Raises IggyError for an unknown one, and for "all" with others."""
     if types == [ALL]:
         return list(NAMES)
     for code in types:

@@ -1,4 +1,4 @@
-"""Where the Iggy face keeps what it stores.
+"""The directory of the Iggy face.
 
     <directory>/lock               held while a server uses it
     <directory>/catalog.a .b       streams, topics, groups, users (`catalog`), two checked copies
@@ -6,13 +6,13 @@
     <directory>/logs/<uid>/        one partition's log (`headwater.streams`)
     <directory>/offsets/<uid>.a .b the consumer offsets of one topic (JSON, `Offsets`)
 
-A log without an owner in the catalog is what a crash leaves of a creation or a deletion; it is removed at start, but
-only when the catalog was read whole: data is never deleted because its description was lost. A log whose uid the catalog
-has not given yet is not of this catalog's making (it was copied here, or the catalog is an older one): it stays.
+A log without an owner in the catalog is left by a crash during a creation or deletion; it is removed at start, but only
+if the catalog was read completely: data is never deleted because its description was lost. A log whose uid the catalog
+has not assigned yet does not belong to this catalog (it was copied here, or the catalog is an older one): it stays.
 
-Every file carries the identity of its partition or topic, which the catalog knows; what was brought from elsewhere is put
-aside and becomes a finding (docs/adr/0019). The catalog carries the identity of the directory: by another server's, the logs
-that are here would have no owner.
+Every file has the identity of its partition or topic, which is also in the catalog; files copied from elsewhere are put
+aside and become findings (docs/adr/0019). The catalog has the identity of the directory: with another server's catalog,
+these logs would have no owner.
 
 All of this blocks and belongs in a worker thread, or before the loop has work.
 """
@@ -43,7 +43,7 @@ class Offsets(msgspec.Struct):
     stored: dict[int, dict[str, int]] = {}
 
     def drop_partitions(self, count: int) -> None:
-        """Forget the offsets of partitions from position `count` on."""
+        """Drop the offsets of partitions from position `count` on."""
         for index in [index for index in self.stored if index >= count]:
             del self.stored[index]
 
@@ -53,8 +53,8 @@ class Offsets(msgspec.Struct):
 
 
 class Store:
-    """The directory of one server. `findings`: what was found wrong in it. Raises EnvironmentProblem when it cannot be
-    used, and when Apache Iggy's server has its streams there."""
+    """The directory of one server. `findings`: its faults. Raises EnvironmentProblem when it cannot be used, or has
+    streams of Apache Iggy's server."""
 
     def __init__(self, files: Files, directory: str, entropy: Callable[[int], bytes] = os.urandom) -> None:
         refuse_foreign_store(files, directory)
@@ -62,15 +62,15 @@ class Store:
         self._files = files
         self._directory = directory
         self._entropy = entropy
-        self._identity = meta.NOBODY  # of this directory, as soon as there is a catalog
+        self._identity = meta.NOBODY  # of this directory, once there is a catalog
         self._lock: File = take_directory(files, directory, ["logs", "offsets"], "Can't start Iggy")
 
     def close(self) -> None:
-        """Let another server have the directory."""
+        """Release the lock on the directory."""
         self._lock.close()
 
     def load(self) -> Catalog | None:
-        """The catalog; None where there never was one. Raises EnvironmentProblem when it cannot be read, and for another
+        """The catalog; None in a new directory. Raises EnvironmentProblem when it cannot be read, or is another
         server's."""
         path = f"{self._directory}/catalog"
         damage: list[str] = []
@@ -105,7 +105,7 @@ class Store:
         return catalog
 
     def _sign(self, catalog: Copy) -> None:
-        """Have the directory and its catalog carry one identity."""
+        """Give the directory and its catalog the same identity."""
         if catalog.identity == meta.NOBODY:
             self.save(catalog.payload)
         else:
@@ -160,11 +160,11 @@ class Store:
             self.sync_logs()
 
     def sync_logs(self) -> None:
-        """Make it durable which logs there are. Raises OSError."""
+        """Make the names of the logs durable. Raises OSError."""
         self._files.sync_directory(f"{self._directory}/logs")
 
     def identity_of_offsets(self, uid: int) -> bytes:
-        """What the stored offsets of a topic carry; nobody's where there are none, or an earlier release wrote them."""
+        """The identity in the stored offsets of a topic; NOBODY if there are none, or an earlier release wrote them."""
         try:
             copy = meta.load_copy(self._files, f"{self._directory}/offsets/{uid}")
         except OSError:
@@ -172,7 +172,8 @@ class Store:
         return copy.identity if copy is not None else meta.NOBODY
 
     def load_offsets(self, uid: int, identity: bytes = meta.NOBODY, topic: str = "") -> Offsets:
-        """The committed offsets of a topic; none where they cannot be read, which costs repetition, not loss."""
+        """The committed offsets of a topic; empty if they cannot be read: messages are then polled again, none is
+        lost."""
         path = f"{self._directory}/offsets/{uid}"
         damage: list[str] = []
         try:
@@ -196,7 +197,7 @@ class Store:
         meta.remove(self._files, f"{self._directory}/offsets/{uid}")
 
     def _mend(self, owner: str, path: str, document: bytes, damage: list[str], identity: bytes = meta.NOBODY) -> None:
-        """Write both copies of a document again of which one serves; what was wrong becomes findings."""
+        """Rewrite both copies of a document with one intact copy; the damage becomes findings."""
         try:
             meta.save(self._files, path, document, identity)
             done = "written again from the other copy"

@@ -46,7 +46,7 @@ def partition_view(partition: Partition, first_id: int, metadata: int) -> views.
 
 
 def topic_view(topic: Topic, era: Era, metadata: int | None = None) -> views.TopicView:
-    """With its partitions, where `metadata` says how many operations there were so far."""
+    """The view of a topic; with `metadata`, the number of operations so far, it includes the partitions."""
     entry = topic.entry
     return views.TopicView(
         id=entry.id,
@@ -100,7 +100,7 @@ def get_streams(service: Service, client: Client, command: c.GetStreams) -> list
 
 
 def listed(service: Service) -> list[StreamEntry]:
-    """The streams that a list has: one that shows another face's, only while there is something in it."""
+    """The streams in a list; one that shows another face's streams only if it has topics."""
     return [stream for stream in service.catalog.streams if stream.topics or not stream.origin]
 
 
@@ -148,7 +148,7 @@ def get_topics(service: Service, client: Client, command: c.GetTopics) -> list[v
     try:
         stream = service.catalog.stream(command.stream)
     except IggyError:
-        if client.era >= Era.V:  # as upstream: nothing is listed where there is no stream
+        if client.era >= Era.V:  # as upstream: the list is empty if the stream is missing
             return []
         raise
     return [topic_view(service.topics[entry.uid], client.era) for entry in stream.topics]
@@ -195,7 +195,7 @@ async def create_topic(service: Service, client: Client, command: c.CreateTopic)
 
 
 def _check_size(chosen: TopicOptions, partitions: int) -> None:
-    """A limit that cannot hold is refused: every partition keeps the segment that it writes. Raises IggyError."""
+    """Refuse a limit that cannot be enforced: every partition keeps its newest segment. Raises IggyError."""
     least = max(chosen.segment_bytes, SMALLEST_SEGMENT * max(1, partitions))
     if 0 < chosen.max_size < least:
         raise refusal(
@@ -229,7 +229,7 @@ async def update_topic(service: Service, client: Client, command: c.UpdateTopic)
             _check_size(replace(chosen, segment_bytes=entry.segment_bytes), len(entry.partitions))
         entry.name = name
         _choose(entry, replace(chosen, segment_bytes=entry.segment_bytes))
-        if block or command.reset:  # keys that are not named stay as they are
+        if block or command.reset:  # unnamed keys stay unchanged
             entry.options = merged(entry.options, canonical(block, TOPIC), command.reset)
     service.topics[entry.uid].limit_segments()
 

@@ -1,8 +1,8 @@
 """An open topic: its partitions, the members of its groups, and the committed offsets.
 
 Committed offsets are kept per topic in one small document. `OffsetSaver` writes the documents of all topics that
-changed, one round after the other: a `store_offset` waits for the round that holds it, an automatic commit does not wait
-and is on disk at most SAVE_INTERVAL later. So after a crash a group goes on where it was, or a little before.
+changed, one round after the other: a `store_offset` waits for the round that holds it, an automatic commit does not
+wait and is on disk at most SAVE_INTERVAL later. So after a crash a group continues where it was, or a little before.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ InThread = Callable[[Callable[[], Any]], Coroutine[Any, Any, Any]]
 
 
 def key_of(consumer: Consumer, group_id: int | None) -> str:
-    """Under which name a consumer's offset is kept: a number and a name are different consumers."""
+    """The key of a consumer's offset: a number and a name are different consumers."""
     return f"g:{group_id}" if consumer.kind is ConsumerKind.GROUP else f"c:{consumer.id.value!r}"
 
 
 class Topic:
-    """See the head of this module. `identity`: what the document of its offsets carries. `failure`: why nothing of it is
-    served, where a partition could not be recovered; it has no partitions then, and can only be deleted."""
+    """See the head of this module. `identity`: the identity in the document of its offsets. `failure`: why the topic is
+    not served, if a partition could not be recovered; it then has no partitions and can only be deleted."""
 
     def __init__(
         self,
@@ -79,29 +79,28 @@ class Topic:
         self.offsets.drop_partitions(len(self.partitions))
 
     def limit_segments(self) -> None:
-        """The limit of the topic, or the number of partitions that share it, is another."""
+        """The topic's limit, or its number of partitions, has changed."""
         for partition in self.partitions:
             partition.log.limit_to(self.entry.max_size // len(self.partitions))
 
     def partition(self, number: int, first_id: int) -> Partition:
-        """The partition that a client of an era calls `number`. Raises IggyError."""
+        """The partition with this number in an era's numbering. Raises IggyError."""
         index = number - first_id
         if not 0 <= index < len(self.partitions):
             raise refusal("partition_not_found", f"topic {self.entry.name} has no partition {number}", number)
         return self.partitions[index]
 
     def incarnation(self, partition: Partition) -> int:
-        """The number that no other partition ever has; where it is another face's, that of its topic."""
+        """The unique number of the partition; for one of another face, that of its topic."""
         return partition.uid or self.entry.uid
 
     def check_incarnation(self, partition: Partition, wanted: int) -> None:
-        """Raises IggyError when a client means another partition than the one that has its number now; 0: it does not
-        say."""
+        """Raises IggyError if `wanted` is not the partition's incarnation; 0 is accepted."""
         if wanted and wanted != self.incarnation(partition):
             raise refusal("history_unavailable", f"partition {partition.index} is another one by now", wanted)
 
     def for_send(self, partitioning: Partitioning, first_id: int) -> Partition:
-        """Where a send goes. Raises IggyError."""
+        """The partition of a send. Raises IggyError."""
         count = len(self.partitions)
         if not count:
             raise refusal("no_partitions", f"topic {self.entry.name} has no partitions")
@@ -115,14 +114,14 @@ class Topic:
                 return self.partitions[position_of_key(partitioning.raw, count)]
 
     def committed(self, partition: int, consumer: str) -> int | None:
-        """The offset of the last message that a consumer is done with."""
+        """The offset that a consumer has committed."""
         return self.offsets.stored.get(partition, {}).get(consumer)
 
     def commit(self, partition: int, consumer: str, offset: int) -> None:
         self.offsets.stored.setdefault(partition, {})[consumer] = offset
 
     def uncommit(self, partition: int, consumer: str) -> None:
-        """Raises IggyError when there is nothing to forget."""
+        """Remove a committed offset. Raises IggyError when there is none."""
         if self.offsets.stored.get(partition, {}).pop(consumer, None) is None:
             raise refusal("consumer_offset_not_found", f"no offset is stored for {consumer}")
 
@@ -145,7 +144,7 @@ class OffsetSaver:
             self._task = asyncio.create_task(self._run())
 
     async def saved(self, topic: Topic) -> None:
-        """Save them now; they are durable once this returns. Raises IggyError when the disk refuses."""
+        """Save them now, durably on return. Raises IggyError when they cannot be written."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         self.note(topic)
@@ -153,11 +152,11 @@ class OffsetSaver:
         await waiter
 
     def forget(self, topic: Topic) -> None:
-        """The topic is gone."""
+        """The topic was deleted."""
         self._changed.pop(topic.entry.uid, None)
 
     async def stop(self) -> None:
-        """Save the offsets that are not saved yet."""
+        """Save all unsaved offsets."""
         self._hurry.set()
         if self._task is not None:
             await self._task

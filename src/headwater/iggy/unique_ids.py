@@ -1,8 +1,8 @@
-"""Message ids that were stored lately, so that a repeated send is stored once: an option of a server (Iggy 0.9 has none).
+"""Recently stored message ids, so that a repeated send is stored once: an option of this server (Iggy 0.9 has none).
 
-A partition remembers the ids of its messages for a while, also across a restart, for they are in its log. A message whose
-id is known is left out of its batch, and the answer waits until the one that is there is durable: it joins the same
-commit. A message without an id (0) is always new. This costs a look at every message of a send, so it is off by default.
+A partition keeps the ids of its messages for a while, also across a restart, because they are in its log. A message
+with a known id is left out of its batch, and the answer waits until the original is durable: it joins the same commit.
+A message without an id (0) is always new. This needs a pass over every message of a send, so it is off by default.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class UniqueIds:
                         self._window.remember(frame.id, base + frame.offset_delta, when)
 
     def admit(self, body: bytes, base_offset: int, now_us: int) -> Admitted:
-        """What of a checked batch is new; those ids are remembered."""
+        """The new messages of a checked batch; their ids are recorded."""
         now_ns = now_us * NANOSECONDS
         new: list[Frame] = []
         ids: list[bytes] = []
@@ -68,7 +68,7 @@ class UniqueIds:
         return Admitted(*build(parts), ids, original)
 
     def forget(self, ids: list[bytes], error: StorageError | None) -> None:
-        """The batch with these ids was not stored, if there is an error: they may come again."""
+        """With an `error`, the batch with these ids was not stored: they may be sent again."""
         if error is not None:
             for message_id in ids:
                 self._window.withdraw(message_id)

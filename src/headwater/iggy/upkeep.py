@@ -1,7 +1,7 @@
 """Housekeeping: drops messages above the limits of age and size, oldest first, whole segments at a time.
 
-Whether a segment has to go is a pure decision (`surplus_end`). The deletion is a tombstone in the log, durable with the
-next write; giving the room back is the log's own upkeep, done between two writes.
+Which segments to drop is a pure decision (`surplus_end`). The deletion is a tombstone in the log, durable with the next
+write; the log's upkeep frees the space between two writes.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def surplus_end(spans: Sequence[Span], now_ns: int, max_age_ns: int, max_bytes: int) -> int:
-    """Up to which offset a partition's records have to go; 0 for none. 0 is no limit.
+    """The offset below which a partition's records are dropped; 0 for none. A limit of 0 is none.
 
     By age whole segments, the newest too; by size never the newest.
     """
@@ -69,7 +69,7 @@ class Housekeeper:
             await self.look()
 
     async def look(self) -> None:
-        """Once through everything."""
+        """Check all partitions once."""
         for topic in list(self._topics.values()):
             age, size = topic.entry.message_expiry * 1000, topic.entry.max_size // max(1, len(topic.partitions))
             for partition in topic.partitions if age or size else ():
@@ -83,7 +83,7 @@ class Housekeeper:
 
 
 async def drop(partition: Partition, end: int) -> None:
-    """Remove the records below `end`; durable, and the room given back as far as the disk allows, once this returns. Raises
+    """Remove the records below `end`, durably on return, with the space freed as far as possible. Raises
     StorageError."""
     partition.log.discard_range(0, end)
     partition.committer.note_deletions()

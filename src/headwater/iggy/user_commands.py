@@ -24,10 +24,10 @@ NOBODY: Final = 0xFFFFFFFF
 
 
 async def login(service: Service, client: Client, command: c.Login) -> views.LoginView:
-    """By name and password; checking takes its time in another thread."""
+    """Log in by name and password, which is checked in another thread."""
     _check_version(client, command)
     user = next((user for user in service.catalog.users if user.name == command.username), None)
-    stored = user.password if user is not None else bytes(48)  # a stranger waits as long as a friend
+    stored = user.password if user is not None else bytes(48)  # an unknown name takes as long as a known one
     fits = await service.in_thread(partial(credentials.fits, command.password, stored))
     if user is None or not fits:
         _note_refusal(service, client, command.username, "bad credentials")
@@ -65,13 +65,13 @@ def _enter(service: Service, client: Client, user: UserEntry, command: c.Login |
     if client.era < Era.V and client.transport != HTTP:
         client.era = of_login(command.version)
     service.operations += 1
-    client.user, client.login = user, service.operations - service.started_us  # W's clients hold it in 43 bits
+    client.user, client.login = user, service.operations - service.started_us  # clients of W store it in 43 bits
     protocol = command.protocol if client.era >= Era.W else PROTOCOL
     return views.LoginView(user.id, client.login, protocol, SERVER_VERSION)
 
 
 def bind_session(service: Service, client: Client, command: c.BindSession) -> None:
-    """A session ends with its connection here: the client logs in again."""
+    """Refuse: a session ends with its connection here, so the client logs in again."""
     raise refusal("unauthenticated", "sessions end with their connection: log in again")
 
 
