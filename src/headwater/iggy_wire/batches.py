@@ -2,7 +2,7 @@
 
 The layout is `streams/iggy_batch.py`'s. Here are the parts that need a hash (XXH3-64, of the extra `iggy`) or turn
 messages into objects: the client, the codecs of older eras, and the edge to NATS use them. The server's own path of a
-send is `admit`, then `stamp`, then one write; of a poll it is `cut`, at the first and the last batch at most.
+send is `admit`, `stamp`, and one write; a poll needs only `cut`, for the first and the last batch.
 """
 
 import struct
@@ -55,7 +55,7 @@ _WRONG: Final = {
 
 
 class Part(NamedTuple):
-    """One message on its way into a batch. `headers`: a block with typed keys. `origin`: µs since 1970."""
+    """One message to be added to a batch. `headers`: a block with typed keys. `origin`: µs since 1970."""
 
     id: bytes
     payload: bytes
@@ -132,7 +132,7 @@ def build(parts: Sequence[Part], deltas: Sequence[int] | None = None) -> tuple[b
 
 
 def build_stored(parts: Sequence[Part], offsets: Sequence[int], partition: int, timestamp: int) -> bytes:
-    """A batch to serve: the offsets ascend and may have gaps, `timestamp` in µs is that of all."""
+    """A batch for an answer: the offsets ascend and may have gaps; `timestamp`, in µs, is that of all messages."""
     batch, checksums = build(parts, [offset - offsets[0] for offset in offsets])
     iggy_batch.stamp(batch, 0, partition, offsets[0], timestamp)
     seal(batch, 0, checksums)
@@ -168,14 +168,14 @@ def first_messages(body: bytes, most: int) -> tuple[bytes, int, int]:
 
 
 def forget_producer(buffer: bytearray, at: int) -> None:
-    """Clear what a batch says of an idempotent producer (protocol 0.12): it is stored as it is sent, and to clients of
-    0.11 a batch with these bytes is none."""
+    """Clear the fields of an idempotent producer (protocol 0.12): they are stored as sent, but clients of 0.11 reject a
+    batch that has them."""
     if buffer[at + PRODUCER_AT]:
         buffer[at + PRODUCER_AT : at + PRODUCER_END] = bytes(PRODUCER_END - PRODUCER_AT)
 
 
 def messages(data: bytes) -> Iterator[Message]:
-    """The messages in batches that stand back to back, as a poll answers them. Raises IggyError, HeaderError."""
+    """The messages in consecutive batches, as in the answer to a poll. Raises IggyError, HeaderError."""
     at = 0
     while at < len(data):
         if len(data) - at < BATCH_HEADER_SIZE:

@@ -16,7 +16,7 @@ MAX_FRAME: Final = 64 << 20
 
 
 class Request(NamedTuple):
-    """Where a request lies in a buffer: its payload is `[start, end)`."""
+    """A request in a buffer: its payload is `[start, end)`."""
 
     code: int
     start: int
@@ -24,8 +24,8 @@ class Request(NamedTuple):
 
 
 def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Request | int:
-    """The request at `at`, or how many bytes it takes until more can be said. Raises IggyError for a length that no
-    request has: nothing after it can be trusted."""
+    """The request at `at`, or the number of bytes needed to parse further. Raises IggyError for an invalid length,
+    after which nothing can be trusted."""
     if filled - at < HEAD.size:
         return HEAD.size
     length, code = HEAD.unpack_from(buffer, at)

@@ -1,8 +1,9 @@
-"""Requests in bytes: for each command and era its fields in order. A missing entry is a command that the era has not.
+"""Requests in bytes: for each command and era its fields in order. A missing entry means that the era does not have the
+command.
 
-`LAYOUTS[code]` lists (first era, layout) pairs, oldest first; the one that holds for an era is the last that does not
-begin after it. Reading and writing use the same entry. SendMessages is split: its address is here, its messages are
-in `seed_codec`, `classic_codec` and `batches`.
+`LAYOUTS[code]` lists (first era, layout) pairs, oldest first; an era uses the last pair whose first era is not later.
+Reading and writing use the same entry. SendMessages is split: its address is here, its messages are in `seed_codec`,
+`classic_codec` and `batches`.
 """
 
 from functools import cache
@@ -42,7 +43,7 @@ from headwater.iggy_wire.layout import (
 
 
 class _Entries:
-    """What permissions hold by id: a flag, then id, bools and the inner ones of each, with a flag whether more follow."""
+    """Permissions by id: a flag, then for each id, bools and inner entries, with a flag whether more follow."""
 
     def __init__(self, make: Any, inner: "_Entries | None" = None) -> None:
         self._make = make
@@ -88,7 +89,7 @@ _USER: Any = {"username": TEXT8, "password": TEXT8}
 
 
 class _Target:
-    """What an update is about: its scope, then the identifiers that the scope has."""
+    """The target of an update: its scope, then the identifiers of the scope."""
 
     _COUNTS: Final = {1: 2, 2: 1, 3: 1}
 
@@ -138,7 +139,7 @@ LAYOUTS: Final[dict[Code, Versions]] = {
     Code.GET_SNAPSHOT: _since(Era.B, c.GetSnapshot, compression=U8, types=Many(U8, U8)),
     Code.GET_CLUSTER_METADATA: _since(Era.C2, c.GetClusterMetadata),
     Code.DESCRIBE_OPTIONS: _since(Era.V, c.DescribeOptions, scope=U8),
-    Code.BIND_SESSION: _since(Era.V, c.BindSession, body=REST),  # before the login, so before the era is known
+    Code.BIND_SESSION: _since(Era.V, c.BindSession, body=REST),  # sent before the login, so before the era is known
     Code.UPDATE_RESOURCE: _since(Era.W, c.UpdateResource, target=TARGET, reset=Many(NAME8, U8), options=REST),
     Code.GET_METADATA_CHANGES: _since(Era.W, c.GetMetadataChanges, body=REST),
     Code.GET_ME: _since(Era.S, c.GetMe),
@@ -289,7 +290,7 @@ OPERATION_OF: Final = {code: operation for operation, code in OPERATIONS.items()
 
 @cache
 def layout_of(code: int, era: Era) -> Record[Any]:
-    """Raises IggyError (invalid_command) for a command that the era does not know."""
+    """The layout of a command. Raises IggyError (invalid_command) if the era does not have it."""
     found = [layout for first, layout in LAYOUTS.get(code, ()) if first <= era]  # type: ignore[call-overload]
     if not found:
         raise refusal("invalid_command", f"command {code} is not one of era {era.name}", code)
@@ -298,15 +299,15 @@ def layout_of(code: int, era: Era) -> Record[Any]:
 
 
 def decode(code: int, body: bytes, era: Era) -> Command:
-    """The command in a request. Bytes behind it are ignored from C2 on, as those servers do: Node's client sends some. Up
-    to C1 they are refused, for the length tells eras apart. Raises IggyError."""
+    """The command in a request. Bytes after it are ignored from C2 on, as in those servers, because Node's client sends
+    some. Up to C1 they are refused, because the length distinguishes eras. Raises IggyError."""
     layout = layout_of(code, era)
     command: Command = layout.read(Reader(body)) if era >= Era.C2 else layout.decode(body)
     return command
 
 
 def encode(command: Command, era: Era) -> tuple[Code, bytes]:
-    """(code, body) of a command. Raises IggyError when the era cannot say it."""
+    """(code, body) of a command. Raises IggyError when the era cannot express it."""
     code = code_of(command, era)
     return code, layout_of(code, era).write(command)
 
@@ -321,8 +322,8 @@ def code_of(command: Command, era: Era = Era.V) -> Code:
 
 
 def decode_login(body: bytes) -> Command:
-    """The register of V and later: the code is not sent, so the body tells. Raises IggyError."""
-    era = of_protocol(U32.read(Reader(body)))  # before the rest, whose form depends on it
+    """The login of V and later: the code is not sent, so the body decides. Raises IggyError."""
+    era = of_protocol(U32.read(Reader(body)))  # read first: the format of the rest depends on it
     try:
         return _whole(Code.LOGIN_REGISTER, body, era)
     except IggyError:

@@ -1,7 +1,7 @@
 """The commands of the protocol, one class each, the same in every era.
 
-`command_codec` says how each of them stands in bytes, era by era; a field that an era does not have keeps its default
-here. `Code` has upstream's numbers, which never changed.
+`command_codec` has the binary layout of each, era by era; a field that an era does not have keeps its default. `Code`
+has upstream's numbers, which never changed.
 """
 
 from dataclasses import dataclass, field
@@ -85,15 +85,15 @@ class Command:
 
 
 class Kill(Command):
-    """The seed era's way to stop a server; refused."""
+    """The seed era's command to stop a server; refused."""
 
 
 class Ping(Command):
-    """Is anybody there?"""
+    """Check the connection."""
 
 
 class GetStats(Command):
-    """Numbers about the process and what it stores."""
+    """Statistics about the process and its store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +106,28 @@ class GetSnapshot(Command):
 
 
 class GetClusterMetadata(Command):
-    """Which nodes there are: one."""
+    """The nodes of the cluster: one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeOptions(Command):
-    """Which options `create_topic` (scope 1), `create_stream` (2) or `create_user` (3) takes."""
+    """The options of `create_topic` (scope 1), `create_stream` (2) or `create_user` (3)."""
 
     scope: int
 
 
 @dataclass(frozen=True, slots=True)
 class BindSession(Command):
-    """Go on with the session of another connection, which W's clients ask for when they connect again; refused, and they
-    log in instead. `body`: the login's beginning, the session, and its secret."""
+    """Continue the session of another connection, requested by W's clients after a reconnect; refused, so that they log
+    in instead. `body`: the login's beginning, the session, and its secret."""
 
     body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateResource(Command):
-    """W's one command to alter something. `target`: scope 1 a topic (stream and topic), 2 a stream, 3 a user. `options` is
-    a block of what gets a value, `reset` names what gets its default again."""
+    """W's general update command. `target`: scope 1 a topic (stream and topic), 2 a stream, 3 a user. `options` is a
+    block of new values, `reset` names the options that get their defaults."""
 
     target: tuple[int, tuple[Identifier, ...]]
     reset: list[str]
@@ -136,7 +136,7 @@ class UpdateResource(Command):
 
 @dataclass(frozen=True, slots=True)
 class GetMetadataChanges(Command):
-    """The log of changes of what exists; refused."""
+    """The log of changes of the metadata; refused."""
 
     body: bytes = b""
 
@@ -156,8 +156,8 @@ class GetClients(Command):
 
 @dataclass(frozen=True, slots=True)
 class Login(Command):
-    """By name and password. `version` is the SDK's, empty where the era does not send one; `protocol` is there from V on,
-    `secret` from W on: 32 bytes by which a client could take a session to another connection."""
+    """By name and password. `version` is the SDK's, empty if the era sends none; `protocol` exists from V on, `secret`
+    from W on: 32 bytes with which a client could continue a session on another connection."""
 
     username: str
     password: str = field(repr=False)
@@ -170,7 +170,7 @@ class Login(Command):
 
 @dataclass(frozen=True, slots=True)
 class LoginWithToken(Command):
-    """By a personal access token."""
+    """Log in by a personal access token."""
 
     token: str = field(repr=False)
     version: str = ""
@@ -181,7 +181,7 @@ class LoginWithToken(Command):
 
 
 class Logout(Command):
-    """The connection stays, without a user."""
+    """Log out; the connection stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class GetStream(Command):
 
 
 class GetStreams(Command):
-    """All that the user may see."""
+    """All streams that the user may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +346,7 @@ class CreateTopic(Command):
 
 @dataclass(frozen=True, slots=True)
 class UpdateTopic(Command):
-    """`reset`: the options that get their default again."""
+    """`reset`: the options that get their defaults."""
 
     stream: Identifier
     topic: Identifier
@@ -380,7 +380,7 @@ class CreatePartitions(Command):
 
 @dataclass(frozen=True, slots=True)
 class DeletePartitions(Command):
-    """The last `count` of the topic."""
+    """Delete the last `count` partitions of the topic."""
 
     stream: Identifier
     topic: Identifier
@@ -389,7 +389,7 @@ class DeletePartitions(Command):
 
 @dataclass(frozen=True, slots=True)
 class DeleteSegments(Command):
-    """The oldest `count` closed segments of a partition."""
+    """Delete the oldest `count` closed segments of a partition."""
 
     stream: Identifier
     topic: Identifier
@@ -443,7 +443,7 @@ class LeaveGroup(Command):
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup(Command):
-    """Which partitions are the caller's (V: there the client names the partition of each poll)."""
+    """The caller's partitions (from V on, where the client names the partition of each poll)."""
 
     stream: Identifier
     topic: Identifier
@@ -465,7 +465,7 @@ class PollMessages(Command):
 
 @dataclass(frozen=True, slots=True)
 class GetPartitionRoute(Command):
-    """Where the requests about a partition go, and its incarnation, which they carry from then on."""
+    """The node for requests about a partition, and its incarnation, which later requests include."""
 
     stream: Identifier
     topic: Identifier
@@ -474,7 +474,7 @@ class GetPartitionRoute(Command):
 
 @dataclass(frozen=True, slots=True)
 class PollDeferred(Command):
-    """A poll that waits up to `wait_us` until `min_count` messages are there, and answers with at most `max_bytes`."""
+    """A poll that waits up to `wait_us` for `min_count` messages, and answers with at most `max_bytes`."""
 
     consumer: Consumer
     stream: Identifier
@@ -490,7 +490,7 @@ class PollDeferred(Command):
 
 
 class WaitTarget(NamedTuple):
-    """A partition, and from where on a message in it is awaited."""
+    """A partition and the position from which a message is awaited."""
 
     partition: int
     strategy: PollingStrategy
@@ -498,7 +498,7 @@ class WaitTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WaitForMessages(Command):
-    """Until one of the partitions has a message, up to `wait_us` (0.12.0 alone)."""
+    """Wait up to `wait_us` until one of the partitions has a message (0.12.0 only)."""
 
     consumer: Consumer
     stream: Identifier
@@ -513,7 +513,7 @@ class CancelDeferred(Command):
 
 
 class FetchTarget(NamedTuple):
-    """A partition to read from, at most `max_bytes` of it. `incarnation` 0: whatever it is now."""
+    """A partition to read from, at most `max_bytes` of it. `incarnation` 0: any."""
 
     partition: int
     strategy: PollingStrategy
@@ -541,7 +541,7 @@ class FetchMessages(Command):
 
 @dataclass(frozen=True, slots=True)
 class GetOffset(Command):
-    """`incarnation`, here and below: of the partition that W's client means, as its request's header has it."""
+    """`incarnation`, here and below: that of the partition in the header of W's request."""
 
     consumer: Consumer
     stream: Identifier
@@ -583,7 +583,7 @@ class FlushUnsavedBuffer(Command):
 
 @dataclass(frozen=True, slots=True)
 class SendMessages(Command):
-    """Where to; the messages themselves never become objects on the way through the server."""
+    """The address of a send; the server creates no objects for the messages."""
 
     stream: Identifier
     topic: Identifier

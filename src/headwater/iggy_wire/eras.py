@@ -1,6 +1,6 @@
-"""The generations of Iggy's wire that clients on this machine may speak, and how one port tells them apart.
+"""The generations of Iggy's wire protocol, and how one port distinguishes them.
 
-| era | clients | told by |
+| era | clients | recognized by |
 |---|---|---|
 | S  | crate 0.0.30, the seed document; no package     | no login comes: only where the port is said to be the seed's |
 | A  | iggy-py 0.1                                     | login without a version, create_topic without compression    |
@@ -17,7 +17,7 @@ A length of zero cannot begin a classic frame, so the first four bytes decide be
 rest. What may come before a login (ping, and nothing else) looks the same in all classic eras, and in all modern ones.
 
 The protocol of V and later has a number of its own. Every patch level of 0.11 is one layout. In 0.12 a patch level may
-change the layout (0.12.2 made the description of a partition longer), so only those are spoken that are known.
+change the layout (0.12.2 made the description of a partition longer), so only known ones are supported.
 """
 
 from enum import IntEnum
@@ -42,7 +42,7 @@ class Era(IntEnum):
 
     @property
     def first_id(self) -> int:
-        """Of streams, topics and partitions: they counted from 1 at first."""
+        """The first id of streams, topics and partitions: 1 in the older eras."""
         return 1 if self < Era.C2 else 0
 
     @property
@@ -52,7 +52,7 @@ class Era(IntEnum):
 
     @property
     def has_index_table(self) -> bool:
-        """Whether messages are blocks with a header of fixed size, and a send brings where each ends."""
+        """Whether messages are blocks with a header of fixed size, and a send includes a table of their ends."""
         return Era.C1 <= self <= Era.C3
 
 
@@ -79,8 +79,7 @@ _OF_PATCH: Final = {0: Era.W, 1: Era.W, 2: Era.X}  # of 0.12
 
 
 def of_protocol(protocol: int) -> Era:
-    """The era of a modern client, from the number of the protocol in its login. Raises IggyError for one that is not
-    spoken here."""
+    """The era of a modern client, from the protocol number in its login. Raises IggyError for an unsupported one."""
     if protocol // _MINOR == PROTOCOL // _MINOR:
         return Era.V
     found = _OF_PATCH.get(protocol % _MINOR) if protocol // _MINOR == NEWEST_PROTOCOL // _MINOR else None

@@ -1,8 +1,8 @@
-"""Iggy's errors: a name, and the number that goes over the wire, which is not the same in every era.
+"""Iggy's errors: names, and the numbers on the wire, which depend on the era.
 
-Upstream renumbered the 40xx range once after the seed; to share one table would tell an old client that its key is
-invalid where its header block was too big. Names are upstream's, in snake case, which is also what HTTP answers carry.
-Only errors that this server gives or this client may meet are here.
+Upstream renumbered the 40xx range once after the seed; with one table an old client would get "invalid key" for a
+header block that is too big. Names are upstream's, in snake case, as in HTTP answers. Only errors that this server
+sends or this client may receive are here.
 """
 
 from typing import Final
@@ -151,7 +151,7 @@ _OF_RULE: Final = {
 
 
 def refusal(name: str, why: str, value: object = None) -> IggyError:
-    """The exception for one of upstream's errors, `number` that of today."""
+    """The exception for one of upstream's errors, with the present number."""
     return IggyError(name, NUMBERS.get(name, 1), why, value=value)
 
 
@@ -172,13 +172,13 @@ def seed_number(error: IggyError) -> int:
 
 
 def of_today(refused: IggyError) -> IggyError:
-    """As a server of generation V says it: what is not there has one number, whether it was named or numbered."""
+    """The error of generation V, which has one number for a missing resource, whether named or numbered."""
     name = refused.name.replace("_name_not_found", "_id_not_found")
     return refused if name == refused.name else refusal(name, refused.message, refused.value)
 
 
 def as_refusal(error: HeadwaterError) -> IggyError:
-    """The refusal that a client gets for any of our errors."""
+    """The refusal for any Headwater error."""
     if isinstance(error, IggyError):
         return error
     if isinstance(error, HeaderError):

@@ -6,7 +6,7 @@
     polled   [{"offset", "timestamp", "id", "headers", "payload"}, ...]                                    the seed
              {"partition_id", "current_offset", "count", "messages": [{"header", "payload", "user_headers"}]}  today
 
-Either shape of headers is taken from anybody; which one is answered, the listener decides.
+Both forms of headers are accepted; the listener determines the form of answers.
 """
 
 import base64
@@ -207,7 +207,7 @@ def topic(view: TopicView) -> dict[str, Any]:
 
 
 def _options(block: bytes) -> dict[str, Any]:
-    """The chosen options, each in the text form that a client may send back."""
+    """The chosen options, each in the text form that a client can send."""
     chosen = TypedHeaders.decode(block, HeaderForm.TYPED) if block else TypedHeaders()
     texts = {str(key): str(value.python).lower() for key, value in chosen.items()}
     return {name: {"value": text, "explicit": True} for name, text in texts.items()}
@@ -287,7 +287,7 @@ SNAPSHOT_TYPES = {name: code for code, name in enumerate(SNAPSHOT_PARTS, 1)} | {
 
 
 def cluster(view: ClusterView) -> dict[str, Any]:
-    """One node, which leads."""
+    """One node, the leader."""
     nodes = []
     for node in view.nodes:
         endpoints = {"tcp": node.tcp, "quic": node.quic, "http": node.http, "websocket": node.websocket}

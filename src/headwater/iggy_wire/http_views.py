@@ -1,7 +1,6 @@
 """The JSON answers of an HTTP interface, read into the views that binary replies give: the inverse of `http_json`.
 
-What a server does not say keeps the view's default. Sizes and times are numbers, as today's servers write them; anything
-else is refused (invalid_format), never guessed.
+Missing fields keep the view's default. Sizes and times must be numbers; anything else is refused (invalid_format).
 """
 
 from collections.abc import Callable
@@ -89,7 +88,7 @@ def topic(source: Source) -> TopicView:
 
 
 def _options(source: Source) -> bytes:
-    """What was chosen, as texts, in the form of the wire."""
+    """The chosen options, as texts, in wire form."""
     chosen = {name: get(entry, "value", str) for name, entry in get(source, "options", dict, {}).items()}
     return TypedHeaders(chosen).encode(HeaderForm.TYPED)
 
@@ -183,7 +182,7 @@ def stats(source: Source) -> StatsView:
 
 
 def sent(source: Source, partition: int) -> SentView:
-    """Of a send; `base_offset` is UNKNOWN_OFFSET where the server does not say it."""
+    """The answer to a send; `base_offset` is UNKNOWN_OFFSET if the server does not report it."""
     confirmations = get(source, "confirmations", list, [])
     if not confirmations:
         return SentView(0, 0, partition, UNKNOWN_OFFSET)

@@ -57,7 +57,7 @@ class PartitioningKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """How a send finds its partition. `raw`: b"", the id as u32, or the key."""
+    """How the partition of a send is chosen. `raw`: b"", the id as u32, or the key."""
 
     kind: PartitioningKind
     raw: bytes = b""
@@ -97,9 +97,9 @@ class Partitioning:
 
 
 def position_of_key(key: bytes, count: int) -> int:
-    """At which of `count` partitions of a topic the messages of a key belong, whoever sends them: upstream's rule since
-    partitions count from 0, XXH32 modulo their number. Before, its servers called that partition 0 the last one, so for
-    the ids of such a client the same key met the partition one further down."""
+    """The position, of `count` partitions, for a key: upstream's rule since partitions count from 0, XXH32 modulo their
+    number. Earlier servers counted from 1 and mapped 0 to the last partition, so with their ids the same key goes to
+    the previous partition."""
     return int(xxhash.xxh32_intdigest(key) % count)
 
 
@@ -110,7 +110,7 @@ class ConsumerKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Who reads: a consumer on its own, or a member of a group."""
+    """The reader of a poll: a single consumer, or a group."""
 
     kind: ConsumerKind
     id: Identifier

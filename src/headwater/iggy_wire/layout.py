@@ -1,8 +1,9 @@
-"""Bytes of requests and replies, described once: a field reads and writes one value, a record is named fields in order.
+"""Declarative binary layouts for requests and replies: a field reads and writes one value, a record is named fields in
+order.
 
-Every integer is little-endian. `Reader` never reads past its end: what is missing, or left over, is an IggyError
-(invalid_command), so garbage gives a refusal and nothing else. Reading what was written gives the same value; the
-captured conversations of real clients hold both directions to it.
+Every integer is little-endian. `Reader` never reads past its end: missing or extra bytes raise IggyError
+(invalid_command), so garbage is refused. Reading what was written gives the same value; the captured conversations of
+real clients hold both directions to it.
 """
 
 import struct
@@ -50,7 +51,7 @@ class Reader:
 
 
 class Field(Protocol[T]):
-    """How one value stands in bytes."""
+    """The binary form of one value."""
 
     def read(self, reader: Reader) -> T: ...
     def write(self, value: T) -> bytes: ...
@@ -103,7 +104,7 @@ class Sized:
 
 
 class Rest:
-    """Whatever is left: text or bytes."""
+    """The remaining bytes, as text or bytes."""
 
     def __init__(self, text: bool = False) -> None:
         self._text = text
@@ -177,7 +178,7 @@ class Many:
 
 
 class Fixed:
-    """So many bytes."""
+    """A fixed number of bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -219,7 +220,7 @@ class Record(Generic[T]):
         return b"".join([field.write(getattr(value, name, None)) for name, field in self.fields])
 
     def decode(self, data: bytes) -> T:
-        """All of `data`, and nothing but it."""
+        """Decode `data`, which must be used completely."""
         reader = Reader(data)
         value = self.read(reader)
         reader.finish()

@@ -1,12 +1,12 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""Messages of a client, to a batch and out of polled ones: what costs something per message.
+"""Encodes a client's messages to a batch and decodes polled ones: the code that runs per message.
 
     write_messages: messages ─▶ one batch of generation V, sealed        one hash a message, no objects but the hash's
     read_messages: the batches of an answer, where they were received ─▶ ReceivedMessage, the payload copied
 
-The layout is `streams/iggy_batch.py`'s. What the frames say of sizes is checked against the bytes that are there; checksums
-of what was polled are not computed, TCP has done that and `ReceivedMessage.checksum` is there for programs that want to.
-Headers stay bytes until they are read.
+The layout is `streams/iggy_batch.py`'s. Sizes in frames are checked against the buffer. Checksums of polled messages
+are not verified, because TCP does that; programs can verify `ReceivedMessage.checksum`. Headers stay bytes until they
+are read.
 """
 
 import struct
@@ -122,7 +122,7 @@ def received(
     partition: cython.uint,
     identity: object,
 ) -> ReceivedMessage:
-    """A message that did not come as a frame. `times`: the server's and the producer's."""
+    """A message from another source than a frame. `times`: the server's and the producer's."""
     message: ReceivedMessage = ReceivedMessage.__new__(ReceivedMessage)
     number: Any = identity
     message.payload = payload

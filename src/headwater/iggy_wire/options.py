@@ -1,8 +1,7 @@
-"""The options of generation V: what `create_topic`, `create_stream` and `create_user` may say beyond their fields.
+"""The options of generation V, which `create_topic`, `create_stream` and `create_user` take beside their fields.
 
-A block of options is written as typed headers with string keys are. A key that is not known is refused, as upstream
-does: an option that a server silently ignores is a promise that it does not keep. Sizes and durations may be texts
-("128 MiB", "7 days"), over every transport; what is kept and shown is the number.
+A block of options is written as typed headers with string keys are. Unknown keys are refused, as in upstream. Sizes and
+durations may be texts ("128 MiB", "7 days") over every transport; the number is stored and shown.
 """
 
 import re
@@ -32,7 +31,7 @@ _DURABILITIES: Final = ("replicated", "persisted")
 _RESIZE_POLICIES: Final = ("mutable", "fixed")
 _FIXED: Final = HeaderValue.from_str("fixed")
 UPDATABLE: Final = {1: frozenset({"compression_algorithm", "message_expiry", "max_topic_size"})}
-"""By scope, what an update may name: a segment size describes files that are there already."""
+"""The options that an update may change, by scope: a segment size describes existing files."""
 SETTABLE, RESETTABLE = 1, 2  # flags of an option
 
 
@@ -89,7 +88,7 @@ _NAMED: Final = {
         OptionView("status", _STRING, b"", "active, inactive", SETTABLE),
     ],
 }
-"""What protocol 0.12 alters as an option, while a field of the command sets it at first."""
+"""Settings that protocol 0.12 updates as options, but sets by fields when creating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,8 @@ class TopicOptions:
 
 
 def read_options(block: bytes, scope: int, known: TopicOptions | None = None) -> TopicOptions:
-    """The options in a block; what it does not name, or leaves to the server, is as in `known`, which makes it an update:
-    fewer keys may be named then. Raises IggyError."""
+    """The options in a block. With `known`, which supplies missing values, it is an update: fewer keys are allowed.
+    Raises IggyError."""
     chosen = known or TopicOptions()
     names = {option.key for option in OPTIONS.get(scope, [])}
     for name, value in _entries(block, names if known is None else UPDATABLE.get(scope, frozenset())).items():
@@ -121,12 +120,12 @@ def reset_options(before: TopicOptions, names: Set[str]) -> TopicOptions:
 
 
 def described(scope: int, modern: bool) -> list[OptionView]:
-    """The options of a scope, those of protocol 0.12 too where `modern`: there a name is one that an update may set."""
+    """The options of a scope; `modern` includes those of protocol 0.12, where a name is an option of updates."""
     return [*OPTIONS.get(scope, []), *(_NAMED.get(scope, []) if modern else [])]
 
 
 def take_text(block: bytes, name: str) -> tuple[str | None, bytes]:
-    """(the text of one option, the block without it); None where it is not named. Raises IggyError."""
+    """(the text of one option, None if missing; the block without it). Raises IggyError."""
     options = _decoded(block)
     value = options.get(name)
     if value is None:
@@ -160,8 +159,8 @@ def check_update(block: bytes, scope: int) -> None:
 
 
 def canonical(block: bytes, scope: int) -> bytes:
-    """The block as it is kept and shown: every value of its option's own kind. A size or a time of 0 leaves the choice to
-    the server, so it is none that was made. Raises IggyError."""
+    """The block in its stored form: every value has its option's kind. A size or time of 0 means the server's default
+    and is left out. Raises IggyError."""
     kinds = {option.key: HeaderKind(option.kind) for option in OPTIONS.get(scope, [])}
     kept = TypedHeaders()
     for name, value in _entries(block, set(kinds)).items():
@@ -172,7 +171,7 @@ def canonical(block: bytes, scope: int) -> bytes:
 
 
 def derived(chosen: TopicOptions, explicit: bytes) -> bytes:
-    """The block of what a topic has without anybody having named it."""
+    """The block of a topic's default options."""
     named = {str(key) for key in TypedHeaders.decode(explicit, HeaderForm.TYPED)} if explicit else set()
     real: dict[str, HeaderValue] = {
         "message_expiry": HeaderValue.from_uint64(chosen.message_expiry or NEVER),
@@ -242,7 +241,7 @@ def _impossible(name: str, value: object) -> IggyError:
 
 
 def _of_kind(kind: HeaderKind, name: str, value: HeaderValue) -> HeaderValue:
-    """The value in the kind of its option: as it came, or out of a text; a compression also out of its number."""
+    """The value converted to its option's kind: unchanged, or from a text; a compression also from its number."""
     make = _MAKERS[kind][1]
     python: Any = value.python
     if value.kind is kind:

@@ -1,8 +1,8 @@
 """Replies in bytes, era by era: streams, topics, groups, users and the server itself.
 
-The views are plain values that the service makes; `REPLIES[code]` lists (first era, field) pairs as `command_codec` does.
-A command that is not in the table is answered with an empty body. `None` is written as an empty body too: that is how a
-`get_…` of something that is not there is answered.
+The views are plain values that the service makes; `REPLIES[code]` lists (first era, field) pairs as `command_codec`
+does. A command that is not in the table has an empty answer. `None` is written as an empty body too, as the answer to a
+`get_…` of something missing.
 """
 
 from dataclasses import dataclass, field
@@ -33,9 +33,8 @@ from headwater.iggy_wire.layout import (
 
 
 class Context(NamedTuple):
-    """What W's requests about a partition say of what they rest on, and their answers of what they were served from: which
-    partition of this number it is, the generation of the group's assignment (0 without a group), and how far what exists
-    was known."""
+    """The context in W's requests about a partition and their answers: the partition's incarnation, the generation of
+    the group's assignment (0 without a group), and the revision of the metadata."""
 
     incarnation: int = 0
     owner: int = 0
@@ -62,7 +61,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """`parts` only where one topic was asked for."""
+    """`parts` is set only if a single topic was requested."""
 
     id: int
     created: int
@@ -81,7 +80,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """`details` only where one stream was asked for."""
+    """`details` is set only if a single stream was requested."""
 
     id: int
     created: int
@@ -152,7 +151,7 @@ class RawToken:
 
 @dataclass(frozen=True, slots=True)
 class LoginView:
-    """`login` is the number that V's later requests carry."""
+    """`login`: the number in V's later requests."""
 
     user_id: int
     login: int = 0
@@ -183,7 +182,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class SentView:
-    """Where a batch went."""
+    """The partition and base offset of a stored batch."""
 
     stream: int
     topic: int
@@ -192,7 +191,7 @@ class SentView:
 
 
 class RouteView(NamedTuple):
-    """Where the requests about a partition go: to node `primary`, the first of this `view`."""
+    """The node for requests about a partition: `primary`, the first of this `view`."""
 
     incarnation: int
     metadata: int
@@ -477,7 +476,7 @@ REPLIES[Code.LOGIN_REGISTER_WITH_TOKEN] = REPLIES[Code.LOGIN_REGISTER]
 
 @cache
 def field_of(code: int, era: Era) -> Field[Any] | None:
-    """How the reply to a command is written in an era; None where it is empty."""
+    """The field of a reply in an era; None for an empty reply."""
     found = [entry for first, entry in REPLIES.get(code, ()) if first <= era]  # type: ignore[call-overload]
     return found[-1] if found else None
 

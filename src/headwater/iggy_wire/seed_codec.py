@@ -8,8 +8,8 @@
 Eras A to B put `| partition u32 | current offset u64 |` in front of the count, and in each polled message `state u8`
 behind the offset and `crc32 of the payload u32` behind the id. Headers have the seed's form throughout.
 
-Limits, summed over all messages of one SendMessages: 100 KB of header values (102400), 10 MiB of payload, and some
-payload there must be.
+Limits, summed over all messages of one SendMessages: 100 KB of header values (102400), 10 MiB of payload, and at least
+one byte of payload.
 """
 
 import struct
@@ -34,12 +34,12 @@ _U32 = struct.Struct("<I")
 _POLLED = struct.Struct("<QQ16s")
 _POLLED_LATER = struct.Struct("<QBQ16sI")
 _PREFIX = struct.Struct("<IQI")
-_AVAILABLE: Final = 1  # a message's state, of which no other was ever used
+_AVAILABLE: Final = 1  # a message's state; no other was ever used
 
 
 @dataclass(frozen=True, slots=True)
 class SendMessages:
-    """The seed's command: where to, and the messages."""
+    """The seed's command: the address and the messages."""
 
     stream: Identifier
     topic: Identifier
@@ -108,7 +108,7 @@ def parts(messages: Sequence[Message], now_us: int) -> list[Part]:
 
 
 def encode_poll(messages: Sequence[Message], era: Era = Era.S, partition: int = 1, current_offset: int = 0) -> bytes:
-    """The answer to a poll. Raises HeaderError for keys that the era cannot say."""
+    """The answer to a poll. Raises HeaderError for keys that the era cannot express."""
     pieces = [_U32.pack(len(messages)) if era is Era.S else _PREFIX.pack(partition, current_offset, len(messages))]
     for message in messages:
         message_id = message.id.to_bytes(16, "little")

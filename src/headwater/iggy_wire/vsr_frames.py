@@ -69,7 +69,7 @@ def has_result_section(operation: int) -> bool:
 
 
 def find_request(buffer: bytes | bytearray, at: int, filled: int, limit: int = MAX_FRAME) -> Request | int:
-    """The request at `at`, or how many bytes it takes until more can be said. Raises IggyError for what is none."""
+    """The request at `at`, or the number of bytes needed to parse further. Raises IggyError for an invalid one."""
     size = _size(buffer, at, filled, REQUEST, limit)
     if at + size > filled:
         return size
@@ -115,15 +115,15 @@ def needs_checksum(code: Code) -> bool:
 
 
 def reply(to: Request, op: int, size: int, status: int = 0, proves: bool = False) -> bytes:
-    """The header of a reply with a body of `size` bytes. `proves`: to a client that takes this for proof that its
-    change is made for good (W)."""
+    """The header of a reply with a body of `size` bytes. `proves`: set the flag by which W's clients recognize that a
+    change is permanent."""
     final = int(proves and not status and to.operation not in (REGISTER, NON_REPLICATED, LOGOUT))
     head = (HEADER_SIZE + size, REPLY, to.checksum, to.client, op, op, 0, to.number, to.operation, status)
     return _REPLY.pack(*head, final, to.incarnation if proves else 0)
 
 
 def eviction(reason: int, client: bytes) -> bytes:
-    """The last frame to a client: the reason; for a protocol that is not spoken the highest and the lowest that are."""
+    """The last frame to a client: the reason; for an unsupported protocol also the highest and lowest supported ones."""
     frame = bytearray(HEADER_SIZE)
     struct.pack_into("<I8xB", frame, 48, HEADER_SIZE, EVICTION)
     frame[128:144] = client
