@@ -35,7 +35,7 @@ class _Held(msgspec.Struct):
 
 
 class AtomicBatch:
-    """One batch; use it in `async with`. `ack`: where it is stored, None until it is."""
+    """One batch; use it in `async with`. `ack`: the acknowledgement with stream and sequence, None until the commit."""
 
     def __init__(self, client: Requester, timeout: float) -> None:
         self.ack: BatchAck | None = None
@@ -73,8 +73,8 @@ class AtomicBatch:
         expect_last_subject_sequence: int | None = None,
         ttl: Lifetime | None = None,
     ) -> None:
-        """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
-        message only. Raises JetStreamError when the stream refuses the batch."""
+        """Add a message. Its expectations are checked at the commit; `expect_last_sequence` is for the first message
+        only. Raises JetStreamError when the stream refuses the batch."""
         if not self._open:
             raise LocalProtocolError("use the batch in `async with`", value=subject)
         self._count += 1
@@ -90,14 +90,14 @@ class AtomicBatch:
         for name, value in demands.items():
             if value is not None:
                 complete[name] = str(value)
-        held, self._held = self._held, _Held(subject, bytes(data), complete)  # the program may go on with its buffer
+        held, self._held = self._held, _Held(subject, bytes(data), complete)  # the caller may reuse its buffer
         if held is None:
             return
         if self._count % CHECKED != 2:
             await self._client.publish(held.subject, held.data, headers=held.headers)
             return
         answer = await self._request(held)
-        if answer:  # only a refusal says anything
+        if answer:  # only a refusal has a body
             decode_answer(answer, BatchAck, f"a message of a batch on {held.subject!r}")
 
     async def _request(self, held: _Held) -> bytes:

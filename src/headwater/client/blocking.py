@@ -1,15 +1,15 @@
 """A NATS client without an event loop: requests, JetStream API calls, and feeding a parser of the caller's own.
 
-Spark plans and reads in processes that run one thing at a time; a whole asyncio client there would be cost without
-use. This one does what those processes need and no more:
+Spark plans and reads in processes that do one thing at a time, where an asyncio client would be of no use. This client
+has what those processes need:
 
     request / api      one question, one answer, a deadline
     subscribe, pull    start deliveries to a subscription
     feed               wait for bytes and let the caller's parser have them
 
-While a subscription is being fed, its deliveries go to the caller's parser; a `request` in between would take them off
-the wire and drop them. So ask first, then pull. Nothing reconnects here: a lost connection raises TransportError, and
-the owner, who knows how far it had come, connects anew.
+While a subscription is being fed, its deliveries go to the caller's parser; a `request` in between would read and drop
+them. So make requests first, then pull. There is no reconnect: a lost connection raises TransportError, and the owner,
+which has the position, connects again.
 
 Credentials, trust and transport are set by the same `ClientOptions` as for the asyncio client; WebSocket is not
 supported here. Answers PING wherever it reads. One thread at a time.
@@ -47,7 +47,7 @@ MAILBOX_SID: int = 1
 
 
 class _Mailbox(ServerOpHandler):
-    """Collects what the client itself waits for."""
+    """Collects the answers that the client itself waits for."""
 
     def __init__(self) -> None:
         self.info: bytes = b""
@@ -155,12 +155,12 @@ class BlockingClient:
             while not mailbox.pongs:
                 self._read(deadline, "PONG")
         except TransportError:
-            # nats-server writes its verdict and closes; the verdict may lie in the bytes that came before the end.
+            # nats-server writes -ERR and closes; the error may be in the bytes received before the end.
             self._check()
             raise
 
     def _secure(self, options: "ClientOptions", address: ServerAddress, deadline: float) -> None:
-        """TLS from here on. The context is the program's own, or made of its files."""
+        """Start TLS. The context is the program's own, or made from its files."""
         from headwater.net.tls import client_context
 
         context = options.tls
@@ -170,14 +170,14 @@ class BlockingClient:
         self._connection.secure(context, options.tls_hostname or address.verify_as or address.host, deadline)
 
     def publish(self, subject: str, payload: bytes = b"", reply: str = "", header_block: bytes = b"") -> None:
-        """Send one message. Raises TransportError, and SubjectError for a subject that is none."""
+        """Send one message. Raises TransportError, and SubjectError for an invalid subject."""
         self._writer.publish(subject, reply, header_block, payload)
         self.flush()
 
     def request(
         self, subject: str, payload: bytes = b"", *, timeout: float | None = None, header_block: bytes = b""
     ) -> tuple[bytes, bytes]:
-        """Ask and wait for the first answer: its header block and its payload.
+        """Send a request and return the first answer: its header block and its payload.
 
         Raises NoResponders when there is no subscriber, RequestTimeout after `timeout` seconds, TransportError when the
         connection is lost and ServerError when the server answers -ERR.
@@ -228,7 +228,7 @@ class BlockingClient:
     def subscribe(self, *, tokens: bool = False) -> tuple[int, str]:
         """A new inbox and the sid under which its messages come; with `tokens`, those to `<inbox>.<any token>`.
 
-        They are the caller's to `feed`.
+        The caller reads them with `feed`.
         """
         self._last_sid += 1
         inbox = f"_INBOX.{secrets.token_hex(11)}"
@@ -237,14 +237,14 @@ class BlockingClient:
         return self._last_sid, inbox
 
     def unsubscribe(self, sid: int) -> None:
-        """End deliveries; those already on their way come under a sid without a subscription."""
+        """End deliveries; those in flight arrive under a sid without a subscription."""
         self._writer.unsubscribe(sid)
         self.flush()
 
     def pull(self, stream: str, consumer: str, inbox: str, batch: int, expires: float, max_bytes: int = 0) -> None:
-        """Ask a pull consumer for `batch` messages to `inbox`, of `max_bytes` together if that is not 0.
+        """Request `batch` messages of a pull consumer to `inbox`, of `max_bytes` together if that is not 0.
 
-        The server gives up after `expires` seconds.
+        The request expires after `expires` seconds.
         """
         self.requests += 1
         limit = b',"max_bytes":%d' % max_bytes if max_bytes else b""
@@ -252,7 +252,8 @@ class BlockingClient:
         self.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
 
     def ask_range(self, stream: str, start: int, end: int, max_bytes: int, inbox: str) -> None:
-        """Ask our own broker for sequences `[start, end)` as stored batches, some `max_bytes` of them, to `inbox`."""
+        """Request sequences `[start, end)` as stored batches from a Headwater broker, about `max_bytes` of them, to
+        `inbox`."""
         self.requests += 1
         body = b'{"seq":%d,"end":%d,"max_bytes":%d}' % (start, end, max_bytes)
         self.publish(f"$JS.API.HEADWATER.RANGE.{stream}", body, inbox)
@@ -262,7 +263,7 @@ class BlockingClient:
         self._connection.received.expect(size)
 
     def forget_consumer(self, stream: str, consumer: str) -> None:
-        """Delete a consumer without waiting for the answer; the server forgets an idle one by itself anyway."""
+        """Delete a consumer without waiting for the answer; the server deletes an idle one anyway."""
         self.requests += 1
         self.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}", b"", f"{self._inbox}.0")
 
@@ -273,10 +274,10 @@ class BlockingClient:
         self.flush()
 
     def feed(self, parser: ServerOpParser, deadline: float) -> bool:
-        """Let `parser` have what has arrived, or what arrives until the deadline; False when nothing did.
+        """Pass received bytes, or those that arrive until the deadline, to `parser`; False when there were none.
 
-        Raises TransportError when the connection is lost. PINGs are the parser's owner's to count, and to answer
-        through `pong`.
+        Raises TransportError when the connection is lost. The parser's owner counts PINGs and answers them through
+        `pong`.
         """
         received = self._connection.received
         before = received.filled
@@ -291,21 +292,21 @@ class BlockingClient:
 
     @property
     def output(self) -> OutputBuffer:
-        """Where ops may be appended, for the next `flush` to send."""
+        """The buffer to which ops can be appended for the next `flush`."""
         return self._output
 
     def flush(self) -> None:
-        """Send what waits in `output`. Raises TransportError when the server does not take it in time."""
+        """Send `output`. Raises TransportError when the server does not accept it in time."""
         if self._output.size:
             self._connection.send(self._output.take(), deadline_after(self._timeout))
 
     def ping(self) -> None:
-        """Send PING, behind everything buffered; the PONG goes to the parser in use."""
+        """Send PING after everything buffered; the PONG goes to the parser in use."""
         self._writer.ping()
         self.flush()
 
     def close(self) -> None:
-        """Close the connection; nothing is flushed, for nothing waits."""
+        """Close the connection without a flush."""
         self._connection.close()
 
     @property
@@ -313,7 +314,7 @@ class BlockingClient:
         return self._connection.closed
 
     def _read(self, deadline: float, awaited: str) -> None:
-        """Read once for the mailbox. Raises what came in place of what was awaited."""
+        """Read once for the mailbox. Raises a server's error that arrived in place of the awaited answer."""
         came = self.feed(self._parser, deadline)
         mailbox = self._mailbox
         pings, mailbox.pings = mailbox.pings, 0

@@ -55,18 +55,19 @@ class Client(Sender):
 
     @property
     def server(self) -> str:
-        """The URL of the server that we speak to, without credentials; "" while there is none."""
+        """The URL of the connected server, without credentials; "" while there is none."""
         conversation = self._connection.conversation
         return conversation.address.url if conversation is not None and self.is_connected else ""
 
     @property
     def servers(self) -> list[str]:
-        """The URLs of all servers that may be tried, those found in the cluster among them, in the order of their turns."""
+        """The URLs of all servers that may be tried, including those discovered in the cluster, in the order of the
+        tries."""
         return self._connector.servers
 
     @property
     def reconnects(self) -> int:
-        """The number of times that the connection was lost and made anew."""
+        """The number of times that the connection was lost and re-established."""
         return self._connection.reconnects
 
     def events(self) -> EventStream:
@@ -74,21 +75,21 @@ class Client(Sender):
         return self._connection.events.stream()
 
     def on_event(self, callback: EventCallback) -> Callable[[], None]:
-        """Have `callback(event)` called with each event; returns a function that takes this back."""
+        """Call `callback(event)` for each event; returns a function that removes the callback."""
         return self._connection.events.listen(callback)
 
     async def reconnect(self) -> None:
-        """Leave this server and connect anew, with credential files read again. Returns once connected."""
+        """Leave this server and connect again, with credential files read again. Returns once connected."""
         await self._connection.reconnect()
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a link to a server now; while there is none, the client dials and keeps publishes."""
+        """Whether the client is connected to a server; otherwise it dials and buffers publishes."""
         return self._connection.is_connected
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether the client is closed for good."""
         return self._connection.closed.done()
 
     async def subscribe(
@@ -108,9 +109,9 @@ class Client(Sender):
 
         With `callback` (or `cb`) each message is passed to it, one after the other, in a task of the subscription; a
         coroutine function is awaited before the next. Its exceptions go to `error_callback`. Without, iterate over the
-        subscription. `max_pending`, `max_pending_bytes` and `when_full` limit what waits to be read: see
-        `Subscription.limit`. Raises SubjectError.
-        `cb` and `max_msgs` are nats-py's names of `callback` and `max_messages`.
+        subscription. `max_pending`, `max_pending_bytes` and `when_full` limit the messages that wait to be read: see
+        `Subscription.limit`. Raises SubjectError. `cb` and `max_msgs` are nats-py's names of `callback` and
+        `max_messages`.
         """
         options = self._options
         subscription = self._connection.subscribe(subject, queue, max_messages or max_msgs)
@@ -143,8 +144,8 @@ class Client(Sender):
         """Publish `data` to `subject`, with `headers`, and wait for one answer. Raises NoResponders at once, RequestTimeout
         after `timeout` seconds.
 
-        A request whose connection is lost waits on: its answer may still come. With `repeat` it is sent again on the new
-        connection, so that it need not wait out its time when request or answer were lost: for what may be served twice.
+        A request whose connection is lost keeps waiting, because its answer may still come. With `repeat` it is sent
+        again on the new connection, in case request or answer were lost: for requests that may be served twice.
         """
         return self._requests.ask(subject, data, headers, seconds_of(timeout), repeat)
 
@@ -181,8 +182,8 @@ class Client(Sender):
     async def drain(self, timeout: Timeout = 10.0) -> None:
         """End all subscriptions once messages on their way have come, write everything, and close, in any case.
 
-        Callbacks have had all their messages then, and may publish and request meanwhile. What waits in other
-        subscriptions can still be read afterwards, but no longer be answered. Raises RequestTimeout after `timeout` seconds.
+        Callbacks get all their messages before that, and may publish and request meanwhile. Messages waiting in other
+        subscriptions can be read afterwards, but not answered. Raises RequestTimeout after `timeout` seconds.
         """
         seconds = seconds_of(timeout)
         try:
@@ -200,9 +201,9 @@ class Client(Sender):
         return await asyncio.shield(self._connection.closed)
 
     def on_closed(self, callback: Callable[[HeadwaterError | None], object]) -> Callable[[], None]:
-        """Have `callback(reason)` called when the connection has ended; None when it was closed on purpose.
+        """Call `callback(reason)` when the connection has ended; None when it was closed on purpose.
 
-        Returns a function that takes this back.
+        Returns a function that removes the callback.
         """
         closed = self._connection.closed
 
@@ -268,19 +269,20 @@ take(Subscription, SUBSCRIPTION_ARGUMENTS)
 
 
 async def connect(servers: str | Sequence[str] | None = None, **arguments: Unpack[ConnectArguments]) -> Client:
-    """Connect to the first of `servers` that accepts us; credentials in a URL win over the arguments.
+    """Connect to the first of `servers` that accepts the connection; credentials in a URL take precedence over the
+    arguments.
 
     The arguments are the fields of `headwater.client.options.ClientOptions`. Without `servers`: those of `context`, or of
     the environment (NATS_URL, NATS_CONTEXT), or the chosen context of the `nats` tool, or nats://127.0.0.1:4222.
 
     `error_callback(error)` is called for errors that no task awaits: a missing permission, a full subscription, an
     exception in a callback, the loss of the connection; without it they are logged. `event_callback(event)` gets all
-    that happens (`headwater.client.events`). Either may be a coroutine function: its coroutine runs as a task of its own.
-    When the connection is lost, it is made anew; see `Connection`.
+    events (`headwater.client.events`). Either may be a coroutine function: its coroutine runs as a task of its own. A
+    lost connection is re-established; see `Connection`.
 
-    Raises ConfigError for a URL that is none; otherwise the last failure when no server takes us: AuthorizationError when
-    it refuses the credentials, TransportError when it cannot be reached or does not answer, RemoteProtocolError when it is
-    no server.
+    Raises ConfigError for an invalid URL; otherwise the last failure when no server accepts the connection:
+    AuthorizationError when it refuses the credentials, TransportError when it cannot be reached or does not answer,
+    RemoteProtocolError when it is not a NATS server.
     """
     return await connect_with(find_options(servers, arguments))
 

@@ -1,9 +1,9 @@
 """JetStream's configurations and descriptions as programs use them: times are seconds or `timedelta`, see `units`.
 
-They have the fields of the documents that server and client exchange (`jetstream_documents`), by the same names and with
-the same defaults; on the wire durations are nanoseconds. Sizes are in bytes. Fields at their default are left out of
-requests; unknown fields of answers are ignored, so that newer servers can talk to this client. Times in answers stay RFC
-3339 texts: they have nanoseconds, and datetime has not.
+They have the fields of the documents that server and client exchange (`jetstream_documents`), by the same names and
+with the same defaults; on the wire durations are nanoseconds. Sizes are in bytes. Fields at their default are left out
+of requests; unknown fields of answers are ignored, so that newer servers work with this client. Times in answers stay
+RFC 3339 texts, because datetime has no nanoseconds.
 """
 
 from msgspec import field
@@ -32,15 +32,15 @@ from headwater.jetstream_documents.streams import (
 
 
 class ConsumerConfig(Timed, kw_only=True):
-    """A consumer: a reading position on a stream. Without `durable_name` it ends when it is not used. Durations are in
-    seconds or timedeltas (`ack_wait=30`), `rate_limit_bps` is in bits a second, `opt_start_time` and `pause_until` are RFC
-    3339 texts or aware datetimes. Raises ConfigError for a time that can only be a mistake.
+    """A consumer: a reading position on a stream. Without `durable_name` the server deletes it when it is unused.
+    Durations are in seconds or timedeltas (`ack_wait=30`), `rate_limit_bps` is in bits a second, `opt_start_time` and
+    `pause_until` are RFC 3339 texts or aware datetimes. Raises ConfigError for a time that can only be a mistake.
 
-    With ack policy `flow_control` an answer to a flow-control request acknowledges all before it; `sourcing`: another stream
-    copies by this consumer.
+    With ack policy `flow_control` an answer to a flow-control request acknowledges all messages before it; `sourcing`:
+    another stream copies through this consumer.
 
-    Messages are to be acknowledged one by one, unless `ack_policy` is another. With `deliver_subject` the server
-    pushes; without, the client pulls.
+    By default each message must be acknowledged (`ack_policy`). With `deliver_subject` the server pushes; without, the
+    client pulls.
     """
 
     durable_name: str = ""
@@ -115,8 +115,7 @@ class StreamSource(Timed, kw_only=True):
 
 
 class ConsumerLimits(Timed, kw_only=True):
-    """What a consumer of the stream gets when its configuration names nothing, and may not exceed. `inactive_threshold` in
-    seconds or a timedelta."""
+    """Defaults and upper limits for consumers of the stream. `inactive_threshold` in seconds or a timedelta."""
 
     inactive_threshold: Wait = unset(0.0)
     max_ack_pending: Int64 = 0
@@ -187,8 +186,8 @@ class ClusterInfo(Timed, kw_only=True):
 
 
 class SourceInfo(Timed, kw_only=True):
-    """How far the copy of another stream has come. `lag`: messages that are still to come, `seq`: the last one taken,
-    `active`: seconds since the last sign of life, negative for never."""
+    """The progress of a mirror or source. `lag`: messages not copied yet, `seq`: the last one copied, `active`: seconds
+    since the origin last sent something, negative for never."""
 
     name: str = always("")
     external: ExternalStream | None = None

@@ -33,12 +33,12 @@ from headwater.model.status import IDLE_HEARTBEAT, NOT_FOUND, REQUEST_TIMEOUT, S
 if TYPE_CHECKING:
     from headwater.client_connection.subscription import Subscription
 
-MISSES = 2  # silences in a row after which the consumer is taken for gone
+MISSES = 2  # silences in a row after which the consumer counts as gone
 _ASK_AGAIN = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes", "Leadership Change", "Server Shutdown"})
 
 
 class ConsumerGone(JetStreamError):
-    """The consumer was deleted, or no server answers for it any more."""
+    """The consumer was deleted, or no server answers for it."""
 
 
 class Consumption:
@@ -66,7 +66,7 @@ class Consumption:
         self._also = also
         self._group = group
         self._subscription: Subscription | None = None
-        self._asked = 0  # messages requested that have not come
+        self._asked = 0  # messages requested but not received
         self._requests = 0
         self._silences = 0
         self._stopped = False
@@ -85,7 +85,7 @@ class Consumption:
         self.stop()
 
     def stop(self) -> None:
-        """End the iteration, after what has come already."""
+        """End the iteration after the messages already received."""
         self._stopped = True
         if self._subscription is not None:
             self._subscription.unsubscribe()
@@ -148,7 +148,7 @@ class Consumption:
         return None
 
     def _judge_silence(self) -> None:
-        """Nothing came for two heartbeats: the request is lost, unless there is no server, when that is not known."""
+        """Nothing arrived for two heartbeats: the request is lost, unless the client is disconnected."""
         if self._client.is_connected:
             self._silences += 1
             if self._silences > MISSES:
@@ -162,7 +162,7 @@ class Consumption:
         turn = subject.rpartition(".")[2].partition("-")[0]
         pin_is_lost = turn.isascii() and turn.isdigit() and self._group.gives_up(status, int(turn))
         if pin_is_lost or status.code in (NOT_FOUND, REQUEST_TIMEOUT) or description in _ASK_AGAIN:
-            # The open part of the request, where the server reports it; otherwise a request of ours that has ended.
+            # The open part of the request, if the server reports it; otherwise the whole of an ended request.
             left = headers.first("Nats-Pending-Messages")
             self._asked = max(0, self._asked - (int(left) if left.isascii() and left.isdigit() else self._asked))
             return

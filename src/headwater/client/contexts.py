@@ -1,4 +1,4 @@
-"""Where a program's servers and credentials come from when it does not name them: NATS contexts and the environment.
+"""Servers and credentials from NATS contexts and the environment, for programs that do not set them.
 
 A context is a file of the `nats` tool, which our own `headwater context` writes as well:
 `~/.config/nats/context/<name>.json`, the chosen one named in `~/.config/nats/context.txt` (XDG_CONFIG_HOME in place of
@@ -7,8 +7,8 @@ A context is a file of the `nats` tool, which our own `headwater context` writes
     arguments  >  the context named as an argument  >  NATS_URL, NATS_USER, … >  the context that NATS_CONTEXT names
                >  for the command line only: the chosen context  >  nats://127.0.0.1:4222
 
-A library that read the chosen context unasked would connect a program to production because a shell once
-looked there: so it does not.
+The library does not read the chosen context by itself: it would connect a program to production because that context
+was once selected in a shell.
 """
 
 import os
@@ -36,7 +36,7 @@ _FORBIDDEN = frozenset("/\\ \t\r\n")
 
 
 class NatsContext(msgspec.Struct, kw_only=True):
-    """What a context file says, as far as a client uses it. Unknown fields are passed over."""
+    """The fields of a context file that a client uses. Unknown fields are ignored."""
 
     description: str = ""
     url: str = ""
@@ -72,20 +72,20 @@ class NatsContext(msgspec.Struct, kw_only=True):
 
 
 def contexts_directory(environment: Mapping[str, str]) -> Path:
-    """Where the `nats` tool keeps its contexts."""
+    """The directory of the `nats` tool's contexts."""
     base = environment.get("XDG_CONFIG_HOME", "")
     return (Path(base) if base else Path("~/.config").expanduser()) / "nats"
 
 
 def context_path(name: str, environment: Mapping[str, str]) -> Path:
-    """The file of a context, there or not. Raises ConfigError for what cannot be a name."""
+    """The path of a context's file, which need not exist. Raises ConfigError for an invalid name."""
     if not name or not _FORBIDDEN.isdisjoint(name) or name.startswith("."):
         raise ConfigError(f"{name!r} is no name of a context", value=name)
     return contexts_directory(environment) / "context" / f"{name}.json"
 
 
 def context_names(environment: Mapping[str, str]) -> list[str]:
-    """All contexts that there are."""
+    """The names of all contexts."""
     return sorted(path.stem for path in (contexts_directory(environment) / "context").glob("*.json"))
 
 
@@ -117,7 +117,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def read_context(name: str, environment: Mapping[str, str]) -> NatsContext:
-    """Raises ConfigError when there is no such context, or its file is no context; no secret is quoted."""
+    """Read a context. Raises ConfigError when it is missing or invalid; the error quotes no secret."""
     path = context_path(name, environment)
     try:
         return msgspec.json.decode(path.read_bytes(), type=NatsContext)
@@ -157,7 +157,7 @@ def find_options(
     if name := str(given.get("context") or ""):
         layers.append(read_context(name, env).arguments())
     elif "servers" not in given:
-        # A program that names its server gets no credentials that a context holds for another one.
+        # A program that names its server must not get a context's credentials for another one.
         layers.append(_environment(env))
         if name := env.get("NATS_CONTEXT", "") or (chosen_context(env) if use_chosen else ""):
             layers.append(read_context(name, env).arguments())

@@ -5,8 +5,8 @@
     await counters.add("visits.home", 41)       # 42
     await counters.get("visits.home")           # 42
 
-Sums are integers of any length. An increment whose answer is lost may have counted; with a `msg_id` it can be sent again,
-and counts once.
+Sums are integers of any length. An increment whose answer is lost may have been counted; with a `msg_id` it can be sent
+again and counts once.
 """
 
 from typing import TYPE_CHECKING
@@ -42,16 +42,16 @@ class Counters:
     ) -> int:
         """Add `by`, which may be negative or 0, to the counter of `subject`; returns the new sum.
 
-        With a `msg_id` that the stream knows nothing is added, and the sum as it is now comes back. Raises NoResponders when
-        no stream captures the subject, JetStreamError when its stream has no counters, and LocalProtocolError when another
-        stream than this one has counted it.
+        With a `msg_id` that the stream has stored before, nothing is added, and the present sum is returned. Raises
+        NoResponders when no stream captures the subject, JetStreamError when its stream has no counters, and
+        LocalProtocolError when another stream than this one has counted it.
         """
         complete = Headers(headers or {})
         complete[NatsHeader.INCREMENT] = write_number(by)
         answer = await self._jetstream.publish(subject, headers=complete, msg_id=msg_id)
         if (
             answer.stream != self.stream
-        ):  # a demand for the stream beforehand (Nats-Expected-Stream) is refused with 10171
+        ):  # Nats-Expected-Stream, which would check this beforehand, is refused with 10171
             hint = f"use jetstream.counters({answer.stream!r})"
             raise LocalProtocolError(
                 f"{subject!r} was counted in the stream {answer.stream!r}, not {self.stream!r}",
@@ -67,15 +67,15 @@ class Counters:
     async def get(self, subject: str, *, direct: bool = False) -> int | None:
         """The sum of `subject`; None when nothing was counted there, or all of it was purged.
 
-        `direct` reads from any replica instead of the leader, which may be behind; the stream must allow it. Raises
-        RemoteProtocolError when what is last on the subject is no sum.
+        `direct` reads from any replica, which may be behind the leader; the stream must allow it. Raises
+        RemoteProtocolError when the last message of the subject is no sum.
         """
         message = await self._last(subject, direct)
         return None if message is None else _sum(message)
 
     async def sources(self, subject: str) -> dict[str, dict[str, int]]:
-        """What the sum of `subject` was made of in a stream that sources others: by stream and subject of origin, the sum
-        that was taken from there last. Empty for a counter without sources."""
+        """The parts of the sum of `subject` in a stream with sources: by stream and subject of origin, the last sum
+        copied from there. Empty for a counter without sources."""
         message = await self._last(subject, False)
         text = "" if message is None else message.headers.get(NatsHeader.COUNTER_SOURCES, "")
         if not text:

@@ -1,4 +1,4 @@
-"""What can happen to a connection, under the names that programs import.
+"""The events of a connection, under the names that programs import.
 
 Their home is `headwater.client_connection.events`.
 """

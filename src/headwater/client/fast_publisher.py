@@ -5,10 +5,10 @@
             await publisher.publish("events.a", b"...")     # waits only while too much is unanswered
     # here all is stored, and `ack` of the publisher says where
 
-The messages carry numbers in their reply subjects, the server says how often it answers and up to where all is stored. Twice
-that many may be unanswered. A message that is lost on the way, or refused, ends the publishing: the next call, or the end of
-the block, raises. With `gaps_allowed` it goes on, and `lost` and `refused` count them. The messages are stored one by one:
-what was published before a failure stays.
+The messages have numbers in their reply subjects; the server announces how often it answers, and reports up to which
+number all are stored. Twice that interval may be unanswered. A message that is lost or refused ends the publishing: the
+next call, or the end of the block, raises. With `gaps_allowed` it continues, and `lost` and `refused` count such
+messages. Messages are stored one by one: those before a failure stay.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _AHEAD = 2  # answers that may be missing
 
 
 class _Answer(msgspec.Struct):
-    """What comes while a batch is open; `type` is "" for the last one."""
+    """An answer of the server during a batch; `type` is "" for the last one."""
 
     type: Literal["ack", "gap", "err", ""] = ""
     seq: int = 0
@@ -57,9 +57,9 @@ class _Answer(msgspec.Struct):
 
 
 class FastPublisher:
-    """One batch; use it in `async with`. `ack`: where its last message is stored and how many there were, None until the
-    end. `acknowledged`: messages that are stored, as far as the server has said. `lost`, `refused`: with `gaps_allowed`,
-    messages that did not reach the stream, and those that it refused; `refusal` says why it refused the last of them.
+    """One batch; use it in `async with`. `ack`: the acknowledgement of the batch with its count and the sequence of its
+    last message, None until the end. `acknowledged`: messages confirmed so far. `lost`, `refused`: with `gaps_allowed`,
+    messages that did not reach the stream, and those that it refused; `refusal` is the error of the last of them.
     `timeout`: seconds without an answer after which it gives up."""
 
     def __init__(self, client: Requester, flow: int, gaps_allowed: bool, timeout: float) -> None:
@@ -73,7 +73,7 @@ class FastPublisher:
         self._client = client
         self._timeout = timeout
         self._sent = 0
-        self._flow = 0  # what the server has said; 0 until it has
+        self._flow = 0  # as announced by the server; 0 before
         self._failure: HeadwaterError | None = None
         self._bell = Bell()
         self._subject = ""
@@ -147,7 +147,7 @@ class FastPublisher:
         await self._client.publish(subject, data, headers=headers, reply=reply)
 
     async def _wait(self, done: Callable[[], bool]) -> None:
-        """Until `done()` or a failure. Half-way the server is asked again, for an answer may be lost."""
+        """Wait until `done()` or a failure. Half-way the server is pinged, because an answer may be lost."""
         asked = False
         while not done() and self._failure is None:
             try:
@@ -209,7 +209,7 @@ class FastPublisher:
         return self._reply.endswith(".ok.")
 
     def _happened(self, event: Event) -> object:
-        """What a lost connection has lost is unknown."""
+        """Fail on a lost connection: which messages it lost is unknown."""
         if isinstance(event, Refused):
             if not self._sent or event.subject not in (self._subject, f"{self._inbox}.>"):
                 return None

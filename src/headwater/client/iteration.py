@@ -1,8 +1,8 @@
-"""Iteration that may be left at any time: `async for`, and around it `async with`, which ends it at once after a `break`.
+"""Iteration that can be left at any time: `async for`, and around it `async with`, which ends it at once after a `break`.
 
-Without `async with` an iteration that was left ends when the interpreter collects its generator, as for any async generator;
-until then a consumer stands at the server. The generator refers back to its owner, so it is kept only where the end of the
-block lets go of it.
+Without `async with` an iteration that was left ends when the interpreter collects its generator, as for any async
+generator; until then its consumer stays at the server. The generator refers back to its owner, so the owner keeps it
+only inside a block, whose end releases it.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 class Iteration(Generic[Item]):
-    """Each `async for` over it begins anew, with `_items()`."""
+    """Each `async for` starts again, with a new `_items()`."""
 
     def __init__(self) -> None:
         self._running: AsyncGenerator[Item, None] | None = None

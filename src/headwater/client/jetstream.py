@@ -1,7 +1,7 @@
 """JetStream as a client sees it: the API, and all that is built on it.
 
-Requests are in `jetstream_api`. What reads a consumer is in `pull`, `consume`, `ordered` and `push`; publishing with many
-messages in flight in `publisher` and `fast_publisher`, all together or not at all in `atomic_batch`; sums in `counters`;
+Requests are in `jetstream_api`; reading from consumers in `pull`, `consume`, `ordered` and `push`; publishing with many
+messages in flight in `publisher` and `fast_publisher`, all or none of them in `atomic_batch`; sums in `counters`;
 key-value buckets and object stores in modules of their own.
 """
 
@@ -58,15 +58,17 @@ class JetStream(JetStreamApi):
         return PullConsumer(self._client, checked_name(stream), checked_name(name), self._prefix, group)
 
     def push_consumer(self, stream: str, config: ConsumerConfig | None = None) -> PushConsumer:
-        """Have the server push: use it in `async with`, and iterate. It is created with `config`."""
+        """A push consumer, created with `config`: use it in `async with`, and iterate."""
         return PushConsumer(self, self._client, checked_name(stream), config or ConsumerConfig())
 
     def ordered_consumer(
         self, stream: str, config: ConsumerConfig | None = None, *, stop_at_end: bool = False
     ) -> OrderedConsumer:
-        """Every message once, in order, whatever happens to connections and servers: iterate over it.
+        """An ordered consumer, which survives lost connections and servers: iterate over it to get every message once,
+        in order.
 
-        `config` sets the start and the subjects. `stop_at_end`: end with the last message that the stream holds now.
+        `config` sets the start and the subjects. `stop_at_end`: end with the stream's last message at the start of the
+        iteration.
         """
         return OrderedConsumer(self, checked_name(stream), config or ConsumerConfig(), stop_at_end)
 
@@ -116,7 +118,7 @@ take(JetStream, JETSTREAM_ARGUMENTS)
 
 
 def _hinting(error: JetStreamError, hint: str) -> JetStreamError:
-    """`error`, with what its missing stream means to the user of a store."""
+    """`error` with a hint about the store whose stream is missing."""
     if error.err_code != NO_STREAM:
         return error
     return JetStreamError(error.code, error.err_code, error.description, hint=hint)

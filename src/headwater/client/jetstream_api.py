@@ -1,8 +1,8 @@
 """JetStream's API as a client calls it: streams, messages in them, consumers, publishing with acknowledgement.
 
 Each method is one request to `$JS.API.…` (or to the same under a domain) and raises JetStreamError with the server's
-numbers when the server refuses it. What is built on these requests (readers, buckets, stores) takes a `JetStreamApi`;
-`jetstream` puts it all together.
+numbers when the server refuses it. Readers, buckets and stores are built on a `JetStreamApi`; `jetstream` combines
+them.
 """
 
 from datetime import datetime
@@ -70,9 +70,9 @@ class _Stored(msgspec.Struct, kw_only=True):
 class JetStreamApi:
     """The JetStream API of one connection, as nats-server's JetStream API reference has it ($JS.API.>).
 
-    `timeout`: seconds that each request may take; then it raises RequestTimeout. `prefix`: what the subjects of the API
-    begin with. Every request raises EnvironmentProblem when the server has no JetStream for the account, and
-    JetStreamError with the server's codes when it refuses; a name that no subject can hold raises SubjectError.
+    `timeout`: seconds that each request may take; then it raises RequestTimeout. `prefix`: the prefix of the API's
+    subjects. Every request raises EnvironmentProblem when the server has no JetStream for the account, and
+    JetStreamError with the server's codes when it refuses; a name that is not valid in a subject raises SubjectError.
     """
 
     def __init__(self, client: Requester, timeout: float, prefix: str = "$JS.API") -> None:
@@ -81,7 +81,7 @@ class JetStreamApi:
         self._prefix = prefix
 
     async def account_info(self) -> AccountInfo:
-        """What this account uses and may use. Raises EnvironmentProblem when the server has no JetStream for it."""
+        """The usage and limits of this account. Raises EnvironmentProblem when the server has no JetStream for it."""
         return await self.ask("INFO", None, AccountInfo)
 
     # ── streams ──
@@ -91,7 +91,7 @@ class JetStreamApi:
         return await self.ask(f"STREAM.CREATE.{checked_name(config.name)}", config, StreamInfo)
 
     async def update_stream(self, config: StreamConfig) -> StreamInfo:
-        """Change a stream's configuration to `config`; the server refuses what cannot be changed."""
+        """Change a stream's configuration to `config`; the server refuses changes of fixed fields."""
         return await self.ask(f"STREAM.UPDATE.{checked_name(config.name)}", config, StreamInfo)
 
     async def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
@@ -183,12 +183,13 @@ class JetStreamApi:
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
-        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
-        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives: seconds, a
-        timedelta, or a text such as "5s" or "never". `schedule`: the message brings others later.
+        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of
+        the stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives:
+        seconds, a timedelta, or a text such as "5s" or "never". `schedule`: the message is a schedule that produces
+        others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
-        `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
+        `msg_id` it is published again when the connection is lost meanwhile: the stream stores it once.
         """
         demands = {
             NatsHeader.MSG_ID: msg_id,
@@ -218,11 +219,11 @@ class JetStreamApi:
 
     async def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
         """Create the consumer of `config` on a stream; one that exists with the same configuration is no error. It is
-        durable with `durable_name`, else the server deletes it when it is not used."""
+        durable with `durable_name`; otherwise the server deletes it when it is unused."""
         return await self._put_consumer(stream, config, "")
 
     async def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Change the configuration of a consumer of `stream` to `config`; the server refuses what cannot be changed."""
+        """Change the configuration of a consumer of `stream` to `config`; the server refuses changes of fixed fields."""
         return await self._put_consumer(stream, config, "update")
 
     async def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
@@ -257,22 +258,22 @@ class JetStreamApi:
                 return found
 
     async def pause_consumer(self, stream: str, name: str, until: str | datetime) -> bool:
-        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339 or an aware datetime;
-        one in the past (or "") resumes. Returns whether it is paused."""
+        """Pause the consumer `name` of `stream` until `until`, a time in RFC 3339 or an aware datetime; one in the past
+        (or "") resumes. Returns whether it is paused."""
         body = {"pause_until": instant(until, "until")} if until else None
         answer = await self.ask(f"CONSUMER.PAUSE.{checked_name(stream)}.{checked_name(name)}", body, dict[str, object])
         return bool(answer.get("paused"))
 
     async def unpin_consumer(self, stream: str, name: str, group: str) -> None:
-        """Take the pin from the client that has it in the priority `group` of the consumer `name` of `stream`; the next one
-        that waits gets it."""
+        """Unpin the pinned client in the priority `group` of the consumer `name` of `stream`; the next waiting client
+        is pinned."""
         call = f"CONSUMER.UNPIN.{checked_name(stream)}.{checked_name(name)}"
         await self.ask(call, {"group": group}, dict[str, object])
 
     # ── for the modules beside this one ──
 
     def forget_consumer(self, stream: str, name: str) -> None:
-        """Delete the consumer `name` of `stream` without waiting for the answer; the server deletes an idle one by itself
+        """Delete the consumer `name` of `stream` without waiting for the answer; the server deletes an idle one
         anyway."""
         subject = f"{self._prefix}.CONSUMER.DELETE.{stream}.{name}"
         self._client.publish(subject, reply=f"{self._client.new_inbox()}.0")
@@ -284,12 +285,12 @@ class JetStreamApi:
 
     @property
     def timeout(self) -> float:
-        """Seconds for each request."""
+        """The timeout of each request, in seconds."""
         return self._timeout
 
     @property
     def prefix(self) -> str:
-        """What the subjects of the API begin with."""
+        """The prefix of the API's subjects."""
         return self._prefix
 
     async def ask(self, call: str, body: object, kind: type[T]) -> T:
@@ -339,7 +340,7 @@ class JetStreamApi:
         )
 
 
-# API calls that change nothing, and may be repeated after a reconnect.
+# Read-only API calls, which may be repeated after a reconnect.
 _READING = (
     "INFO",
     "STREAM.INFO.",
@@ -356,9 +357,10 @@ _DIRECT_HEADERS = frozenset(
 
 
 def _split_direct(headers: Headers) -> tuple[dict[str, str], Headers]:
-    """Where a message stands, and the headers that it was stored with.
+    """The position of a message, and the headers that it was stored with.
 
-    The server writes behind the message's own, which may have the same names: a republished message has those of its origin.
+    The server appends its headers to the message's own, which may have the same names: a republished message has those
+    of its origin.
     """
     place: dict[str, str] = {}
     kept: list[tuple[str, str]] = []

@@ -1,8 +1,8 @@
-"""What programs send to JetStream's API and read from it. Documents without times are shared with the server; those with
-times are in `configurations`, in seconds.
+"""The documents of JetStream's API for programs. Those without times are shared with the server; those with times are
+in `configurations`, in seconds.
 
-Sizes in bytes. Fields at their default are left out of requests (`encode_request`); unknown fields of answers are ignored,
-so that newer servers can talk to this client.
+Sizes in bytes. Fields at their default are left out of requests (`encode_request`); unknown fields of answers are
+ignored, so that newer servers work with this client.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -134,13 +134,13 @@ T = TypeVar("T")
 
 
 def encode_request(body: object) -> bytes:
-    """The JSON of a request, times in nanoseconds; b"" for None. Raises ConfigError for a time that is none."""
+    """The JSON of a request, times in nanoseconds; b"" for None. Raises ConfigError for an invalid time."""
     return sparse_writing.encode_request(checked(body), write_wire)
 
 
 def decode_answer(payload: bytes, kind: type[T], request: str) -> T:
-    """Read an answer to `request`, which errors name. Raises JetStreamError for an error answer, RemoteProtocolError for
-    bytes that are no answer."""
+    """Read the answer to `request`, which is named in errors. Raises JetStreamError for an error answer,
+    RemoteProtocolError for invalid bytes."""
     try:
         if b'"error"' in payload and (failed := _errors.decode(payload).error) is not None:
             raise JetStreamError(failed.code, failed.err_code, failed.description)

@@ -1,8 +1,8 @@
 """Key-value buckets over JetStream (ADR-8): a stream `KV_<bucket>`, a subject `$KV.<bucket>.<key>` for each key.
 
 The revision of an entry is its sequence in the stream. Deleting writes a marker (header `KV-Operation: DEL`); purging
-writes one that also removes the history (`PURGE`, with `Nats-Rollup: sub`). Keys are subjects without wildcards; patterns
-with `*` and `>` are allowed where keys are sought and watched.
+writes one that also removes the history (`PURGE`, with `Nats-Rollup: sub`). Keys are subjects without wildcards;
+patterns with `*` and `>` are allowed in searches and watches.
 """
 
 import re
@@ -55,7 +55,7 @@ class KeyNotFound(JetStreamError):
 
 
 class KeyExists(JetStreamError):
-    """Another revision of the key is there than the caller said; `value` is the key."""
+    """The key has another revision than the caller expected; `value` is the key."""
 
     def __init__(self, bucket: str, key: str, detail: str) -> None:
         super().__init__(400, 10071, f"the key {key!r} of {bucket!r} was written meanwhile: {detail}")
@@ -86,7 +86,7 @@ class BucketConfig(msgspec.Struct, kw_only=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A revision of a key. `delta`: how many newer entries waited behind it when it was read."""
+    """A revision of a key. `delta`: how many newer entries were pending when it was read."""
 
     bucket: str
     key: str
@@ -112,7 +112,7 @@ class KeyValue:
         self._jetstream = jetstream
         self._direct = direct
         self._prefix = f"$KV.{bucket}."
-        # A domain, or another account: keys are written through its API, which is all that is reached from here.
+        # In a domain or another account keys are written through the API's prefix, because only that is reachable.
         api = jetstream.prefix
         self._written_to = self._prefix if api == DEFAULT_API else f"{api}.{self._prefix}"
 
@@ -172,11 +172,11 @@ class KeyValue:
         return entry
 
     async def keys(self, *patterns: str) -> list[str]:
-        """The keys that are there, or those that match one of `patterns`."""
+        """All keys, or those that match one of `patterns`."""
         return [entry.key async for entry in self._now(patterns, "last_per_subject", True) if entry.operation == "PUT"]
 
     async def history(self, key: str = ">") -> list[Entry]:
-        """All revisions of a key (or of those that match) that the bucket still holds, markers too, the oldest first."""
+        """All stored revisions of a key (or of those that match), including markers, oldest first."""
         return [entry async for entry in self._now((key,), "all", False)]
 
     def watch(
@@ -184,8 +184,8 @@ class KeyValue:
     ) -> "Watch":
         """The present entries and then every change, of all keys or those that match `patterns`: iterate over it.
 
-        Newest revisions first, unless `history`; only what comes with `updates_only`; without values with
-        `headers_only`. Survives reconnects without a gap.
+        It starts with the newest revision of each key, with `history` with all revisions, with `updates_only` with
+        none; `headers_only`: without values. Survives reconnects without a gap.
         """
         policy: Literal["new", "all", "last_per_subject"]
         policy = "new" if updates_only else "all" if history else "last_per_subject"
@@ -194,11 +194,11 @@ class KeyValue:
     # ── writing ──
 
     async def put(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
-        """Write a value, whatever is stored; returns its revision."""
+        """Write a value unconditionally; returns its revision."""
         return await self._write(key, value, None, ttl)
 
     async def create(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
-        """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
+        """Write a value if the key does not exist or was deleted; returns its revision. Raises KeyExists."""
         try:
             return await self._write(key, value, 0, ttl)
         except KeyExists:
@@ -222,7 +222,7 @@ class KeyValue:
         await self._mark(key, {NatsHeader.KV_OPERATION: "PURGE", NatsHeader.ROLLUP: "sub"}, last, ttl)
 
     async def purge_deleted(self) -> int:
-        """Remove the markers of deleted keys, and what is behind them; returns how many messages went."""
+        """Remove the markers of deleted keys and their history; returns how many messages were removed."""
         marked = [entry async for entry in self._now((), "last_per_subject", True) if entry.operation != "PUT"]
         gone = 0
         for entry in marked:
@@ -251,7 +251,7 @@ class KeyValue:
         return Entry(self.bucket, self.key_of(stored.subject), stored.data, stored.seq, operation, stored.time)
 
     def key_of(self, subject: str) -> str:
-        """The key that a subject of this bucket stands for."""
+        """The key of a subject of this bucket."""
         return subject[len(self._prefix) :]
 
     def _subject(self, key: str) -> str:
@@ -306,7 +306,8 @@ class KeyValue:
 
 
 class Watch(Iteration[Entry]):
-    """Iterate over it; `async with` ends that at once after a `break`. `caught_up`: all that was there at first has come."""
+    """Iterate over it; `async with` ends that at once after a `break`. `caught_up`: all initial entries have been
+    received."""
 
     def __init__(self, bucket: KeyValue, consumer: OrderedConsumer) -> None:
         super().__init__()
@@ -332,7 +333,7 @@ class Watch(Iteration[Entry]):
 
 
 def operation_of(headers: Headers) -> Operation:
-    """What an entry's headers say was done: the client's own word, or why the server put a marker there."""
+    """The operation in an entry's headers: the client's, or the reason of a server's marker."""
     said = headers.first(NatsHeader.KV_OPERATION)
     if said in ("DEL", "PURGE"):
         return "DEL" if said == "DEL" else "PURGE"
@@ -343,7 +344,7 @@ def operation_of(headers: Headers) -> Operation:
 
 
 def checked_bucket(bucket: str) -> str:
-    """Raises SubjectError for what is no name of a bucket."""
+    """Raises SubjectError for an invalid bucket name."""
     if not _BUCKET.fullmatch(bucket):
         raise SubjectError(f"{bucket!r} is no name of a bucket", value=bucket, limit="letters, digits, _ and -")
     return bucket

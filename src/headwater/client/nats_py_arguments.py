@@ -4,8 +4,8 @@
 at the names of the arguments. docs/migration-from-nats-py.md has the tables below as one, and a test walks nats-py's
 signatures: each argument of theirs is the same here, or stands below.
 
-Refused: arguments without a counterpart (TypeError, with the way it is done here) unless they have a value that asks for
-nothing, such as None. `update` of a bucket needs `last` here: without it theirs overwrites what it has not seen.
+Refused: arguments without a counterpart (TypeError, with the way it is done here) unless they have a value that asks
+for nothing, such as None. `update` of a bucket needs `last` here: without it nats-py overwrites unseen revisions.
 """
 
 import functools
@@ -151,7 +151,7 @@ OBJECT_STORE: dict[str, Theirs] = {
 
 
 def take(kind: type, table: dict[str, Theirs]) -> None:
-    """Have the methods of `kind` that `table` names take nats-py's arguments too."""
+    """Make the methods of `kind` named in `table` accept nats-py's arguments too."""
     for name, theirs in table.items():
         setattr(kind, name, _taking(name, getattr(kind, name), theirs))
 

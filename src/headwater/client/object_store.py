@@ -3,8 +3,8 @@
     stream OBJ_<bucket>     $O.<bucket>.C.<nuid>              the chunks of one version of an object
                             $O.<bucket>.M.<base64url(name)>   its document: size, chunks, SHA-256; the newest one counts
 
-A new version is written under a new nuid, then its document takes the place of the old one, then the old chunks are
-purged: a reader sees one version or the other, never a mixture. What is read is checked against size and digest.
+A new version is written under a new nuid, then its document replaces the old one, then the old chunks are purged: a
+reader gets one version or the other, never a mixture. Reads are checked against size and digest.
 """
 
 import base64
@@ -67,7 +67,7 @@ class ObjectOptions(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ObjectInfo(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What is known of an object. `digest` is `SHA-256=<base64url>`, `mtime` an RFC 3339 text."""
+    """The description of an object. `digest` is `SHA-256=<base64url>`, `mtime` an RFC 3339 text."""
 
     name: str
     bucket: str = ""
@@ -153,12 +153,12 @@ class ObjectStore:
         headers: dict[str, list[str]] | None = None,
         chunk_size: int = CHUNK_SIZE,
     ) -> ObjectInfo:
-        """Store `data` as an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+        """Store `data` as an object, replacing one of that name; a file is read chunk by chunk (its reads block).
 
         `headers`: by name, the values; readers get them in `ObjectInfo`. `chunk_size`: bytes of one message; below 1 it
         raises LocalProtocolError.
 
-        Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
+        The object becomes visible once it is completely stored; the chunks of a failed one are purged.
         """
         if chunk_size < 1:
             raise LocalProtocolError("a chunk holds at least one byte", value=chunk_size, limit=1)
@@ -197,12 +197,12 @@ class ObjectStore:
         return info
 
     async def get(self, name: str) -> bytes:
-        """An object as a whole. Raises ObjectNotFound, and DataLossError for one that is not what was stored."""
+        """A whole object. Raises ObjectNotFound, and DataLossError if it differs from what was stored."""
         return b"".join([chunk async for chunk in self.chunks(name)])
 
     async def chunks(self, name: str) -> AsyncIterator[bytes]:
-        """An object chunk by chunk. Raises ObjectNotFound, and, behind the last chunk, DataLossError when size or digest is
-        not that of what was stored."""
+        """An object chunk by chunk. Raises ObjectNotFound, and after the last chunk DataLossError if size or digest is
+        wrong."""
         info = await self.info(name)
         if info.options is not None and (link := info.options.link) is not None:
             store = self if link.bucket == self.bucket else await ObjectStore.bind(self._jetstream, link.bucket)
@@ -222,7 +222,7 @@ class ObjectStore:
             )
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; with `deleted` of a deleted one too. Raises ObjectNotFound."""
+        """The description of an object; with `deleted`, also of a deleted one. Raises ObjectNotFound."""
         info = await self._find(name)
         if info is None or (info.deleted and not deleted):
             raise ObjectNotFound(self.bucket, name)
@@ -261,7 +261,7 @@ class ObjectStore:
         return marker
 
     async def seal(self) -> None:
-        """Seal the store: from now on nothing can be written or deleted."""
+        """Seal the store: nothing can be written or deleted afterwards."""
         config = (await self.status()).config
         await self._jetstream.update_stream(msgspec.structs.replace(config, sealed=True))
 
@@ -317,7 +317,7 @@ def _spell(digest: bytes) -> str:
 
 
 def _padding(info: ObjectInfo) -> str:
-    """Some clients leave the padding of base64 out."""
+    """The padding of base64 that some clients leave out."""
     return "=" * (-len(info.digest.removeprefix("SHA-256=").rstrip("=")) % 4)
 
 

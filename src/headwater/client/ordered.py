@@ -1,8 +1,8 @@
 """An ordered consumer: every message of a stream once and in order, with nothing to acknowledge.
 
-It is a row of short-lived pull consumers, each made to begin behind the last message that was delivered. A gap in the
-consumer's own count, a consumer that is gone, or a server that stays silent ends one and begins the next; the program that
-iterates does not notice. A stream that is gone does end it, with JetStreamError.
+It is a sequence of short-lived pull consumers, each created to start after the last message delivered. A gap in the
+consumer's own count, a deleted consumer, or a silent server ends one and starts the next, unnoticed by the iterating
+program. A deleted stream ends the iteration with JetStreamError.
 """
 
 from collections.abc import AsyncGenerator
@@ -22,7 +22,8 @@ INACTIVE_SECONDS = 300
 
 
 class OrderedConsumer(Iteration[StreamMessage]):
-    """Iterate over it; `async with` ends that at once after a `break`. `pending`: what was left behind the last one."""
+    """Iterate over it; `async with` ends that at once after a `break`. `pending`: messages left after the last one
+    delivered."""
 
     def __init__(self, jetstream: JetStreamApi, stream: str, config: ConsumerConfig, stop_at_end: bool) -> None:
         super().__init__()
@@ -31,7 +32,7 @@ class OrderedConsumer(Iteration[StreamMessage]):
         self._config = config
         self._stop_at_end = stop_at_end
         self._last = 0  # stream sequence of the last message delivered
-        self.pending: int | None = None  # None before the first consumer stands
+        self.pending: int | None = None  # None before the first consumer exists
         self.resets = -1  # consumers beyond the first
 
     async def _items(self) -> AsyncGenerator[StreamMessage, None]:
@@ -39,7 +40,7 @@ class OrderedConsumer(Iteration[StreamMessage]):
             try:
                 info = await self._begin()
             except RequestTimeout:
-                continue  # we are away, or the server is starting; the client comes back, or ends and raises
+                continue  # disconnected, or the server is starting; the client reconnects, or closes and raises
             if self._stop_at_end and self.pending == 0:
                 await self._forget(info)
                 return
@@ -73,7 +74,7 @@ class OrderedConsumer(Iteration[StreamMessage]):
         return info
 
     async def _read(self, info: ConsumerInfo) -> AsyncGenerator[StreamMessage, None]:
-        """The messages of one consumer, as long as none is missing."""
+        """The messages of one consumer until one is missing."""
         count = 0
         consumer = PullConsumer(self._jetstream.client, self._stream, info.name, self._jetstream.prefix)
         async with consumer.consume() as messages:
@@ -87,6 +88,6 @@ class OrderedConsumer(Iteration[StreamMessage]):
                 yield message
 
     async def _forget(self, info: ConsumerInfo) -> None:
-        """Delete the consumer without waiting; the server forgets it by itself anyway."""
+        """Delete the consumer without waiting; the server deletes an idle one anyway."""
         with suppress(HeadwaterError):
             self._jetstream.forget_consumer(self._stream, info.name)

@@ -4,10 +4,10 @@
         await publisher.publish("events.a", data, msg_id="1")      # waits only while the window is full
     # here every message is acknowledged; `publisher.acknowledged`, `publisher.duplicates`
 
-A server that syncs before it acknowledges can then serve many publishes with one sync. All acks come to one inbox, the
-reply's last token says for which message. The first failure is kept, ends the publishing, and is raised by the next call
-and at the end; what was not acknowledged by then may or may not be stored: publish it again under its message id. Several
-tasks may share a publisher; all of them get the failure.
+A server that syncs before it acknowledges can then serve many publishes with one sync. All acks arrive at one inbox;
+the subject's last token identifies the message. The first failure ends the publishing and is raised by the next call
+and at the end; messages unacknowledged by then may or may not be stored: publish them again under their message ids.
+Several tasks may share a publisher; all of them get the failure.
 """
 
 import asyncio
@@ -87,7 +87,7 @@ class Publisher:
         if self._subscription is None:
             raise LocalProtocolError("use the publisher in `async with`")
         if self._failure is None and len(self._outstanding) >= self._window:
-            # Half a window at once: an await for each single ack would cost a turn of the loop per message.
+            # Wait for half a window: an await for each ack would cost a turn of the loop per message.
             await self._wait_until(self._window // 2)
         self._raise_failure()
         if msg_id is not None:
@@ -99,7 +99,7 @@ class Publisher:
         try:
             sent = self._client.publish(subject, data, headers=headers, reply=f"{self._inbox}.{token}")
         except BaseException:
-            del self._outstanding[token]  # not a byte of it was sent
+            del self._outstanding[token]  # nothing of it was sent
             raise
         await sent
 
@@ -113,7 +113,7 @@ class Publisher:
             raise self._failure.with_traceback(None)  # the same object each time: its traceback must not grow
 
     async def _wait_until(self, few: int) -> None:
-        """Until at most `few` are outstanding, or one has failed."""
+        """Wait until at most `few` are outstanding, or one has failed."""
         while len(self._outstanding) > few and self._failure is None:
             try:
                 async with asyncio.timeout(self._timeout):

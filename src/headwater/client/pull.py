@@ -11,9 +11,9 @@ A pull request ends with its last message, or with a status in place of one:
     100                        a heartbeat                                     passed over
     200                        OK: no status that says anything                a message like any other
 
-What came is never thrown away for an error behind it: the next fetch meets that error again.
+Messages already received are returned even if an error follows: the next fetch gets that error again.
 
-Where a message stands, and how it is settled, is in `stream_message`.
+Positions and acknowledgements of messages are in `stream_message`.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from headwater.model.status import IDLE_HEARTBEAT, NO_RESPONDERS, NOT_FOUND, REQ
 if TYPE_CHECKING:
     from headwater.client.consume import Consumption
 
-GRACE_SECONDS = 2.0  # beyond the server's own expiry, before a request counts as lost
+GRACE_SECONDS = 2.0  # after the server's own expiry, before a request counts as lost
 _ENDS_A_BATCH = frozenset({"Batch Completed", "Message Size Exceeds MaxBytes"})
 
 
 class PullConsumer:
-    """Fetches from one consumer, as a member of a priority group where one is named."""
+    """Fetches from one consumer, as a member of a priority group if one is given."""
 
     def __init__(self, client: Requester, stream: str, name: str, prefix: str = "$JS.API", group: str = "") -> None:
         self.stream = stream
@@ -63,9 +63,9 @@ class PullConsumer:
     ) -> "Consumption":
         """Read without end: `async with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
 
-        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
-        idle server; after two that did not come the request is repeated. `min_pending`,
-        `min_ack_pending` and `priority` are those of `fetch`."""
+        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the heartbeats of an idle
+        server; after two missing ones the request is repeated. `min_pending`, `min_ack_pending` and `priority` are
+        those of `fetch`."""
         from headwater.client.consume import Consumption
 
         also = self._group.wishes(min_pending=min_pending, min_ack_pending=min_ack_pending, priority=priority)
@@ -90,9 +90,9 @@ class PullConsumer:
         `min_ack_pending` await their acknowledgement. With policy prioritized: requests of a lower `priority`, 0 to 9, are
         served first. With policy pinned_client nothing comes while another client is pinned.
 
-        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
-        is none of that name, AuthorizationError when it may not be asked, RequestTimeout when the server is silent.
-        After a reconnect the rest is requested again, for the time that is left.
+        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer was deleted, NoResponders when
+        it does not exist, AuthorizationError when permissions forbid the request, RequestTimeout when the server does
+        not answer. After a reconnect the rest is requested again, for the time that is left.
         """
         if batch < 1:
             raise LocalProtocolError("a batch holds at least one message", value=batch, limit=1)
@@ -150,7 +150,7 @@ class PullConsumer:
     def _ends(self, status: Status, came: list[StreamMessage]) -> bool:
         """Whether a status ends the batch; raises when it ends more than that and nothing came."""
         if status is STATUS_LOST:
-            return True  # no heartbeats were asked for, so it was one of those that end a request
+            return True  # no heartbeats were requested, so it was a status that ends a request
         if status.code == IDLE_HEARTBEAT:
             return False
         description = status.description or ""

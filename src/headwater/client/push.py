@@ -1,10 +1,10 @@
-"""A push consumer: the server sends, as fast as acknowledgements and flow control let it.
+"""A push consumer: the server sends as fast as acknowledgements and flow control allow.
 
     async with jetstream.push_consumer("ORDERS", ConsumerConfig(durable_name="billing")) as messages:
         async for message in messages: ...
 
-Heartbeats (status 100) are passed over; a flow control request is answered when everything before it was read, which is
-what tells the server how fast this program is. Silence for three heartbeats raises ConsumerGone.
+Heartbeats (status 100) are skipped; a flow-control request is answered once everything before it was read, which paces
+the server. Silence for three heartbeats raises ConsumerGone.
 """
 
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ HEARTBEATS_MISSED = 3
 
 
 class PushConsumer:
-    """`info` is what the server said of it at the beginning. One without a durable name is deleted at the end."""
+    """`info`: the server's description at the start. A consumer without a durable name is deleted at the end."""
 
     def __init__(self, jetstream: JetStreamApi, client: Requester, stream: str, config: ConsumerConfig) -> None:
         self._jetstream = jetstream

@@ -1,9 +1,9 @@
-"""One question, several answers (ADR-47 of NATS): when to stop waiting is what the caller chooses.
+"""Requests with several answers (ADR-47 of NATS): the caller chooses when to stop waiting.
 
-The first of these ends it: `count` answers have come; `stall` seconds have passed since the last one; `sentinel(answer)`
-is true (that answer is not given); `timeout` seconds have passed since the question. Ending is no error, with however many
-answers, but for two cases where an empty result would say too little: no one is subscribed (NoResponders, at once), and
-no one has answered in time (RequestTimeout).
+The first of these ends it: `count` answers have arrived; `stall` seconds have passed since the last one;
+`sentinel(answer)` is true (that answer is not returned); `timeout` seconds have passed since the request. Ending is no
+error, whatever the number of answers, except that without a subscriber NoResponders is raised at once, and without any
+answer in time RequestTimeout.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Sentinel = Callable[[Message], bool]
 
 
 class Asker(Protocol):
-    """What this needs of a client."""
+    """The part of a client that is needed here."""
 
     def new_inbox(self) -> str: ...
 
@@ -48,8 +48,8 @@ async def ask_many(
     stall: float,
     sentinel: Sentinel | None,
 ) -> AsyncIterator[Message]:
-    """The answers as they come. Raises ConfigError for limits that are none, NoResponders, RequestTimeout, and what a
-    publish raises. Leaving the iteration takes the interest back."""
+    """The answers as they arrive. Raises ConfigError for invalid limits, NoResponders, RequestTimeout, and what a
+    publish raises. Leaving the iteration ends the subscription."""
     in_seconds(timeout, "timeout")
     in_seconds(stall, "stall")
     if count < 0 or timeout == 0:

@@ -1,6 +1,6 @@
-"""What the readers and writers of streams need of a client; `Client` fulfils it.
+"""The protocol of a client for readers and writers of streams; `Client` implements it.
 
-The modules of JetStream stand on this protocol and not on the client: the client makes a JetStream, so it is above them.
+The JetStream modules import this protocol and not the client, because the client imports them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from headwater.model.message import Message
 
 
 class Requester(Protocol):
-    """One connection to one server at a time; see `headwater.client.client.Client` for what each of these promises."""
+    """One connection to one server at a time; the methods are documented in `headwater.client.client.Client`."""
 
     @property
     def server(self) -> str: ...

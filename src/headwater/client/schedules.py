@@ -18,10 +18,10 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Schedule(NamedTuple):
-    """One of `at` (a time with its zone), `every` (a second or more), and `cron` (six fields, seconds first, or `@daily` and
-    the like; in `time_zone`, an IANA name, or UTC) says when. What is stored then goes to `target`: the payload and headers
-    of the schedule, or those of the last message on `source`. `ttl`: how long each lives: seconds, a timedelta, "5s" or
-    "never"; `rollup`: each takes the place of those before it."""
+    """One of `at` (a time with its zone), `every` (a second or more), and `cron` (six fields, seconds first, or
+    `@daily` and the like; in `time_zone`, an IANA name, or UTC) sets the time. The message stored then goes to
+    `target`, with the payload and headers of the schedule, or those of the last message on `source`. `ttl`: how long
+    each lives: seconds, a timedelta, "5s" or "never"; `rollup`: each replaces those before it."""
 
     target: str
     at: datetime | None = None
@@ -33,7 +33,7 @@ class Schedule(NamedTuple):
     rollup: bool = False
 
     def headers(self) -> dict[str, str]:
-        """The headers of a message that is this schedule. Raises ConfigError where it says no time, or more than one."""
+        """The headers of a message that is this schedule. Raises ConfigError unless exactly one time is set."""
         patterns = [text for text in (_at(self.at), _every(self.every), self.cron) if text]
         if len(patterns) != 1:
             raise ConfigError("a schedule has one of at, every and cron", value=patterns)

@@ -3,9 +3,9 @@
     async with await add_service(client, "sums", "1.0.0") as service:
         await service.endpoint("add", handle_add)               # requests to `add`, shared with other instances
 
-Every instance answers `$SRV.PING`, `$SRV.INFO` and `$SRV.STATS`, and the same with its name and with its id behind. A
-handler that raises ServiceError answers with that error; any other exception answers 500 and is reported to the client's
-error callback: one bad request does not affect the others.
+Every instance answers `$SRV.PING`, `$SRV.INFO` and `$SRV.STATS`, also with its name, and with name and id, appended. A
+handler that raises ServiceError answers with that error; any other exception answers 500 and is reported to the
+client's error callback: one bad request does not affect the others.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ Handler = Callable[[Request], Awaitable[bytes | None] | bytes | None]
 
 
 class EndpointInfo(msgspec.Struct, kw_only=True):
-    """What an endpoint says of itself."""
+    """The description of an endpoint."""
 
     name: str
     subject: str
@@ -92,7 +92,7 @@ class EndpointInfo(msgspec.Struct, kw_only=True):
 
 
 class EndpointStats(Timed, kw_only=True, omit_defaults=False):
-    """What an endpoint has done; times in seconds."""
+    """The statistics of an endpoint; times in seconds."""
 
     name: str
     subject: str
@@ -160,9 +160,9 @@ class Service:
         queue: str | None = None,
         metadata: dict[str, str] | None = None,
     ) -> None:
-        """Have `handler` answer requests to `subject` (or to `name`), one after the other, as a member of `queue`.
+        """Answer requests to `subject` (or to `name`) by `handler`, one after the other, as a member of `queue`.
 
-        What it returns is the answer, unless it has responded itself.
+        Its return value is the answer, unless it has responded itself.
         """
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{name!r} is no name of an endpoint", value=name, hint="letters, digits, _ and -")
@@ -206,7 +206,7 @@ class Service:
         )
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Reset the statistics."""
         self._started = _now()
         for _, stats in self._endpoints:
             stats.num_requests = stats.num_errors = 0
@@ -216,7 +216,7 @@ class Service:
     # ── beginning and end ──
 
     async def start(self) -> None:
-        """Answer to discovery from now on."""
+        """Start answering discovery requests."""
         verbs: dict[str, Callable[[], ServicePing]] = {"PING": self.ping, "INFO": self.info, "STATS": self.stats}
         for verb, describe in verbs.items():
             for tail in ("", f".{self.name}", f".{self.name}.{self.id}"):
@@ -228,12 +228,12 @@ class Service:
                 self._subscriptions.append(self._client.deliver_directly(f"{PREFIX}.{verb}{tail}", answer))
         try:
             await self._client.flush()
-        except BaseException:  # cancelled, for one: no caller has the service that could be stopped
+        except BaseException:  # for example cancelled: no caller has the service to stop it
             self._abandon()
             raise
 
     async def stop(self) -> None:
-        """Take no new requests, answer those that came, and be found no more."""
+        """Stop taking requests, answer those received, and stop answering discovery."""
         try:
             await asyncio.gather(*(each.drain() for each in self._subscriptions))
         finally:
@@ -313,7 +313,7 @@ async def add_service(
     metadata: dict[str, str] | None = None,
     queue: str = QUEUE,
 ) -> Service:
-    """Start an instance of a service; add endpoints to it. Raises ConfigError for a name or a version that is none."""
+    """Start an instance of a service; add endpoints to it. Raises ConfigError for an invalid name or version."""
     service = Service(client, name, version, description, metadata or {}, queue)
     await service.start()
     return service

@@ -1,6 +1,6 @@
-"""A message that a consumer delivered, where it stands, and the ways to settle it.
+"""A message delivered by a consumer: its position, and its acknowledgement.
 
-Where a message stands is in its reply subject (9 tokens; longer ones have domain and account in front):
+The position is in the reply subject (9 tokens; longer ones have domain and account in front):
 
     $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<timestamp ns>.<pending>
     $JS.ACK.<domain or _>.<account hash>.<stream>. … .<pending>[.<random>]
@@ -19,13 +19,14 @@ from headwater.model.message import Message
 from headwater.model.status import IDLE_HEARTBEAT, OK, Status
 
 STATUS_LOST = Status(IDLE_HEARTBEAT, "a status, lost on a route without headers")
-"""A route of the oldest cluster protocol carries no headers: of any status only an empty message arrives."""
+"""A route of the oldest cluster protocol has no headers: a status arrives as an empty message."""
 _TOKENS = 9
 _TOKENS_WITH_DOMAIN = (11, 12)
 
 
 class Metadata(NamedTuple):
-    """Where a delivered message stands; sequences are 1-based, `timestamp_ns` since 1970, `pending` behind it."""
+    """The position of a delivered message; sequences are 1-based, `timestamp_ns` since 1970, `pending` messages follow
+    it."""
 
     stream: str
     consumer: str
@@ -38,7 +39,7 @@ class Metadata(NamedTuple):
 
 
 def parse_metadata(reply: str) -> Metadata:
-    """Read `$JS.ACK.…`. Raises LocalProtocolError for a message that no consumer has delivered."""
+    """Parse `$JS.ACK.…`. Raises LocalProtocolError for a message that no consumer delivered."""
     tokens = reply.split(".")
     domain = ""
     if len(tokens) in _TOKENS_WITH_DOMAIN:
@@ -56,7 +57,7 @@ def _is_number(token: str) -> bool:
 
 
 class StreamMessage:
-    """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
+    """A message of a stream, with the methods to acknowledge it. `message` is the message itself."""
 
     __slots__ = ("_client", "_metadata", "message")
 
@@ -67,7 +68,7 @@ class StreamMessage:
 
     @property
     def metadata(self) -> Metadata:
-        """Where it stands in the stream and with the consumer; read from the reply subject at first use."""
+        """Its position in the stream and the consumer; parsed from the reply subject at first use."""
         if self._metadata is None:
             self._metadata = parse_metadata(self.message.reply)
         return self._metadata
@@ -109,35 +110,36 @@ class StreamMessage:
         async def ack_sync(self, timeout: Timeout = 1.0) -> None: ...
 
     async def ack(self, *, confirm: Timeout | None = None) -> None:
-        """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
+        """Acknowledge the message. With `confirm`, wait up to that many seconds for the server's confirmation."""
         if confirm is None:
             await self._client.publish(self.message.reply, b"+ACK")
         else:
             await self._client.request(self.message.reply, b"+ACK", timeout=seconds_of(confirm))
 
     async def nak(self, delay: float | timedelta = 0.0) -> None:
-        """Not done: deliver it again, after `delay` seconds."""
+        """Have the message delivered again, after `delay` seconds."""
         wait = in_seconds(delay, "delay", YEAR) if delay else 0
         body = b'-NAK {"delay":%d}' % nanoseconds(wait) if wait else b"-NAK"
         await self._client.publish(self.message.reply, body)
 
     async def term(self, reason: str = "") -> None:
-        """Never deliver it again; the `reason` goes into the server's advisory."""
+        """Have the message never delivered again; `reason` is shown in the server's advisory."""
         await self._client.publish(self.message.reply, f"+TERM {reason}".rstrip().encode())
 
     async def in_progress(self) -> None:
-        """Still at work: start the ack wait anew."""
+        """Restart the ack wait, because work on the message goes on."""
         await self._client.publish(self.message.reply, b"+WPI")
 
 
 def status_of(message: Message, *, pushed: bool = False) -> Status | None:
-    """The status of a message that is one; one with an acknowledgement subject came from the stream, whatever it holds.
+    """The status in a message, None for other messages; one with an acknowledgement subject came from the stream,
+    whatever its headers.
 
-    A push consumer's status may have a reply subject too: where a flow control request is answered.
+    A push consumer's status may have a reply subject too, to answer a flow-control request.
     """
     if message.data or (message.reply and not pushed) or message.reply.startswith("$JS.ACK."):
         return None
-    if not message.header_block:  # what a stream holds has an acknowledgement subject, also where headers cannot pass
+    if not message.header_block:  # messages of a stream have an acknowledgement subject, even on routes without headers
         return None if message.reply and not message.reply.startswith("$JS.FC.") else STATUS_LOST
     try:
         status = message.status

@@ -10,9 +10,9 @@ An event loop in a thread of its own runs the asyncio client, so keep-alive, rec
 code; a call costs two hops between threads (some 50 us). Any thread may call. For programs that must not have a second
 thread, and for reading streams into columns, there is `headwater.client.blocking`.
 
-`client`, its subscriptions and publishes have methods of their own here. What JetStream gives (consumers, buckets, stores)
-is wrapped as it comes: coroutine methods block, asynchronous iterations become plain ones, `async with` becomes `with`.
-`sync_types` has the signatures.
+The client and its subscriptions have classes of their own here. JetStream's objects (consumers, buckets, stores) are
+wrapped: coroutine methods block, asynchronous iterations become plain ones, `async with` becomes `with`. `sync_types`
+has the signatures.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,12 +46,12 @@ class SyncSubscription:
 
     @property
     def pending(self) -> int:
-        """Messages that wait to be read."""
+        """The number of messages that wait to be read."""
         return self._subscription.pending
 
     @property
     def dropped(self) -> int:
-        """Messages that were lost because the queue was full."""
+        """The number of messages lost because the queue was full."""
         return self._subscription.dropped
 
     def next(self, timeout: Timeout | None = None) -> Message:
@@ -63,7 +63,7 @@ class SyncSubscription:
             yield from batch
 
     def batches(self, maximum: int = 1024) -> Iterator[list[Message]]:
-        """Everything that waits, as lists of up to `maximum` messages; one hop between threads serves a whole list."""
+        """The waiting messages as lists of up to `maximum`; each list costs one hop between threads."""
         yield from iterate(self._loop, self._subscription.batches(maximum))
 
     def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> Iterator[Any]:
@@ -71,11 +71,11 @@ class SyncSubscription:
         yield from iterate(self._loop, self._subscription.record_batches(rows, linger))
 
     def unsubscribe(self, maximum: int = 0) -> None:
-        """End it now, or after `maximum` messages since it began."""
+        """End the subscription now, or after `maximum` messages in all."""
         self._loop.call(self._subscription.unsubscribe, maximum)
 
     def drain(self, timeout: Timeout = 10.0) -> None:
-        """End it, after the messages that were on their way have come; they can still be read."""
+        """End the subscription once the messages in flight have arrived; they can still be read."""
         self._loop.run(self._subscription.drain(timeout))
 
 
@@ -88,12 +88,12 @@ class SyncClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a link to a server now."""
+        """Whether the client is connected to a server."""
         return self._client.is_connected
 
     @property
     def server(self) -> str:
-        """The URL of the server that we speak to, without credentials."""
+        """The URL of the connected server, without credentials."""
         return self._client.server
 
     def publish(

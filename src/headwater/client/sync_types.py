@@ -32,13 +32,13 @@ from headwater.model.message import Message
 
 
 class SyncStreamMessage(Protocol):
-    """A message of a stream, and the ways to settle it. The message's own parts are in `message`."""
+    """A message of a stream, with the methods to acknowledge it. `message` is the message itself."""
 
     message: Message
 
     @property
     def metadata(self) -> Metadata:
-        """Where it stands in the stream and with the consumer; read from the reply subject at first use."""
+        """Its position in the stream and the consumer; parsed from the reply subject at first use."""
 
     @property
     def headers(self) -> Headers:
@@ -57,16 +57,16 @@ class SyncStreamMessage(Protocol):
         """The acknowledgement subject."""
 
     def ack(self, *, confirm: Timeout | None = None) -> None:
-        """Done with it. With `confirm`, wait that many seconds for the server to say that it knows."""
+        """Acknowledge the message. With `confirm`, wait up to that many seconds for the server's confirmation."""
 
     def nak(self, delay: float | timedelta = 0.0) -> None:
-        """Not done: deliver it again, after `delay` seconds."""
+        """Have the message delivered again, after `delay` seconds."""
 
     def term(self, reason: str = "") -> None:
-        """Never deliver it again; the `reason` goes into the server's advisory."""
+        """Have the message never delivered again; `reason` is shown in the server's advisory."""
 
     def in_progress(self) -> None:
-        """Still at work: start the ack wait anew."""
+        """Restart the ack wait, because work on the message goes on."""
 
 
 class SyncConsumption(Protocol):
@@ -79,13 +79,13 @@ class SyncConsumption(Protocol):
     ) -> None: ...
 
     def stop(self) -> None:
-        """End the iteration, after what has come already."""
+        """End the iteration after the messages already received."""
 
     def __iter__(self) -> Iterator[SyncStreamMessage]: ...
 
 
 class SyncPullConsumer(Protocol):
-    """Fetches from one consumer, as a member of a priority group where one is named."""
+    """Fetches from one consumer, as a member of a priority group if one is given."""
 
     stream: str
 
@@ -104,9 +104,9 @@ class SyncPullConsumer(Protocol):
     ) -> SyncConsumption:
         """Read without end: `with` it, and iterate. Requests `batch` messages, or `max_bytes`, at a time.
 
-        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the signs of life of an
-        idle server; after two that did not come the request is repeated. `min_pending`,
-        `min_ack_pending` and `priority` are those of `fetch`."""
+        `expires`: seconds after which the server ends a request. `heartbeat`: seconds between the heartbeats of an idle
+        server; after two missing ones the request is repeated. `min_pending`, `min_ack_pending` and `priority` are
+        those of `fetch`."""
 
     def fetch(
         self,
@@ -124,14 +124,14 @@ class SyncPullConsumer(Protocol):
         `min_ack_pending` await their acknowledgement. With policy prioritized: requests of a lower `priority`, 0 to 9, are
         served first. With policy pinned_client nothing comes while another client is pinned.
 
-        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer is gone, NoResponders when there
-        is none of that name, AuthorizationError when it may not be asked, RequestTimeout when the server is silent.
-        After a reconnect the rest is requested again, for the time that is left.
+        Raises LocalProtocolError for a `batch` below 1, JetStreamError when the consumer was deleted, NoResponders when
+        it does not exist, AuthorizationError when permissions forbid the request, RequestTimeout when the server does
+        not answer. After a reconnect the rest is requested again, for the time that is left.
         """
 
 
 class SyncPushConsumer(Protocol):
-    """`info` is what the server said of it at the beginning. One without a durable name is deleted at the end."""
+    """`info`: the server's description at the start. A consumer without a durable name is deleted at the end."""
 
     info: ConsumerInfo | None
 
@@ -145,7 +145,7 @@ class SyncPushConsumer(Protocol):
 
 
 class SyncOrderedConsumer(Protocol):
-    """Iterate over it; `with` ends that at once after a `break`. `pending`: what was left behind the last one."""
+    """Iterate over it; `with` ends that at once after a `break`. `pending`: messages left after the last one"""
 
     pending: int | None
 
@@ -197,7 +197,7 @@ class SyncPublisher(Protocol):
 
 
 class SyncAtomicBatch(Protocol):
-    """One batch; use it in `with`. `ack`: where it is stored, None until it is."""
+    """One batch; use it in `with`. `ack`: the acknowledgement with stream and sequence, None until the commit."""
 
     ack: BatchAck | None
 
@@ -218,12 +218,12 @@ class SyncAtomicBatch(Protocol):
         expect_last_subject_sequence: int | None = None,
         ttl: Lifetime | None = None,
     ) -> None:
-        """Add a message. What it expects is judged when the batch is committed; `expect_last_sequence` is for the first
-        message only. Raises JetStreamError when the stream refuses the batch."""
+        """Add a message. Its expectations are checked at the commit; `expect_last_sequence` is for the first message
+        only. Raises JetStreamError when the stream refuses the batch."""
 
 
 class SyncFastPublisher(Protocol):
-    """One batch; use it in `with`. `ack`: where its last message is stored and how many there were, None until the"""
+    """One batch; use it in `with`. `ack`: the acknowledgement of the batch with its count and the sequence of its"""
 
     ack: BatchAck | None
 
@@ -266,25 +266,25 @@ class SyncCounters(Protocol):
     ) -> int:
         """Add `by`, which may be negative or 0, to the counter of `subject`; returns the new sum.
 
-        With a `msg_id` that the stream knows nothing is added, and the sum as it is now comes back. Raises NoResponders when
-        no stream captures the subject, JetStreamError when its stream has no counters, and LocalProtocolError when another
-        stream than this one has counted it.
+        With a `msg_id` that the stream has stored before, nothing is added, and the present sum is returned. Raises
+        NoResponders when no stream captures the subject, JetStreamError when its stream has no counters, and
+        LocalProtocolError when another stream than this one has counted it.
         """
 
     def get(self, subject: str, *, direct: bool = False) -> int | None:
         """The sum of `subject`; None when nothing was counted there, or all of it was purged.
 
-        `direct` reads from any replica instead of the leader, which may be behind; the stream must allow it. Raises
-        RemoteProtocolError when what is last on the subject is no sum.
+        `direct` reads from any replica, which may be behind the leader; the stream must allow it. Raises
+        RemoteProtocolError when the last message of the subject is no sum.
         """
 
     def sources(self, subject: str) -> dict[str, dict[str, int]]:
-        """What the sum of `subject` was made of in a stream that sources others: by stream and subject of origin, the sum
-        that was taken from there last. Empty for a counter without sources."""
+        """The parts of the sum of `subject` in a stream with sources: by stream and subject of origin, the last sum
+        copied from there. Empty for a counter without sources."""
 
 
 class SyncWatch(Protocol):
-    """Iterate over it; `with` ends that at once after a `break`. `caught_up`: all that was there at first has come."""
+    """Iterate over it; `with` ends that at once after a `break`. `caught_up`: all initial entries have been"""
 
     caught_up: bool
 
@@ -311,25 +311,25 @@ class SyncKeyValue(Protocol):
         """The newest revision of `key`, or the one of that number. Raises KeyNotFound, also for a deleted one."""
 
     def keys(self, *patterns: str) -> list[str]:
-        """The keys that are there, or those that match one of `patterns`."""
+        """All keys, or those that match one of `patterns`."""
 
     def history(self, key: str = ">") -> list[Entry]:
-        """All revisions of a key (or of those that match) that the bucket still holds, markers too, the oldest first."""
+        """All stored revisions of a key (or of those that match), including markers, oldest first."""
 
     def watch(
         self, *patterns: str, history: bool = False, updates_only: bool = False, headers_only: bool = False
     ) -> SyncWatch:
         """The present entries and then every change, of all keys or those that match `patterns`: iterate over it.
 
-        Newest revisions first, unless `history`; only what comes with `updates_only`; without values with
-        `headers_only`. Survives reconnects without a gap.
+        It starts with the newest revision of each key, with `history` with all revisions, with `updates_only` with
+        none; `headers_only`: without values. Survives reconnects without a gap.
         """
 
     def put(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
-        """Write a value, whatever is stored; returns its revision."""
+        """Write a value unconditionally; returns its revision."""
 
     def create(self, key: str, value: bytes | str, *, ttl: Lifetime | None = None) -> int:
-        """Write a value where there is none, or a deleted one; returns its revision. Raises KeyExists."""
+        """Write a value if the key does not exist or was deleted; returns its revision. Raises KeyExists."""
 
     def update(self, key: str, value: bytes | str, last: int, *, ttl: Lifetime | None = None) -> int:
         """Write a value if the newest revision is `last`; returns the new one. Raises KeyExists otherwise."""
@@ -343,7 +343,7 @@ class SyncKeyValue(Protocol):
         revision. Raises KeyExists otherwise."""
 
     def purge_deleted(self) -> int:
-        """Remove the markers of deleted keys, and what is behind them; returns how many messages went."""
+        """Remove the markers of deleted keys and their history; returns how many messages were removed."""
 
 
 class SyncObjectWatch(Protocol):
@@ -378,23 +378,23 @@ class SyncObjectStore(Protocol):
         headers: dict[str, list[str]] | None = None,
         chunk_size: int = CHUNK_SIZE,
     ) -> ObjectInfo:
-        """Store `data` as an object, in place of one of that name; a file is read chunk by chunk (its reads block).
+        """Store `data` as an object, replacing one of that name; a file is read chunk by chunk (its reads block).
 
         `headers`: by name, the values; readers get them in `ObjectInfo`. `chunk_size`: bytes of one message; below 1 it
         raises LocalProtocolError.
 
-        Nothing of it is visible before all of it is stored; what was written of one that failed is purged.
+        The object becomes visible once it is completely stored; the chunks of a failed one are purged.
         """
 
     def get(self, name: str) -> bytes:
-        """An object as a whole. Raises ObjectNotFound, and DataLossError for one that is not what was stored."""
+        """A whole object. Raises ObjectNotFound, and DataLossError if it differs from what was stored."""
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        """An object chunk by chunk. Raises ObjectNotFound, and, behind the last chunk, DataLossError when size or digest is
-        not that of what was stored."""
+        """An object chunk by chunk. Raises ObjectNotFound, and after the last chunk DataLossError if size or digest is
+        wrong."""
 
     def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; with `deleted` of a deleted one too. Raises ObjectNotFound."""
+        """The description of an object; with `deleted`, also of a deleted one. Raises ObjectNotFound."""
 
     def objects(self, *, deleted: bool = False) -> list[ObjectInfo]:
         """All objects, with `deleted` the deleted ones too."""
@@ -412,20 +412,20 @@ class SyncObjectStore(Protocol):
         """Delete an object; its document stays as a marker. Raises ObjectNotFound."""
 
     def seal(self) -> None:
-        """Seal the store: from now on nothing can be written or deleted."""
+        """Seal the store: nothing can be written or deleted afterwards."""
 
 
 class SyncJetStream(Protocol):
     """The JetStream of one connection. Made by `Client.jetstream`."""
 
     def account_info(self) -> AccountInfo:
-        """What this account uses and may use. Raises EnvironmentProblem when the server has no JetStream for it."""
+        """The usage and limits of this account. Raises EnvironmentProblem when the server has no JetStream for it."""
 
     def create_stream(self, config: StreamConfig) -> StreamInfo:
         """Create the stream of `config`; one that exists with the same configuration is no error."""
 
     def update_stream(self, config: StreamConfig) -> StreamInfo:
-        """Change a stream's configuration to `config`; the server refuses what cannot be changed."""
+        """Change a stream's configuration to `config`; the server refuses changes of fixed fields."""
 
     def stream_info(self, name: str, *, subjects: str = "", deleted: bool = False) -> StreamInfo:
         """Configuration and state of the stream `name`. With `subjects`, a filter, the state also has the number of messages
@@ -478,20 +478,21 @@ class SyncJetStream(Protocol):
         """Publish `data` with `headers` on `subject`, and wait until the stream has stored the message durably.
 
         `expect_stream`: the name of the stream that must capture it. `expect_last_sequence`,
-        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of the
-        stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives: seconds, a
-        timedelta, or a text such as "5s" or "never". `schedule`: the message brings others later.
+        `expect_last_subject_sequence` and `expect_last_msg_id`: the sequence, or message id, that the last message of
+        the stream or of the subject must have; otherwise the stream refuses. `ttl`: how long the message lives:
+        seconds, a timedelta, or a text such as "5s" or "never". `schedule`: the message is a schedule that produces
+        others later.
 
         Raises NoResponders when no stream captures the subject, JetStreamError when it refuses the message. With a
-        `msg_id` it is published again when the connection is lost meanwhile: the stream takes it once.
+        `msg_id` it is published again when the connection is lost meanwhile: the stream stores it once.
         """
 
     def create_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
         """Create the consumer of `config` on a stream; one that exists with the same configuration is no error. It is
-        durable with `durable_name`, else the server deletes it when it is not used."""
+        durable with `durable_name`; otherwise the server deletes it when it is unused."""
 
     def update_consumer(self, stream: str, config: ConsumerConfig) -> ConsumerInfo:
-        """Change the configuration of a consumer of `stream` to `config`; the server refuses what cannot be changed."""
+        """Change the configuration of a consumer of `stream` to `config`; the server refuses changes of fixed fields."""
 
     def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
         """Configuration and position of the consumer `name` of `stream`."""
@@ -506,12 +507,12 @@ class SyncJetStream(Protocol):
         """All consumers of a stream."""
 
     def pause_consumer(self, stream: str, name: str, until: str | datetime) -> bool:
-        """Have the consumer `name` of `stream` deliver nothing before `until`, a time in RFC 3339 or an aware datetime;
-        one in the past (or "") resumes. Returns whether it is paused."""
+        """Pause the consumer `name` of `stream` until `until`, a time in RFC 3339 or an aware datetime; one in the past
+        (or "") resumes. Returns whether it is paused."""
 
     def unpin_consumer(self, stream: str, name: str, group: str) -> None:
-        """Take the pin from the client that has it in the priority `group` of the consumer `name` of `stream`; the next one
-        that waits gets it."""
+        """Unpin the pinned client in the priority `group` of the consumer `name` of `stream`; the next waiting client
+        is pinned."""
 
     def publisher(self, window: int = 1024) -> SyncPublisher:
         """Publish with up to `window` messages unacknowledged; use it in `with`."""
@@ -530,14 +531,16 @@ class SyncJetStream(Protocol):
         """Read from an existing pull consumer, as a member of its priority group `group` if it has groups."""
 
     def push_consumer(self, stream: str, config: ConsumerConfig | None = None) -> SyncPushConsumer:
-        """Have the server push: use it in `with`, and iterate. It is created with `config`."""
+        """A push consumer, created with `config`: use it in `with`, and iterate."""
 
     def ordered_consumer(
         self, stream: str, config: ConsumerConfig | None = None, *, stop_at_end: bool = False
     ) -> SyncOrderedConsumer:
-        """Every message once, in order, whatever happens to connections and servers: iterate over it.
+        """An ordered consumer, which survives lost connections and servers: iterate over it to get every message once,
+        in order.
 
-        `config` sets the start and the subjects. `stop_at_end`: end with the last message that the stream holds now.
+        `config` sets the start and the subjects. `stop_at_end`: end with the stream's last message at the start of the
+        iteration.
         """
 
     def create_key_value(self, config: BucketConfig) -> SyncKeyValue:

@@ -5,9 +5,9 @@ a float; one declared as `Instant` takes an RFC 3339 text or an aware `datetime`
 converted when the configuration is made, once more before it is sent (it may have been changed), and on the way in by
 `read_wire`.
 
-Refused, as ConfigError: what is no time (text, bool, NaN), what is negative, what is more than 292 years or less than a
-nanosecond (the wire cannot hold it), a wait of more than a year, and whole numbers from 10**9 on that end in six zeros:
-those are nanoseconds. A naive datetime is refused because it names no instant.
+Refused with ConfigError: values that are no time (text, bool, NaN), negative ones, those above 292 years or below a
+nanosecond (the wire format has no such values), waits of more than a year, and whole numbers from 10**9 on that end in
+six zeros, which are meant as nanoseconds. A naive datetime is refused because it is ambiguous.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ else:
         longest = LONGEST
 
     class Wait(Seconds):
-        """One that a program waits for: more than a year can only be a mistake."""
+        """A duration that a program waits for: more than a year can only be a mistake."""
 
         longest = YEAR
 
@@ -74,7 +74,7 @@ class Timed(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def check_times(made: msgspec.Struct) -> None:
-    """For `__post_init__`: have every time of a value in its unit. Raises ConfigError."""
+    """For `__post_init__`: convert every time of a value. Raises ConfigError."""
     for name, kind in timed_fields(type(made)):
         value = getattr(made, name)
         if value is not None:
@@ -89,7 +89,7 @@ def timed_fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
 
 
 def in_seconds(value: float | timedelta, name: str, longest: float = LONGEST) -> float:
-    """A duration as a caller gave it, in seconds. `name`: what errors call it. Raises ConfigError for what is none."""
+    """A caller's duration in seconds. `name`: the field's name in errors. Raises ConfigError for an invalid one."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
@@ -147,7 +147,7 @@ def _taken(kind: Any, value: Any, name: str) -> Any:
 
 
 def checked(value: Any) -> Any:
-    """A copy of what is to be sent, every time in it checked and of its type: fields may have been assigned since."""
+    """A copy of a value to send, with every time checked and converted: fields may have been assigned since."""
     if isinstance(value, msgspec.Struct):
         return type(value)(**{field: checked(getattr(value, field)) for field in value.__struct_fields__})
     if isinstance(value, Mapping):
@@ -156,16 +156,16 @@ def checked(value: Any) -> Any:
 
 
 def write_wire(value: Any) -> Any:
-    """For an encoder: what it does not know itself."""
+    """The hook of an encoder, for types that it does not support."""
     if isinstance(value, float):  # a Seconds; it writes plain floats itself
         return nanoseconds(value)
     raise NotImplementedError(f"{type(value).__name__} has no JSON")
 
 
 def read_wire(kind: Any, value: Any) -> Any:
-    """For a decoder: nanoseconds as seconds."""
+    """The hook of a decoder: nanoseconds to seconds."""
     if kind in (Seconds, Wait) and isinstance(value, int) and not isinstance(value, bool):
         return kind(value / SECOND if value >= 0 else -1.0)  # a negative one means "never"
     if kind is object:
-        return value  # of an answer that is not looked into
+        return value  # of an answer that is not parsed
     raise RemoteProtocolError(f"no time: {value!r}", value=str(value)[:200])
