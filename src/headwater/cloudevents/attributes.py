@@ -4,9 +4,9 @@ CloudEvents has seven types; five of them are strings with a grammar, so in memo
 `bytes`. A Timestamp stays the text it came as: RFC 3339 allows nanoseconds, leap seconds and a lower-case z, none of
 which survive a datetime. Every error is a CloudEventError whose `rule` is one of the names below.
 
-An event that a program makes keeps to the grammar of RFC 3986 and RFC 2046, unless it is made with `strict=False`. One that
-is read need not, unless it is read with `strict=True`: a URI or a media type only has to be a non-empty String there,
-because senders put spaces and é into `source`, and a receiver that drops their events helps nobody.
+An event that a program makes keeps to the grammar of RFC 3986 and RFC 2046, unless it is made with `strict=False`. One
+that is read need not, unless it is read with `strict=True`: a URI or a media type only has to be a non-empty String
+there, because senders put spaces and é into `source`, and dropping their events would be of no use.
 """
 
 import base64

@@ -1,12 +1,12 @@
 # cython: annotation_typing=False
-"""`CloudEvent`: context attributes and data, checked once, frozen, the data left encoded until somebody looks.
+"""`CloudEvent`: context attributes and data, checked once, frozen, the data left encoded until it is read.
 
 Data is held as the bytes that a NATS message in binary mode would carry, plus what they are:
 
     ABSENT   no data at all
     BINARY   opaque bytes; in JSON they travel as `data_base64`, whatever the content type says
     TEXT     characters for a content type that is not JSON; held as UTF-8
-    JSON     a JSON text, decoded at each look at `data`, so that nobody can alter the event through it
+    JSON     a JSON text, decoded at each access to `data`, so that the event cannot be changed through it
 
 Attributes and text are taken by value when the event is made: a member of `class Kind(str, Enum)` is its text from then
 on, one of an IntEnum its number, so that no way of writing can print its name instead.
@@ -110,10 +110,10 @@ class CloudEvent:
 
     `data`: None for no data; bytes are opaque; a str is text, or a JSON string where the content type is JSON or not
     given; anything else is encoded as JSON at once. `msgspec.Raw` is a JSON text that is encoded already, so that
-    `msgspec.Raw(b"null")` is the explicit null payload.
-    `time`: RFC 3339 text, kept as it is, or an aware datetime. `extensions`: String, Integer, Boolean, Binary (bytes)
-    and Timestamp (aware datetime) values by name; None stands for unset. `strict=False` leaves the grammar of source,
-    dataschema and datacontenttype unchecked, as reading does: for events of somebody else that are passed on.
+    `msgspec.Raw(b"null")` is the explicit null payload. `time`: RFC 3339 text, kept as it is, or an aware datetime.
+    `extensions`: String, Integer, Boolean, Binary (bytes) and Timestamp (aware datetime) values by name; None stands
+    for unset. `strict=False` leaves the grammar of source, dataschema and datacontenttype unchecked, as reading does:
+    for events that are forwarded.
 
     Raises CloudEventError, which names attribute, value and rule. Equal events have equal attributes and data: JSON
     data is compared decoded, text and the bytes of that text are equal, and so are no data and empty data, between which

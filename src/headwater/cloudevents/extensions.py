@@ -4,8 +4,8 @@ NATS headers carry strings only, so an extension that was an Integer comes back 
 back: `event.extension("sampledrate")` is an int in whichever mode the event came. It knows the documented
 extensions of CloudEvents (`DOCUMENTED` below); a program registers its own beside them, or in a registry of its own.
 
-Nothing is checked when an event is read: an event with a bad extension is still an event. The error comes to whoever
-asks for that extension, or writes it with `typed`.
+Nothing is checked when an event is read: an event with a bad extension is still an event. The error is raised when that
+extension is read, or written with `typed`.
 """
 
 import base64

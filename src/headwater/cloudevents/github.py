@@ -1,8 +1,8 @@
 """GitHub webhooks as CloudEvents, after the adapter document of the CloudEvents specification (adapters/github.md).
 
-The document gives, for each kind of webhook, where `type`, `source`, `subject` and `time` come from; `id` is the delivery's
-and `data` the request body, byte for byte. Kinds of webhook that it does not know have rows here that follow its pattern,
-and one that nobody has heard of becomes `com.github.<event>.<action>` with the repository (else the organization, the
+The document gives, for each kind of webhook, where `type`, `source`, `subject` and `time` come from; `id` is the
+delivery's and `data` the request body, byte for byte. Kinds of webhook that it does not know have rows here that follow
+its pattern, and an unknown one becomes `com.github.<event>.<action>` with the repository (else the organization, the
 account, the sender) as its source and without a subject.
 
 Where the document hesitates or GitHub does something else:

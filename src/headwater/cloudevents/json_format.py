@@ -1,7 +1,7 @@
 """The JSON event format: one JSON object holds the attributes and `data` or `data_base64`.
 
-Reading takes the object apart without decoding `data`, which stays a JSON text until somebody looks. What JSON allows
-and CloudEvents does not is refused by name: an attribute twice, a number with a fraction or above 32 bits, an object, a
+Reading takes the object apart without decoding `data`, which stays a JSON text until it is read. What JSON allows and
+CloudEvents does not is refused by name: an attribute twice, a number with a fraction or above 32 bits, an object, a
 lone surrogate. A member that is null is an attribute that is not set; `data` that is null is a payload.
 """
 

@@ -136,7 +136,7 @@ def to_structured(event: CloudEvent, *, msg_id: bool = False, compat: Compat = N
 
 
 def _compatible(compat: str) -> ModuleType:
-    """The module of another implementation's dialect. Raises ConfigError for one that nobody knows."""
+    """The module of another implementation's dialect. Raises ConfigError for an unknown one."""
     if compat != "sdk-go":
         raise ConfigError(f"compat is 'sdk-go' or None, not {compat!r}", value=compat, limit="sdk-go")
     return sdk_go

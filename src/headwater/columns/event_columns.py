@@ -13,9 +13,9 @@ breaks and the words for it are the reference's.
 The decoder lies in a room above `wire` and `cloudevents` because it needs the columns of the one and the rules of the
 other, which know nothing of each other.
 
-A null needs no bit where it can be told by an empty value: core attributes are never empty. `data` has bits, because
-data may be there and empty; in binary mode it *is* the payload, so while no row of a batch says otherwise the payload's
-buffers serve for both columns. Interpreted, the reference alone is faster than this scan, so `scans` is off then.
+A null needs no bit where an empty value means null: core attributes are never empty. `data` has bits, because data may
+be there and empty; in binary mode it *is* the payload, so while no row of a batch says otherwise the payload's buffers
+serve for both columns. Interpreted, the reference alone is faster than this scan, so `scans` is off then.
 """
 
 from array import array

@@ -47,9 +47,9 @@ MARKER = "Iggy-Typed"
 
 
 class IggyColumns(NamedTuple):
-    """`columns.sequences` are offsets, `columns.timestamps` microseconds since 1970 at which the server stored a message;
-    `origins` those at which it was made. `ids` are 32 hexadecimal digits each. `typed` are header blocks as Iggy has them,
-    where they were asked for."""
+    """`columns.sequences` are offsets, `columns.timestamps` microseconds since 1970 at which the server stored a
+    message; `origins` those at which it was made. `ids` are 32 hexadecimal digits each. `typed` are header blocks in
+    Iggy's form, if requested."""
 
     columns: Columns
     origins: memoryview

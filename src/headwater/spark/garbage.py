@@ -1,9 +1,9 @@
 """Keeps the garbage collections of Spark's Python workers short.
 
 Spark's daemon collects all garbage after each task. With pyspark, pyarrow and us imported that visits some hundred
-thousand objects which live as long as the worker: 40 ms of CPU between two micro-batches (measured), while the task itself
-needed 6. So, once per worker, whatever is alive after our first task is taken out of the collector's sight. It is still
-freed when nobody refers to it; only cycles among just these objects would stay.
+thousand objects which live as long as the worker: 40 ms of CPU between two micro-batches (measured), while the task
+itself needed 6. So, once per worker, whatever is alive after our first task is taken out of the collector's sight. It
+is still freed with the last reference to it; only cycles among just these objects would stay.
 """
 
 import gc

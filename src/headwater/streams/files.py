@@ -113,7 +113,7 @@ class Files(Protocol):
 
     def lock(self, path: str) -> File:
         """Create the file if needed and hold it exclusively until closed or the process dies. Raises BlockingIOError
-        when somebody else holds it."""
+        when another process holds it."""
 
     def entropy(self, size: int) -> bytes:
         """Unpredictable bytes."""

@@ -3,7 +3,7 @@
 
 Appending has two phases, so that one fdatasync serves all waiting publishes (group commit):
 
-    loop thread     offset = log.stage(...)          many times; joins the open batch; nobody can read it yet
+    loop thread     offset = log.stage(...)          many times; joins the open batch; not readable yet
                     batch = log.seal()               when the worker is free
     worker thread   log.write(batch)                 blocking: one append, one fdatasync
     loop thread     log.publish(batch)               readable from now on; now acknowledge
@@ -140,7 +140,7 @@ class Log:
 
         After a clean stop the index is read, about a hundredth of the data, and `document` is what `close` was given;
         else every batch is read and checked, about 0.5 GB/s but up to 40 us a batch where batches are tiny, and
-        `document` is None. Raises StorageError when somebody else has the log open or the disk fails, CorruptLog when
+        `document` is None. Raises StorageError when another process has the log open or the disk fails, CorruptLog when
         it was written by a newer version.
         """
         opened = open_directory(files, directory, now_ns, first_offset, identity, known_end, rewinds=rewinds)

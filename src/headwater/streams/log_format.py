@@ -325,7 +325,7 @@ class BatchBuilder:
 
 
 class RecordCursor:
-    """Walks the records of a checked NATS-dialect body where they lie; copies only what is asked for.
+    """Walks the records of a checked NATS-dialect body where they lie; copies only the fields that are read.
 
         cursor = RecordCursor(body, 0, len(body), header.base_offset, header.version)
         while cursor.advance():

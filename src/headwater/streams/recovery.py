@@ -1,7 +1,7 @@
 """Decides what the bytes found on disk mean. Pure: no file is touched here.
 
-Two faults must be told apart. A *torn tail* is what a crash leaves of a batch that was being written: nothing after it
-is intact, and it was never acknowledged unless the marks say so. *Corruption in the middle* is what a failing disk
+Two faults must be distinguished. A *torn tail* is what a crash leaves of a batch that was being written: nothing after
+it is intact, and it was never acknowledged unless the marks say so. *Corruption in the middle* is what a failing disk
 leaves: intact batches follow. A torn tail may be cut (its bytes are kept aside); corruption is skipped, reported with
 its offset range, and left where it is.
 

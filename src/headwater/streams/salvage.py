@@ -10,8 +10,8 @@
     version 1   has no record checksums: such a batch is spoiled as a whole
 
 Salvaged records never step back: their offsets ascend from `expected` and stay below `ceiling`. Both are facts about
-intact batches around the region, so a copy of the log that somebody published, whose offsets are lower than those of the
-record that carries it, is not taken for the log.
+intact batches around the region, so a published copy of the log, whose offsets are lower than those of the record that
+carries it, is not taken for the log.
 
 Correction is for headers, tombstones, and compressed bodies, which have a second CRC. Over n bits, a CRC32C mistakes other
 damage for one flipped bit with probability n / 2^32: 1 in 8 million for a header; over a large record it would be 1 in 500,

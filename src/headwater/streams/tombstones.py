@@ -4,9 +4,9 @@ durable by the same fdatasync as the records around them, so a deletion has its 
     batch header of dialect 2: record count = number of ranges, offset span 0, base offset = where the log ended then
     body = ranges, back to back, each | start u64 | end u64 |     offsets [start, end) hold no record any more
 
-A tombstone speaks of offsets below its own base only, wherever their segments are. It is needed for as long as a file
-still holds one of those records; compaction (compaction.py) drops it afterwards. An empty one is allowed: it says how far
-a segment reached whose last records were removed.
+A tombstone deletes only offsets below its own base, in any segment. It is needed for as long as a file still holds one
+of those records; compaction (compaction.py) drops it afterwards. An empty one is allowed: it says how far a segment
+reached whose last records were removed.
 """
 
 import struct

@@ -63,7 +63,7 @@ class PlacedBatch:
 
 class StagedBatch:
     """Records that were staged together and will be acknowledged together: offsets `[base_offset, end_offset)`, and the
-    deletions that were asked for meanwhile (perhaps only those).
+    deletions requested meanwhile (perhaps only those).
 
     More than one batch on disk when the records are many, still one write and one fdatasync.
     """

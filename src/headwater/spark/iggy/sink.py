@@ -160,7 +160,7 @@ def message_of(row: dict[str, Any], options: IggySinkOptions) -> Message:
 
 
 def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
-    """The rows with maps as dicts. Column by column: pyarrow makes a scalar of each map when it is asked for rows."""
+    """The rows with maps as dicts. Column by column: pyarrow's conversion to rows makes a scalar of each map."""
     columns: list[list[Any]] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == "headers":
