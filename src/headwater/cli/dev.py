@@ -45,7 +45,9 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     add("--store", type=Path, help="a directory: the first node keeps streams there")
     arguments = parser.parse_args(argv)
     if not 1 <= arguments.nodes <= MOST_NODES:
-        raise ConfigError(f"{arguments.nodes} nodes make no cluster", value=arguments.nodes, limit=f"1 to {MOST_NODES}")
+        raise ConfigError(
+            f"{arguments.nodes} nodes make no cluster here", value=arguments.nodes, hint=f"1 to {MOST_NODES}"
+        )
     return arguments
 
 
