@@ -1,4 +1,4 @@
-"""Things to wait for that asyncio has only in dearer forms: something begun late, nothing, and a bell."""
+"""Cheaper forms of asyncio's awaitables: a deferred call, a completed one, and an event."""
 
 import asyncio
 import types
@@ -26,7 +26,7 @@ def _nothing() -> Generator[Any, Any, None]:
 
 
 NOTHING: Awaitable[None] = _nothing()
-"""Awaiting it gives None at once, as often as you like; leaving it be is no fault.
+"""Awaiting it returns None at once, any number of times; it need not be awaited.
 
 It is a generator that has ended: the interpreter asks it without a call of Python, an iterator of its own or an exception.
 """
@@ -43,7 +43,7 @@ class Bell:
         self._waiters: set[asyncio.Future[None]] = set()
 
     def ring(self) -> None:
-        """Wake everybody who waits now."""
+        """Wake all waiters."""
         if self._waiters:
             waiters, self._waiters = self._waiters, set()
             for waiter in waiters:
@@ -51,7 +51,7 @@ class Bell:
                     waiter.set_result(None)
 
     async def wait(self) -> None:
-        """Until the next ring. A cancelled wait leaves nothing behind."""
+        """Wait until the next ring. A cancelled wait leaves nothing behind."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:

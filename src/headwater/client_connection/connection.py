@@ -3,14 +3,15 @@
     Link ─▶ Conversation ─▶ ServerOpParser ──on_message──▶ ConnectionOps ──add──▶ Subscription
                                            ──on_info, …──▶ Connection ── OpWriter ──▶ output ──▶ Link
 
-It has one conversation after another. Between two of them it is *away*:
+It has one conversation after another, and is *away* between them:
 
     adopted ──lost──▶ away ──adopt──▶ adopted …          the connector dials meanwhile
        └──close, or no server left to try──▶ closed, once; every waiter then gets the reason
 
-Subscriptions survive (they are made again, with what is left of their maximum), requests (they wait on), and publishes
-made while away, up to `away_limit` bytes; beyond that they are refused with BufferFull, and awaiting one waits from 1 MiB
-on. Lost are messages that the link had not delivered (core NATS is at most once); flushes that were waiting for it raise.
+Subscriptions survive (they are repeated, with the rest of their maximum), so do requests (they keep waiting), and
+publishes made while away, up to `away_limit` bytes; beyond that they are refused with BufferFull, and awaiting one
+waits from 1 MiB on. Messages that the link had not delivered are lost (core NATS is at most once); flushes that were
+waiting raise.
 
 Bytes that are no protocol end a conversation with RemoteProtocolError. A malformed header block ends nothing: it raises
 when it is read.
@@ -54,8 +55,8 @@ from headwater.wire.memory import OutputBuffer
 from headwater.wire.publish import OpWriter
 
 AWAY_LIMIT = 8 << 20  # bytes of publishes kept while there is no server; the default of nats.go
-PINGS_OUT = 2  # unanswered pings after which the server is taken for dead
-CLOSE_SECONDS = 5.0  # for the server to take our last bytes; one that does not read would keep us open for ever
+PINGS_OUT = 2  # unanswered pings after which the server counts as dead
+CLOSE_SECONDS = 5.0  # for the server to read the last bytes; some never do
 
 
 class Comeback(Protocol):
@@ -65,7 +66,7 @@ class Comeback(Protocol):
         """A conversation that was welcomed, and how many attempts it took. Raises the last failure when it gives up."""
 
     def announced(self, info: ServerInfo, source: ServerAddress) -> tuple[str, ...]:
-        """Take the URLs of the cluster from the INFO of `source`; returns those that are new."""
+        """Take the cluster's URLs from the INFO of `source`; returns the new ones."""
 
 
 class Connection(ConnectionOps):
@@ -92,7 +93,7 @@ class Connection(ConnectionOps):
     # ── conversations come and go ──
 
     def adopt(self, conversation: Conversation) -> None:
-        """Use `conversation` from now on: make all subscriptions again, then send what was published meanwhile."""
+        """Switch to `conversation`: repeat all subscriptions, then send what was published meanwhile."""
         assert conversation.link is not None
         kept = self.writer.output.take()
         self.conversation = conversation
@@ -109,7 +110,7 @@ class Connection(ConnectionOps):
         self._back.ring()
 
     def conversation_ended(self, conversation: Conversation, reason: HeadwaterError) -> None:
-        """For conversations: `conversation` has ended. One that was not adopted is its maker's business."""
+        """For conversations: `conversation` has ended. One that was not adopted is handled by its creator."""
         if conversation is not self.conversation or not conversation.adopted:
             return
         self.conversation = None
@@ -122,7 +123,8 @@ class Connection(ConnectionOps):
         self._coming_back = self._loop.create_task(self._come_back(conversation.address, self.comeback))
 
     def _step_away(self, reason: HeadwaterError) -> None:
-        """Write into a buffer of our own from now on. Waiting flushes fail with `reason`: their PONG will not come."""
+        """Write to an internal buffer until the next link. Waiting flushes fail with `reason`, because their PONG will
+        not come."""
         if self.link is None:
             return
         self.drop_link()
@@ -207,8 +209,8 @@ class Connection(ConnectionOps):
         return 0
 
     def _refuse(self, refusal: Refusal, error: AuthorizationError) -> None:
-        """Hand the error to who waits for what was refused, else to the next flush. A subscription that the server does not
-        have ends."""
+        """Pass the error to the task that waits for the refused operation, else to the next flush. A refused
+        subscription ends."""
         subject, queue = refusal.subject, refusal.queue
         taken = self.events.tell(Refused(error, subject, queue, refusal.publishing))
         self.events.complain(error)
@@ -248,7 +250,7 @@ class Connection(ConnectionOps):
         return subscription
 
     def unsubscribe(self, subscription: Subscription, maximum: int) -> None:
-        """UNSUB, now or after `maximum` messages; nothing is sent while there is no server."""
+        """Send UNSUB, for now or after `maximum` messages; nothing is sent while there is no server."""
         if self.link is not None:
             # The server counts from this link's SUB on.
             left = maximum - subscription.received_before if maximum > 0 else 0
@@ -256,7 +258,7 @@ class Connection(ConnectionOps):
             self._flush_soon()
 
     def forget(self, subscription: Subscription) -> None:
-        """Deliver nothing more to it."""
+        """Stop delivering to the subscription."""
         self._subscriptions.pop(subscription.sid, None)
         self.drop_queue(subscription.sid)
 
@@ -318,7 +320,7 @@ class Connection(ConnectionOps):
             await asyncio.wait([self.closed])
 
     async def reconnect(self) -> None:
-        """Leave this server and connect anew, as if it had closed the connection. Returns once connected."""
+        """Leave this server and connect again, as if it had closed the connection. Returns once connected."""
         self._check_open()
         if self.comeback is None:
             raise LocalProtocolError("this client was told not to reconnect")
@@ -373,7 +375,7 @@ class Connection(ConnectionOps):
         self.events.callback_failed(error, subscription.subject, subscription.sid, subscription.queue)
 
     def handed_over(self, error: HeadwaterError) -> None:
-        """A task has got this error."""
+        """A task has received this error."""
         self.flushes.handed_over(error)
 
     def report_slow(self, subscription: Subscription) -> None:
@@ -400,7 +402,7 @@ class Connection(ConnectionOps):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a link to a server now."""
+        """Whether the client is connected to a server."""
         return self.link is not None and not self.link.closing and not self._ordered
 
     def _check_open(self) -> None:

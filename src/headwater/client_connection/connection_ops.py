@@ -1,11 +1,11 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""The two things that a connection does once per message, deliver it and publish it, and their state. Compiled.
+"""The per-message operations of a connection, delivering and publishing, and their state. Compiled.
 
     on_message   buffer slice ─▶ Message ─▶ queue of its sid; the queue is remembered in `touched`, and woken after the read
     publish      checks ─▶ header block ─▶ PUB or HPUB into the link's output, which is written once per loop iteration
 
-A publish is refused before its first byte is written, so that a refused one leaves the connection whole. Everything
-that is not done per message is in `connection`.
+A publish is refused before its first byte is written, so that a refused one leaves the connection whole. Operations
+that do not run per message are in `connection`.
 """
 
 from collections.abc import Awaitable
@@ -41,7 +41,7 @@ BytesLike = bytes | bytearray | memoryview
 
 
 class ConnectionOps(ServerOpHandler):
-    """`queues` by sid; `link` and `writer` from `attach` on; the rest is what the server's INFO said."""
+    """`queues` by sid; `link` and `writer` are valid from `attach` on; the rest is from the server's INFO."""
 
     def __init__(self) -> None:
         self.queues: dict[int, MessageQueue] = {}
@@ -49,9 +49,9 @@ class ConnectionOps(ServerOpHandler):
         self.touched: list[MessageQueue] = []
         self.link: Link | None = None
         self.writer = OpWriter(OutputBuffer())
-        self.max_payload = 0  # 0: the server did not say
+        self.max_payload = 0  # 0: not announced by the server
         self.takes_headers = True
-        self.open = False  # `link` takes what we write
+        self.open = False  # `link` accepts publishes
         self.since_turn = 0
         self.turn: Awaitable[None] = Later(self.give_way)
 
@@ -61,7 +61,7 @@ class ConnectionOps(ServerOpHandler):
         if queue is None or queue.sid != message.sid:
             queue = self.queues.get(message.sid)
             if queue is None:
-                return 0  # it came while our UNSUB was on its way
+                return 0  # it crossed with our UNSUB
             self.last_queue = queue
         if queue.columns is not None:
             if not queue.touched:
@@ -90,7 +90,7 @@ class ConnectionOps(ServerOpHandler):
         return 0
 
     def wake_touched(self) -> None:
-        """Wake the readers of the queues that got something."""
+        """Wake the readers of the queues with new messages."""
         touched = self.touched
         if touched:
             self.touched = []
@@ -153,14 +153,14 @@ class ConnectionOps(ServerOpHandler):
         return bytes(checked)
 
     def open_link(self, link: Link) -> None:
-        """Write to `link` from now on."""
+        """Write to `link`."""
         self.link = link
         self.writer = OpWriter(link.output)
         self.open = True
         self.since_turn = 0
 
     def drop_link(self) -> None:
-        """Write into a buffer of our own from now on."""
+        """Write to an internal buffer."""
         self.link = None
         self.open = False
         self.forget_output()
@@ -174,12 +174,12 @@ class ConnectionOps(ServerOpHandler):
         self.writer = OpWriter(OutputBuffer())
 
     def obey(self, info: ServerInfo) -> None:
-        """Take over the server's limits."""
+        """Apply the server's limits."""
         self.max_payload = info.max_payload
         self.takes_headers = info.headers
 
     def drop_queue(self, sid: int | None) -> None:
-        """Deliver no more to the queue of `sid`; None: to any queue."""
+        """Stop delivering to the queue of `sid`; None: to any queue."""
         if sid is None:
             self.queues.clear()
         else:
@@ -203,7 +203,7 @@ class ConnectionOps(ServerOpHandler):
 
 
 class Sender:
-    """What a client does once per message on behalf of the program; `Client` is built on it."""
+    """The per-message methods of a client; `Client` is built on it."""
 
     def __init__(self, connection: ConnectionOps) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Makes conversations: dials one server of the pool after the other until one takes us.
+"""Makes conversations: dials one server of the pool after the other until one accepts the connection.
 
 `server_pool` decides which server is tried when; this module waits, dials, shakes hands, and reports the outcome.
 """
@@ -19,7 +19,7 @@ from headwater.wire.handshake import ServerInfo
 
 
 class Connector:
-    """For one `connection`, which it gives its first conversation and, as its `comeback`, each later one."""
+    """The connector of one `connection`: provides its first conversation and, as its `comeback`, all later ones."""
 
     def __init__(self, connection: Connection, pool: ServerPool, options: ClientOptions) -> None:
         self._connection = connection
@@ -33,7 +33,7 @@ class Connector:
         return cls(connection, pool, options)
 
     async def first(self) -> Conversation:
-        """Try each server once. Raises the last failure when none takes us."""
+        """Try each server once. Raises the last failure when none accepts the connection."""
         failure: HeadwaterError | None = None
         for address in self._pool.addresses:
             try:

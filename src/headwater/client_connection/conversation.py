@@ -2,9 +2,9 @@
 
     dial ─▶ INFO ─▶ [TLS] ─▶ CONNECT, PING ─▶ PONG ─▶ the connection adopts it ─▶ … ─▶ lost, once
 
-A connection has many of these one after the other, never two at a time: while it shakes hands, and while it is adopted,
-it is the connection's `conversation`, and what the server says reaches the connection. It ends once. Then `greeted` and
-`welcomed` have a result or a reason, so that no task waits for a link that is gone.
+A connection has many of these one after the other, never two at a time: during its handshake and while adopted it is
+the connection's `conversation`, and the server's ops reach the connection. It ends once. Then `greeted` and `welcomed`
+have a result or a reason, so that no task waits for a lost link.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ class Conversation:
         loop = asyncio.get_running_loop()
         self.address = address
         self.link: Link | None = None
-        self.identity = ""  # who we said we are
-        self.greeted: asyncio.Future[ServerInfo] = loop.create_future()  # INFO has come
-        self.welcomed: asyncio.Future[None] = loop.create_future()  # the PONG behind CONNECT has come
+        self.identity = ""  # the identity sent in CONNECT, for errors
+        self.greeted: asyncio.Future[ServerInfo] = loop.create_future()  # INFO was received
+        self.welcomed: asyncio.Future[None] = loop.create_future()  # the PONG after CONNECT was received
         self.reason: HeadwaterError | None = None  # why it ended, or is about to
-        self.adopted = False  # the connection speaks through it
+        self.adopted = False  # the connection uses it
         self._connection = connection
         self._ended = ended
         self._parser = ServerOpParser(connection)
@@ -64,8 +64,8 @@ class Conversation:
     # ── for the connection ──
 
     async def introduce(self, options: ConnectOptions) -> None:
-        """CONNECT and PING, and wait for the PONG. Raises what the server answers instead."""
-        if self.reason is not None:  # it said more than INFO, or hung up
+        """Send CONNECT and PING, and wait for the PONG. Raises the error that the server sends instead."""
+        if self.reason is not None:  # it sent an error after INFO, or closed
             raise self.reason
         if self.link is None:
             raise ConnectionClosed("there is no connection to say CONNECT on")

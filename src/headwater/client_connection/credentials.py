@@ -1,11 +1,11 @@
-"""Who we are to a server: what goes into CONNECT, made anew for each connection.
+"""The client's credentials: the fields of CONNECT, built for each connection.
 
     user and password, or token      as they are; those in a server's URL win
     nkey seed                        CONNECT carries the public key and a signature of the server's nonce
     .creds file                      a JWT and the seed that belongs to it; the JWT and the signature go out, the seed never
 
-Files are read at each connection, so that a renewed one counts from the next reconnect on. No error and no `repr` quotes a
-secret.
+Files are read at each connection, so that a renewed one is used from the next reconnect on. No error and no `repr`
+quotes a secret.
 """
 
 import base64
@@ -32,7 +32,7 @@ class Credentials:
     creds: str | PathLike[str] = ""  # the path of a .creds file
 
     def fill(self, options: ConnectOptions, address: ServerAddress, nonce: str) -> ConnectOptions:
-        """CONNECT for `address`, whose INFO carried `nonce` ("" when it carried none).
+        """The CONNECT options for `address`, whose INFO had `nonce` ("" for none).
 
         Raises ConfigError for files that cannot be read or hold something else, EnvironmentProblem without PyNaCl.
         """
@@ -52,7 +52,7 @@ class Credentials:
 
 
 def identity_of(options: ConnectOptions) -> str:
-    """Who this CONNECT says we are, for the text of an error: no secret, and of a JWT what it claims, unverified."""
+    """The identity in this CONNECT for error texts: without secrets, and for a JWT its unverified claims."""
     if options.jwt:
         try:
             body = options.jwt.split(".")[1]

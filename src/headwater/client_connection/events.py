@@ -3,8 +3,8 @@
     client = await headwater.connect(url, event_callback=print)
     async for event in client.events(): ...
 
-Both get the same events in the same order. An iteration that is not read keeps the last `KEPT` events, and counts what it
-dropped (the oldest): events must never pile up in a program that runs for months.
+Both get the same events in the same order. An iteration that is not read keeps the last `KEPT` events and counts the
+dropped ones: events must not pile up in a program that runs for months.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Disconnected(Event):
 
 @dataclass(frozen=True, slots=True)
 class Reconnected(Event):
-    """`server` took us, all subscriptions stand again, and what was buffered meanwhile is on its way."""
+    """Connected to `server`: all subscriptions are repeated, and buffered publishes are being sent."""
 
     server: str
     attempts: int
@@ -47,7 +47,7 @@ class Reconnected(Event):
 
 @dataclass(frozen=True, slots=True)
 class AttemptFailed(Event):
-    """An attempt to come back failed; the next one follows."""
+    """An attempt to reconnect failed; the next one follows."""
 
     server: str
     reason: HeadwaterError
@@ -55,7 +55,7 @@ class AttemptFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Discovered(Event):
-    """The server named others of its cluster, which we had not known."""
+    """The server announced new servers of its cluster."""
 
     servers: tuple[str, ...]
 
@@ -69,7 +69,7 @@ class LameDuck(Event):
 
 @dataclass(frozen=True, slots=True)
 class SlowConsumer(Event):
-    """The subscription `sid` to `subject` is full and loses messages; `dropped` so far."""
+    """The subscription `sid` to `subject` is full and drops messages, `dropped` so far."""
 
     subject: str
     sid: int
@@ -113,11 +113,11 @@ class Closed(Event):
 
 EventCallback = Callable[[Event], object]
 TAKEN: Final = object()
-"""What a listener returns that has handed the error of a Refused to a task."""
+"""Returned by a listener that has passed the error of a Refused to a task."""
 
 
 class EventStream:
-    """An iteration over events from now on; ends after Closed. `dropped` counts those that were not read in time."""
+    """An iteration over all later events; ends after Closed. `dropped` counts those that were not read in time."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -212,7 +212,7 @@ class Events:
             task.add_done_callback(self._tasks.discard)
 
     def stream(self) -> EventStream:
-        """A new iteration over the events from now on."""
+        """A new iteration over all later events."""
         made = EventStream()
         if self._last is not None:
             made.add(self._last)
@@ -221,7 +221,7 @@ class Events:
         return made
 
     def listen(self, callback: EventCallback) -> Callable[[], None]:
-        """For layers above: call `callback` with each event; returns a function that takes this back."""
+        """For layers above: call `callback` with each event; returns a function that removes it."""
         self._listeners.append(callback)
 
         def forget() -> None:

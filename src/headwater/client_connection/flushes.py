@@ -1,7 +1,7 @@
-"""PINGs of this client in the order of their PONGs: who waits for each, and what the server refused before it.
+"""The client's PINGs in the order of their PONGs: the task that waits for each, and the errors before it.
 
-A server answers in order, so the -ERR for a publish comes before the PONG of a flush behind it. That flush raises the error,
-unless a task that waited for more has got it already (`handed_over`).
+A server answers in order, so the -ERR for a publish comes before the PONG of a later flush. That flush raises the
+error, unless another task has received it (`handed_over`).
 """
 
 import asyncio
@@ -9,32 +9,32 @@ from collections import deque
 
 from headwater.errors import AuthorizationError, HeadwaterError
 
-MOST_REFUSALS = 64  # that are kept for a program that never flushes; the first one is what it has to know
+MOST_REFUSALS = 64  # kept for a program that never flushes; the first one matters most
 
 
 class Flushes:
-    """Of one connection."""
+    """The flushes of one connection."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None] | None] = deque()  # None: a sign of life, for which no task waits
+        self._waiting: deque[asyncio.Future[None] | None] = deque()  # None: a keep-alive PING, for which no task waits
         self._refused: list[AuthorizationError] = []
 
     def __len__(self) -> int:
-        """PONGs that are due."""
+        """The number of outstanding PONGs."""
         return len(self._waiting)
 
     def add(self) -> "asyncio.Future[None]":
-        """A PING goes out, and a task waits for its PONG, which may still come when that task has given up."""
+        """Add a PING whose PONG a task waits for; the PONG may arrive after that task has given up."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         return waiter
 
     def add_sign_of_life(self) -> None:
-        """A PING goes out for which no task waits."""
+        """Add a PING for which no task waits."""
         self._waiting.append(None)
 
     def answered(self) -> None:
-        """A PONG came."""
+        """A PONG was received."""
         waiter = self._waiting.popleft() if self._waiting else None
         if waiter is None or waiter.done():
             return
@@ -45,16 +45,16 @@ class Flushes:
             waiter.set_result(None)
 
     def refuse(self, error: AuthorizationError) -> None:
-        """The server does not allow what was sent before the next PONG."""
+        """The server refused an operation sent before the next PONG."""
         if len(self._refused) < MOST_REFUSALS:
             self._refused.append(error)
 
     def handed_over(self, error: HeadwaterError) -> None:
-        """A task has got this error, so that no flush needs to raise it."""
+        """A task has received this error, so no flush needs to raise it."""
         self._refused = [one for one in self._refused if one is not error]
 
     def fail(self, error: HeadwaterError) -> None:
-        """The PONGs that are due will not come."""
+        """Fail all waiters: the outstanding PONGs will not come."""
         waiting, self._waiting = self._waiting, deque()
         for waiter in waiting:
             if waiter is not None and not waiter.done():

@@ -1,4 +1,4 @@
-"""PINGs to the server at an interval, so that a dead connection is noticed without any publish."""
+"""PINGs the server at an interval, so that a dead connection is detected without a publish."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class KeepAlive:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, interval: float | None = None) -> None:
-        """Ping every `interval` seconds, 0 for never; without one, as often as before. Older PINGs are forgotten."""
+        """Ping every `interval` seconds, 0 for never; None keeps the interval. Older PINGs no longer count."""
         self.stop()
         if interval is not None:
             self._interval = interval
@@ -25,13 +25,13 @@ class KeepAlive:
             self._timer = asyncio.get_running_loop().call_later(self._interval, self._due)
 
     def stop(self) -> None:
-        """Ping no more until `start`."""
+        """Stop pinging until `start`."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def answered(self) -> None:
-        """A PONG came."""
+        """A PONG was received."""
         self._unanswered = 0
 
     def _due(self) -> None:

@@ -1,17 +1,16 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
-"""What has come for one subscription and waits to be read. Compiled where it can be: all of it runs once per message.
+"""The queue of messages of one subscription that wait to be read. Compiled if possible: all of it runs once per message.
 
     arrived   [ m4 m5 m6 ]   the reader of the connection appends here
     reading   [ m3 m2 m1 ]   the part that is being read, turned round: its end is the oldest message
 
-When `reading` is used up the two change places. So taking one message is a pop from the end of a list, and taking
-everything hands over a list as it is.
+When `reading` is empty the two are swapped. So taking one message is a pop from the end of a list, and taking
+everything returns a whole list.
 
-With `columns` no message objects are made: what comes is appended to column buffers.
+With `columns` no message objects are made: messages are appended to column buffers.
 
-A queue that is full loses what comes next (or, with `drop_oldest`, what has waited longest), counts it, and reports it once
-per overrun: the reader never waits for a program, or the whole connection would stand still and the server would cut it
-off.
+A full queue drops the next message (or, with `drop_oldest`, the oldest), counts it, and reports it once per overrun:
+the reader never waits for the program, or the whole connection would stall and the server would close it.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ PENDING_BYTES: int = 128 << 20
 
 
 class MessageQueue:
-    """The queue of subscription `sid`. `Subscription` builds on it, and overrides what it does not know.
+    """The queue of subscription `sid`. `Subscription` extends it and overrides the hooks below.
 
     With `direct`, messages are not queued: each is passed to it in the reader's turn. For parts of the client, which
     neither block nor raise (an exception is reported, and ends nothing).
@@ -119,7 +118,7 @@ class MessageQueue:
 
     @property
     def pending(self) -> int:
-        """Messages that wait to be read."""
+        """The number of messages that wait to be read."""
         if self.columns is not None:
             return self.columns.rows
         return len(self.arrived) + len(self.reading)
@@ -149,7 +148,7 @@ class MessageQueue:
         return taken
 
     def call(self, callback: Callable[[Message], Any], most: cython.Py_ssize_t) -> Any:
-        """Pass what waits to `callback`, at most `most` messages.
+        """Pass at most `most` waiting messages to `callback`.
 
         Returns the first result of it that is not None, which may have to be awaited before the next message; else None.
         """
@@ -168,7 +167,7 @@ class MessageQueue:
         return None
 
     def turn_round(self) -> cython.int:
-        """Have something in `reading`, if anything waits."""
+        """Fill `reading`, if any message waits."""
         if len(self.reading) == 0:
             self.reading = self.arrived
             self.reading.reverse()
@@ -176,7 +175,7 @@ class MessageQueue:
         return 0
 
     def end_overrun(self) -> cython.int:
-        """An overrun is over, and the next one is reported again, when half the room is free."""
+        """End an overrun when half the room is free, so that the next one is reported again."""
         if 2 * self.pending <= self.max_pending and 2 * self.pending_bytes <= self.max_pending_bytes:
             self.overrun = False
         return 0
@@ -194,11 +193,11 @@ class MessageQueue:
     # ── for Subscription to say ──
 
     async def more(self) -> bool:
-        """Wait until something may have come; False when nothing will."""
+        """Wait until a message may have arrived; False when none will."""
         return False
 
     def maximum_reached(self) -> object:
-        """`maximum` messages have come."""
+        """`maximum` messages were received."""
 
     def overrun_began(self) -> object:
         """The queue was full for the first time since it last had room."""
@@ -207,4 +206,4 @@ class MessageQueue:
         """`direct`, or the program's callback, raised."""
 
     def wake(self) -> object:
-        """Messages have come; called once per read of the connection, however many they are."""
+        """Messages have arrived; called once per read of the connection."""

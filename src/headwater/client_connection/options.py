@@ -1,4 +1,4 @@
-"""Everything that can be said about a client before it connects, in one value; checked once, here.
+"""The options of a client, checked when they are created.
 
 `headwater.connect` takes these fields as arguments. Times in seconds, sizes in bytes.
 """
@@ -64,7 +64,7 @@ class ConnectArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Raises ConfigError for values that make no sense."""
+    """The options of `headwater.connect`. Raises ConfigError for invalid values."""
 
     servers: Sequence[str] = ()
     name: str = ""  # shown in the server's monitoring
@@ -73,18 +73,18 @@ class ClientOptions:
     token: str = field(default="", repr=False)
     nkey_seed: PathText = field(default="", repr=False)  # the seed, or the path of a file that holds it
     creds: PathText = ""  # path of a .creds file
-    tls: "bool | SSLContext" = False  # True: insist on it; a context of your own wins over tls_ca, tls_cert, tls_key
-    tls_ca: PathText = ""  # whom we trust, PEM; empty: the system's authorities
-    tls_cert: PathText = ""  # our certificate, PEM
+    tls: "bool | SSLContext" = False  # True: required; an SSLContext takes precedence over tls_ca, tls_cert, tls_key
+    tls_ca: PathText = ""  # trusted CAs, PEM; empty: the system's
+    tls_cert: PathText = ""  # the client's certificate, PEM
     tls_key: PathText = ""
     tls_first: bool = False  # shake hands before the server's INFO (`handshake_first` there)
     tls_hostname: str = ""  # the name to verify, where it is not the URL's host
-    echo: bool = True  # False: our own publishes do not come to our own subscriptions
+    echo: bool = True  # False: do not deliver own publishes to own subscriptions
     verbose: bool = False  # have the server say +OK to each op
     pedantic: bool = False  # have the server check subjects strictly
     connect_timeout: float = 5.0  # for dial and handshake with one server
     ping_interval: float = 120.0
-    pings_out: int = PINGS_OUT  # unanswered pings after which a server is taken for dead
+    pings_out: int = PINGS_OUT  # unanswered pings after which a server counts as dead
     inbox_prefix: str = "_INBOX"
     reconnect: bool = True
     reconnect_attempts: int | None = None  # for each server in a row; None: for ever
@@ -129,11 +129,11 @@ class ClientOptions:
 
     @property
     def wants_tls(self) -> bool:
-        """Whether a connection without TLS is out of the question, whatever the server says."""
+        """Whether TLS is required, whatever the server announces."""
         return bool(self.tls or self.tls_ca or self.tls_cert or self.tls_first or self.tls_hostname)
 
     def introduction(self) -> ConnectOptions:
-        """CONNECT without credentials."""
+        """The CONNECT options without credentials."""
         return ConnectOptions(
             verbose=self.verbose,
             pedantic=self.pedantic,

@@ -7,9 +7,9 @@
 An answer finds its request by the last token. "No responders" (status 503) is an answer, at once. All requests share one
 timer, set to the earliest deadline: a timer of its own would cost a request as much as all the rest of it.
 
-When the connection is lost, a request waits on, as async-nats's does: the inbox stands again after the reconnect, and a
-service that has the request still answers it. Whether it ever got the request is not known, so it is sent again only
-where the program declares this harmless (`repeat`).
+When the connection is lost, a request keeps waiting, as in async-nats: the inbox is subscribed again after the
+reconnect, and a service that has the request can still answer. Whether a service received it is unknown, so it is sent
+again only if the program declares this harmless (`repeat`).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.client_connection.connection_ops import BytesLike
 
 RANDOM_BYTES = 11  # 88 bits, as hexadecimal 22 characters: two clients never share an inbox
-SWEEP_SECONDS = 0.002  # deadlines that lie closer together are looked at together
+SWEEP_SECONDS = 0.002  # deadlines closer together are checked together
 
 
 def new_inbox(prefix: str) -> str:
@@ -50,7 +50,7 @@ class Asked:
         self.deadline = deadline
         self.timeout = timeout
         self.answer = answer
-        self.again: tuple[Any, Any] | None = None  # data and headers, of one that may be repeated
+        self.again: tuple[Any, Any] | None = None  # data and headers, if it may be repeated
         self.waits_for_link = False  # made while there was no link; it goes out with the first bytes on the next one
 
 
@@ -107,11 +107,11 @@ class Requests:
 
     @property
     def outstanding(self) -> int:
-        """Requests that wait for their answer."""
+        """The number of outstanding requests."""
         return len(self.waiting)
 
     def begin(self) -> None:
-        """Subscribe to all answers there will ever be."""
+        """Subscribe to the answers of all requests."""
         connection: Any = self.connection
         self.subscription = connection.subscribe(f"{self.inbox}.*", direct=self.answered)
         if self.listens:
@@ -121,13 +121,13 @@ class Requests:
         connection.events.listen(self.happened)
 
     def answered(self, message: Message) -> None:
-        """For the connection: a message came to the inbox."""
+        """For the connection: a message arrived at the inbox."""
         asked: Asked | None = self.waiting.get(message.subject[self.inbox_size :])
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(message)
 
     def happened(self, event: object) -> object:
-        """For the connection: after a reconnect, ask again what may be asked twice; fail what the server refused."""
+        """For the connection: after a reconnect repeat requests with `repeat`; fail those that the server refused."""
         asked: Asked
         if isinstance(event, Refused):
             return self.refused(event)
@@ -139,7 +139,7 @@ class Requests:
             if not asked.waits_for_link:
                 try:
                     self.connection.send(asked.subject, asked.again[0], self.inbox_dot + token, asked.again[1])
-                except HeadwaterError as error:  # the new server takes less than the old one did
+                except HeadwaterError as error:  # the new server's limits are lower
                     asked.answer.set_exception(error)
             asked.waits_for_link = False
         return None
@@ -160,14 +160,14 @@ class Requests:
         return taken
 
     def set_timer(self, deadline: cython.double) -> None:
-        """Look at the deadlines when the first of them passes."""
+        """Check the deadlines when the first of them passes."""
         if self.timer is not None:
             self.timer.cancel()
         self.timer_at = max(deadline, self.now() + SWEEP_SECONDS)
         self.timer = self.loop.call_at(self.timer_at, self.sweep)
 
     def sweep(self) -> None:
-        """Time out what is over its deadline, and set the timer anew while anything is outstanding."""
+        """Time out overdue requests, and reset the timer while any request is outstanding."""
         now: float = self.now()
         asked: Asked
         earliest: float = 0.0
@@ -200,7 +200,7 @@ class Requests:
 
 
 def says_no_responders(message: Message) -> bool:
-    """Whether a message is the server's "no responders": a status line, never a header of that name."""
+    """Whether a message is the server's "no responders" status."""
     if message.data or not message.header_block:
         return False
     try:

@@ -1,12 +1,12 @@
-"""How the bytes of a conversation travel: in the clear, in TLS, in WebSocket frames, or in frames in TLS.
+"""The transport of a conversation: plain TCP, TLS, WebSocket, or WebSocket over TLS.
 
     nats://, tls://     INFO in the clear, then TLS when either side wants it; with `tls_first` TLS before INFO
     ws://               frames in the clear
     wss://              TLS, then frames in it
 
-A server that demands TLS gets it without our asking; one that only offers it, when we insist. Its certificate is
-checked against `tls_ca` or the system's authorities, for the host of the URL. Whoever wants otherwise passes an
-`ssl.SSLContext` of his own. `ssl` and `wsproto` are imported where they are used: a plain connection needs neither.
+TLS is used if the server requires it; if it only offers TLS, when the options require it. The certificate is verified
+against `tls_ca` or the system's authorities, for the host of the URL; an `ssl.SSLContext` of the program can change
+that. `ssl` and `wsproto` are imported where they are used: a plain connection needs neither.
 """
 
 from pathlib import Path
@@ -35,7 +35,8 @@ def tls_context(options: ClientOptions) -> "SSLContext":
 
 
 async def dial_server(address: ServerAddress, conversation: Conversation, options: ClientOptions) -> Link:
-    """Connect, as far as INFO can come. Raises TransportError, and ConfigError for TLS files that cannot be used."""
+    """Connect up to the point where INFO can arrive. Raises TransportError, and ConfigError for TLS files that cannot
+    be used."""
     layer: Layer | None = None
     if address.scheme == "wss" or (options.tls_first and not address.is_websocket):
         from headwater.net.tls import TlsLayer
@@ -59,7 +60,7 @@ def _frames(address: ServerAddress) -> Layer:
 
 
 async def upgrade_link(link: Link, address: ServerAddress, options: ClientOptions) -> None:
-    """TLS from here on. Raises TransportError when the handshake fails."""
+    """Start TLS. Raises TransportError when the handshake fails."""
     from headwater.net.tls import upgrade
 
     await upgrade(link, tls_context(options), _name(address, options))

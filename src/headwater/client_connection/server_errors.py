@@ -1,4 +1,4 @@
-"""What -ERR means to a client: which exception, and whether the connection ends with it.
+"""Maps -ERR to an exception, and decides whether it ends the connection.
 
 nats-server closes the connection after most of its errors; after those about one subject, or one permission, it goes
 on. Texts are matched without regard to case, as nats.go does: older servers spell some of them otherwise.
@@ -23,7 +23,7 @@ _REFUSED = re.compile(
 
 
 class Refusal(NamedTuple):
-    """What the permissions of this client do not allow: to publish on a subject or with it as the reply, or to subscribe."""
+    """An operation refused by permissions: publishing on a subject or with it as the reply, or subscribing."""
 
     publishing: bool
     subject: str
@@ -31,7 +31,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(text: str) -> Refusal | None:
-    """What the text of -ERR refuses; None when it is about something else."""
+    """The refused operation in the text of -ERR; None for other errors."""
     found = _REFUSED.fullmatch(text)
     return Refusal(found["publish"] is not None, found["subject"], found["queue"] or "") if found else None
 

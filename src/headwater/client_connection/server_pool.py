@@ -1,15 +1,15 @@
-"""Which server to try next, and when: decisions only. The clock and the dice are arguments.
+"""Decides which server to try next, and when. Pure: clock and randomness are arguments.
 
     given    the servers that the program named; they stay for as long as they take our credentials
     found    the servers that a server's INFO named (`connect_urls`); they go when it no longer names them
 
-A server that fails waits before its next turn: `first_wait`, doubled with each failure in a row up to `longest_wait`, and
-a random part of `jitter` on top, so that ten thousand clients of a dead server do not come back in one moment. Servers
-take turns: one that may be tried now comes before one that has to wait, the longest untried first. The one that was just
-lost comes last, but need not wait for its first attempt more than the jitter.
+A server that fails waits before its next turn: `first_wait`, doubled with each failure in a row up to `longest_wait`,
+and a random part of `jitter` on top, so that ten thousand clients of a dead server do not reconnect at one moment.
+Servers take turns: one that may be tried now comes before one that has to wait, the longest untried first. The one that
+was just lost comes last, but need not wait for its first attempt more than the jitter.
 
-A server is given up after `attempts` failures in a row (None: never), and after it has refused our credentials twice in a
-row: they will not get better. When none is left, `next` says so.
+A server is given up after `attempts` failures in a row (None: never), and after it has refused the credentials twice in
+a row. When none is left, `next` returns None.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ class ReconnectPolicy(NamedTuple):
     jitter: float = 0.1
 
     def wait_after(self, failures: int, dice: Random) -> float:
-        """Seconds to leave a server alone that failed `failures` times in a row."""
+        """Seconds to wait before trying a server that failed `failures` times in a row."""
         backoff = 0.0 if failures == 0 else min(self.first_wait * 2.0 ** min(failures - 1, 32), self.longest_wait)
         return backoff + dice.random() * self.jitter
 
@@ -75,14 +75,14 @@ class ServerPool:
         return [server.address for server in self._servers]
 
     def next(self, now: float) -> Attempt | None:
-        """Whose turn it is at `now` (seconds, any origin); None when every server has been given up."""
+        """The next attempt at `now` (seconds, any origin); None when every server has been given up."""
         if not self._servers:
             return None
         chosen = min(self._servers, key=lambda server: max(server.not_before, now))  # the first of equals
         return Attempt(chosen.address, max(0.0, chosen.not_before - now))
 
     def failed(self, address: ServerAddress, now: float, *, refused: bool = False) -> None:
-        """An attempt failed; `refused` when it was for our credentials."""
+        """An attempt failed; `refused` when the server refused the credentials."""
         server = self._to_the_back(address)
         if server is None:
             return
@@ -94,7 +94,7 @@ class ServerPool:
         server.not_before = now + self._policy.wait_after(server.failures, self._dice)
 
     def succeeded(self, address: ServerAddress) -> None:
-        """The server took us."""
+        """The server accepted the connection."""
         server = self._find(address)
         if server is not None:
             server.failures = server.refusals = 0
@@ -106,10 +106,10 @@ class ServerPool:
             server.not_before = now + self._policy.wait_after(0, self._dice)
 
     def announced(self, urls: Iterable[str], source: ServerAddress) -> list[ServerAddress]:
-        """A server named its cluster: learn those that are new, forget those found before that it no longer names.
+        """A server announced its cluster: add the new servers, remove discovered ones that it does not announce any more.
 
-        A server that names no others changes nothing. The new ones share the scheme and the credentials of the one
-        that named them. Returns the new ones; a URL that is none is passed over, for it is a server's fault, not ours.
+        An empty announcement changes nothing. New servers get the scheme and the credentials of the announcing one.
+        Returns the new ones; an invalid URL is skipped.
         """
         named: list[ServerAddress] = []
         for url in urls:
@@ -117,7 +117,7 @@ class ServerPool:
                 read = parse_server_url(url)
             except ConfigError:
                 continue
-            # Servers name each other by IP address, for which no certificate is made.
+            # Servers announce each other by IP address, for which certificates are rarely valid.
             verify_as = source.verify_as or source.host
             named.append(replace(source, host=read.host, port=read.port, verify_as=verify_as))
         if not named:

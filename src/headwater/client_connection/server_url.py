@@ -15,7 +15,7 @@ PORTS = {"nats": DEFAULT_PORT, "tls": DEFAULT_PORT, "ws": 80, "wss": 443}
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server is, and the credentials that its URL carried. Secrets are left out of `repr`."""
+    """The address of a server, and the credentials in its URL. Secrets are left out of `repr`."""
 
     host: str
     port: int
@@ -32,7 +32,7 @@ class ServerAddress:
 
     @property
     def is_secure(self) -> bool:
-        """Whether its scheme insists on TLS."""
+        """Whether its scheme requires TLS."""
         return self.scheme in ("tls", "wss")
 
     @property
@@ -47,7 +47,7 @@ class ServerAddress:
 
 
 def parse_server_url(url: str, default_scheme: str = "nats") -> ServerAddress:
-    """Raises ConfigError for what is no server URL; a secret in it is never quoted."""
+    """Parse a URL. Raises ConfigError for an invalid one, without quoting a secret in it."""
     text = url.strip()
     text = text if "://" in text else f"{default_scheme}://{text}"
     scheme, _, rest = text.partition("://")

@@ -1,7 +1,6 @@
 """A subscription and its messages: by iteration, one by one, in lists, as Arrow record batches, or by callback.
 
-What waits, and what happens when too much does, is in `message_queue`. Waiters are woken once per read of the
-connection, not per message.
+The queue and its limits are in `message_queue`. Waiters are woken once per read of the connection, not per message.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ WhenFull = Literal["drop_newest", "drop_oldest"]
 
 
 class SubscriptionOwner(Protocol):
-    """What a subscription needs of the connection that made it."""
+    """The part of the connection that a subscription needs."""
 
     def unsubscribe(self, subscription: "Subscription", maximum: int) -> None:
         """UNSUB, now or after `maximum` messages."""
@@ -36,10 +35,10 @@ class SubscriptionOwner(Protocol):
         """Deliver nothing more to it."""
 
     async def drain(self, timeout: float, subscriptions: "Sequence[Subscription] | None" = None) -> None:
-        """End `subscriptions` after what is on its way has come."""
+        """End `subscriptions` once the messages in flight have arrived."""
 
     def handed_over(self, error: HeadwaterError) -> None:
-        """A task has got this error: it need not be raised anywhere else."""
+        """A task has received this error: it need not be raised elsewhere."""
 
     def callback_failed(self, subscription: "Subscription", error: BaseException) -> None:
         """Report to the program what the subscription's callback raised."""
@@ -52,10 +51,10 @@ class Subscription(MessageQueue):
     """Interest in a subject, made by `Client.subscribe`. Iterate over it, or use `next`, `batches`, or a callback.
 
     `received` counts deliveries, `dropped` those that were lost because the queue was full: `max_pending` messages or
-    `max_pending_bytes`, which may be changed at any time. What is lost then is what comes next, or with `drop_oldest` what
-    has waited longest; SlowConsumer is reported once per overrun. It ends after `unsubscribe`, after its maximum of
-    messages, or with the connection. What waits can still be read then; after that an iteration ends, or raises the reason
-    when the connection was lost, and `next` raises ConnectionClosed or that reason.
+    `max_pending_bytes`, which may be changed at any time. The newest message is then dropped, or with `drop_oldest` the
+    oldest; SlowConsumer is reported once per overrun. It ends after `unsubscribe`, after its maximum of messages, or
+    with the connection. Waiting messages can still be read; after that an iteration ends, or raises the reason when the
+    connection was lost, and `next` raises ConnectionClosed or that reason.
     """
 
     def __init__(
@@ -78,11 +77,12 @@ class Subscription(MessageQueue):
 
     @property
     def policy_text(self) -> str:
-        """What becomes of messages when it is full, for an error."""
+        """A description of `when_full`, for errors."""
         return "the oldest messages are dropped" if self.drop_oldest else "the newest messages are dropped"
 
     def limit(self, max_pending: int, max_pending_bytes: int, when_full: WhenFull = "drop_newest") -> None:
-        """How much may wait, in messages and bytes, and what is lost beyond. Raises LocalProtocolError."""
+        """Set the limits of waiting messages and bytes, and which messages are dropped beyond. Raises
+        LocalProtocolError."""
         if max_pending < 1 or max_pending_bytes < 1:
             raise LocalProtocolError("a queue has room for something", value=(max_pending, max_pending_bytes), limit=1)
         if when_full not in ("drop_newest", "drop_oldest"):
@@ -107,7 +107,7 @@ class Subscription(MessageQueue):
         return self.pop()
 
     async def batches(self, maximum: int = 1024) -> AsyncIterator[list[Message]]:
-        """Everything that waits, as lists of up to `maximum` messages; one wake-up serves a whole list."""
+        """The waiting messages as lists of up to `maximum`; one wake-up serves a whole list."""
         if maximum < 1:
             raise LocalProtocolError("a batch holds at least one message", value=maximum, limit=1)
         while self.pending or await self.more():
@@ -115,11 +115,11 @@ class Subscription(MessageQueue):
                 yield self.take(maximum)
 
     async def record_batches(self, rows: int = 1 << 16, linger: float = 0.0) -> "AsyncIterator[pa.RecordBatch]":
-        """Everything that comes as Arrow record batches of about `rows` rows at most, straight from the wire.
+        """All messages as Arrow record batches of about `rows` rows at most, straight from the wire.
 
-        Fields: `headwater.client_connection.arrow.SCHEMA`. No message objects are made, so from here on the subscription
-        gives nothing else. Making a batch costs as much as some 200 rows: `linger` waits that many seconds for more to
-        come. A full queue drops the newest, whatever its policy. Raises EnvironmentProblem without pyarrow.
+        Fields: `headwater.client_connection.arrow.SCHEMA`. No message objects are made, so the subscription cannot be
+        read otherwise afterwards. Making a batch costs as much as some 200 rows: `linger` waits that many seconds for
+        more to come. A full queue drops the newest, whatever its policy. Raises EnvironmentProblem without pyarrow.
         """
         if rows < 1 or linger < 0:
             raise LocalProtocolError("a batch holds at least one row", value=rows, limit=1)
@@ -149,9 +149,9 @@ class Subscription(MessageQueue):
         return self.columns
 
     def unsubscribe(self, maximum: int = 0) -> Awaitable[None]:
-        """End it now, or after `maximum` messages since it began. A callback gets nothing more after "now".
+        """End the subscription now, or after `maximum` messages in all. Ended now, a callback gets no more messages.
 
-        There is nothing to wait for; it may be awaited, as programs for nats-py do.
+        The result need not be awaited; it may be, for programs written for nats-py.
         """
         if self.ended:
             return NOTHING
@@ -165,9 +165,9 @@ class Subscription(MessageQueue):
         return NOTHING
 
     async def drain(self, timeout: Timeout = 10.0) -> None:
-        """End it, after the messages that were on their way have come; they can still be read.
+        """End the subscription once the messages in flight have arrived; they can still be read.
 
-        With a callback, wait until it has had them. `timeout` in seconds, for the server and for the callback.
+        With a callback, wait until it has handled them. `timeout` in seconds, for the server and for the callback.
         """
         if not self.ended:
             await self._connection.drain(seconds_of(timeout), [self])
@@ -211,7 +211,7 @@ class Subscription(MessageQueue):
         self.task = asyncio.get_running_loop().create_task(self._serve(callback), name=f"subscription {self.subject}")
 
     def end(self, error: HeadwaterError | None) -> None:
-        """No message will come any more; `error` tells why, when it is no order of the program."""
+        """No more messages will arrive; `error` is the reason, None when the program ended it."""
         if not self.ended:
             self.ended = True
             self.error = error
@@ -257,7 +257,7 @@ class Subscription(MessageQueue):
                         task = asyncio.current_task()
                         if task is not None and task.cancelling():
                             raise
-                        self.callback_failed(error)  # something that the callback awaited was cancelled
+                        self.callback_failed(error)  # a future that the callback awaited was cancelled
                     except Exception as error:  # noqa: BLE001 - whatever a callback raises is reported to the program
                         self.callback_failed(error)
         except HeadwaterError:

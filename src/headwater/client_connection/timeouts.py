@@ -1,4 +1,4 @@
-"""How long a program waits: seconds, or a `timedelta`. Times in configurations are in `client.units`."""
+"""Timeouts: seconds, or a `timedelta`. Times in configurations are in `client.units`."""
 
 from datetime import timedelta
 from typing import TypeAlias
@@ -7,5 +7,5 @@ Timeout: TypeAlias = float | timedelta
 
 
 def seconds_of(timeout: Timeout) -> float:
-    """The same in seconds."""
+    """The timeout in seconds."""
     return timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
