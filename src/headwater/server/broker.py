@@ -232,7 +232,7 @@ class Broker:
             listener.open()
 
     def _make_door(self, make_client: Callable[[], LinkOwner]) -> LinkOwner:
-        """The owner of a connection to the WebSocket listener, whose endpoint tells clients from leaf nodes."""
+        """The owner of a connection to the WebSocket listener; the endpoint distinguishes clients from leaf nodes."""
         if self.leafnodes is None:
             raise AssertionError("a WebSocket listener was opened before the leaf nodes were started")
         return self.leafnodes.accepting.doors.make(make_client)
@@ -375,7 +375,7 @@ class Broker:
         return left
 
     def _take_accounts(self, accounts: Accounts, sessions: Sessions, listed: Iterable[AccountOptions]) -> None:
-        """Go on with other options of the same accounts and with new ones, whose streams are available a moment later."""
+        """Apply other options to existing accounts and add new ones, whose streams are available a moment later."""
         for account in accounts.reload(listed):
             self._describe(account, sessions)
             if self.system is not None:
@@ -391,7 +391,7 @@ class Broker:
                 self._pass_on_domain([account])
 
     def _describe(self, account: Account, sessions: Sessions) -> None:
-        """Tell an account what others are to know of this server."""
+        """Set the data about this server that an account passes on."""
         account.server_name = sessions.greetings.info.server_name
         account.describe_server = self._describe_server
 
@@ -427,7 +427,7 @@ class Broker:
         return resolver
 
     def _account_changed(self, trust: "Trust", name: str) -> None:
-        """An account has another JWT, or none any more."""
+        """An account's JWT was changed or removed."""
         accounts, sessions = self.accounts, self.sessions
         if accounts is None or sessions is None:
             return  # it is found at the start
@@ -441,7 +441,7 @@ class Broker:
                 from headwater.jetstream.account_limits import storage_limits
 
                 service.limits = storage_limits(account.options.jetstream)
-            elif refusing:  # it may store from now on
+            elif refusing:  # it was just allowed to store
                 self._without_streams.remove(refusing[0])
                 refusing[0].stop()
                 self._start_jetstream_later(account)

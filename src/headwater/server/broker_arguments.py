@@ -66,7 +66,7 @@ class BrokerArguments(TypedDict, total=False):
 
 
 class AllBrokerArguments(BrokerArguments, total=False):
-    """All that `Broker` takes, as keywords."""
+    """All keyword arguments of `Broker`."""
 
     host: str
     port: int

@@ -1,6 +1,6 @@
-"""Which server this is: two public nkeys, and their secret halves where the broker has to prove that it is the one.
+"""The server's identity: two public nkeys, and their private keys if the broker has to prove its identity.
 
-A proof is wanted by callout services only, so other brokers need no cryptography: their keys are random numbers.
+Only callout services require a proof, so other brokers need no cryptography: their keys are random numbers.
 """
 
 import os
@@ -23,7 +23,7 @@ class ServerIdentity(NamedTuple):
 
 
 def identity_for(options: BrokerOptions) -> ServerIdentity:
-    """A new identity. Without PyNaCl it has no keys: the start, which needs them as well, says so."""
+    """A new identity. Without PyNaCl it has no keys, and a start that needs them raises an error."""
     if options.authorization.callout is not None or options.operator is not None:
         from headwater.exchange.auth.server_keys import ServerKeys
 

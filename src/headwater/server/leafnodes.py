@@ -1,4 +1,4 @@
-"""Leaf nodes as part of a broker: what `leafnodes` in the options, or `Broker(leaf=...)`, makes of it."""
+"""Leaf nodes as part of a broker, from `leafnodes` in the options or from `Broker(leaf=...)`."""
 
 import time
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def make_leafnodes(
     stores: "Callable[[Account], bool]",
     ask: "Ask",
 ) -> LeafNodes:
-    """Raises ConfigError for certificates that cannot be used, and for accounts that there are not."""
+    """The leaf nodes of a broker. Raises ConfigError for certificates that cannot be used, and for unknown accounts."""
     info = LeafInfo(
         server_id=server_id,
         server_name=options.server_name or server_id,

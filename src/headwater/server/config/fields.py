@@ -26,7 +26,7 @@ LONG_SECONDS = 86_400.0  # a longer time is taken for a mistake: 2m without quot
 
 
 class Support(Enum):
-    """What becomes of a field of nats-server's."""
+    """How a field of nats-server is handled."""
 
     DONE = "yes"
     IGNORED = "ignored"
@@ -61,7 +61,7 @@ class Block(NamedTuple):
 
 
 def done(names: str, read: Read, meaning: str, to: str = "") -> Field:
-    """A field that we do; `names` are separated by spaces."""
+    """A supported field; `names` are separated by spaces."""
     split = tuple(names.split())
     return Field(split, meaning, Support.DONE, to or split[0], read)
 
@@ -72,7 +72,7 @@ def ignored(names: str, meaning: str, same: tuple[object, ...] = ()) -> Field:
 
 
 def refused(names: str, meaning: str) -> Field:
-    """A field that we cannot honour."""
+    """A field that Headwater does not support."""
     return Field(tuple(names.split()), meaning, Support.REFUSED)
 
 
@@ -89,7 +89,7 @@ class Reading:
         self.errors.append(Remark(place, text))
 
     def warn(self, place: Place, text: str) -> None:
-        """Something at `place` is not what the writer may think."""
+        """The setting at `place` may not have the intended effect."""
         self.warnings.append(Remark(place, text))
 
     def block(self, setting: Setting, block: Block) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Iggy and JetStream over one set of streams: what either face shows of the other's."""
+"""Iggy and JetStream over one set of streams: each face shows the streams of the other."""

@@ -2,10 +2,10 @@
 
     topic `eu` of stream `orders`, partition 0  ─▶  JetStream stream `iggy-orders-eu-0`, subject `iggy.orders.eu.0`
 
-What a name of Iggy's has that a stream's name or a subject token must not is written as `_`; where two would then be
-called the same, the later one has the partition's number in the catalog behind its name. Headers come by the mapping of
-`model.header_mapping`, the message id as `Iggy-Message-Id`. Streams come and go with the topics; a topic that is purged is
-another one. Durable consumers are kept in the folder `jetstream` of the Iggy directory.
+Characters of an Iggy name that are not allowed in a stream's name or a subject token become `_`; if two names would
+then be equal, the later one gets the partition's catalog number as a suffix. Headers come by the mapping of
+`model.header_mapping`, the message id as `Iggy-Message-Id`. Streams are added and removed with the topics; a purged
+topic is a new one. Durable consumers are kept in the folder `jetstream` of the Iggy directory.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def _fit(name: str) -> str:
 
 
 class TopicStreams:
-    """Keeps the streams in step with the topics, from entering to leaving."""
+    """Keeps the streams in step with the topics, while the context is open."""
 
     def __init__(self, service: "Service", jetstream: "JetStream") -> None:
         self._service = service
@@ -93,7 +93,7 @@ class TopicStreams:
                     yield Wanted(stream.name, entry.name, partition)
 
     async def refresh(self) -> None:
-        """A stream for each partition there is, and none for one that is gone or has another name."""
+        """Add and remove streams to match the partitions and their names."""
         wanted = {one.partition.uid: one for one in self._wanted()}
         for uid, view in list(self._shown.items()):
             one = wanted.get(uid)

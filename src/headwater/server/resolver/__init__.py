@@ -1,1 +1,1 @@
-"""JWTs of accounts: where they come from while the broker runs: a directory, other servers, a URL, pushes."""
+"""The sources of accounts' JWTs while the broker runs: a directory, other servers, a URL, pushes."""

@@ -6,8 +6,8 @@
     $SYS.REQ.CLAIMS.PACK      the digest of a directory: one message `A…|<jwt>` for each account, then an empty one
     $SYS.REQ.ACCOUNT.<key>.CLAIMS.LOOKUP    the JWT, or nothing
 
-Without a directory an UPDATE changes an account that is in use, and the other requests have no responder. nats-server keeps
-any account's JWT that is pushed; here only one that a trusted operator signed.
+Without a directory an UPDATE changes only an account in use, and the other requests have no responder. nats-server
+stores every pushed JWT; here it must be signed by a trusted operator.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Claims:
         self._packs = f"_INBOX.{os.urandom(12).hex()}".encode()
 
     def start(self) -> None:
-        """Answer from now on; a full directory also compares itself with those of other servers, again and again."""
+        """Start answering; a full directory also compares itself periodically with those of other servers."""
         kind, router = self._resolver.options.kind, self._router
         for pattern in (b"$SYS.REQ.ACCOUNT.*.CLAIMS.UPDATE", b"$SYS.ACCOUNT.*.CLAIMS.UPDATE"):
             router.subscribe_internal(pattern, self._update_one)
@@ -60,7 +60,7 @@ class Claims:
             self._compare()
 
     def stop(self) -> None:
-        """Compare no more, and look for no account."""
+        """Stop comparing and looking for accounts."""
         self._resolver.stop()
         if self._merging is not None:
             self._merging.cancel()
@@ -77,7 +77,7 @@ class Claims:
         return True
 
     def _take(self, payload: bytes, reply: bytes, key: str) -> None:
-        """Take a JWT that was pushed; `key`: the account that it has to be about."""
+        """Take a pushed JWT; `key`: the account that it must be for."""
         kind = self._resolver.options.kind
         verb = "jwt update cache" if kind == "cache" else "jwt update"
         about = "n/a"
@@ -171,7 +171,7 @@ class Claims:
             self._router.unsubscribe(subscription)
 
     def _compare(self) -> None:
-        """Send the digest of our directory: who has another one answers with its JWTs."""
+        """Send the digest of this directory: servers with a different one answer with their JWTs."""
         loop, directory = asyncio.get_running_loop(), self._resolver.directory
         self._merging = loop.call_later(self._resolver.options.interval, self._compare)
         forwarding = self._router.forwarding
@@ -179,7 +179,7 @@ class Claims:
             self._router.publish(_PACK, self._packs, b"", directory.digest())
 
     def _merge(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
-        """Take what another server's directory has, as far as it is newer."""
+        """Take newer JWTs from another server's directory."""
         for line in bytes(payload).decode("ascii", "replace").splitlines():
             key, separator, token = line.partition("|")
             if not separator or key == "":
@@ -190,5 +190,5 @@ class Claims:
             except EnvironmentProblem as error:
                 logger.warning("account_jwt_not_kept account=%s error=%s", key, error.message)
             except HeadwaterError:
-                continue  # older than ours, or not for us
+                continue  # older than the stored one, or invalid here
         return True

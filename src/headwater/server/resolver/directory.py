@@ -1,7 +1,7 @@
 """A directory of account JWTs: `<public key>.jwt` each, as nats-server's resolvers of type full and cache keep them.
 
-A file is written beside the old one, made durable and renamed, so a stop leaves either. A deleted account's file is renamed
-to `.jwt.deleted`, or removed where the configuration says so. `digest` is what two directories compare: the exclusive or
+A file is written beside the old one, made durable and renamed, so a crash leaves one of the two. A deleted account's
+file is renamed to `.jwt.deleted`, or removed if so configured. Two directories compare their `digest`, the exclusive or
 of the SHA-256 of all JWTs.
 """
 
@@ -50,10 +50,10 @@ class AccountDirectory:
         return mixed.to_bytes(32, "big")
 
     def save(self, key: str, token: str, *, synced: bool = True) -> bool:
-        """Keep a JWT; False when it is there already. Raises EnvironmentProblem when it cannot be written.
+        """Store a JWT; False when it is stored already. Raises EnvironmentProblem when it cannot be written.
 
-        `synced`: durable on return. Not so for what other servers have too: a thousand accounts of a server that joins
-        would hold everybody up for seconds, and what a power loss takes is fetched again."""
+        `synced`: durable on return. JWTs from other servers need no sync: a thousand of them would block the broker for
+        seconds, and after a power loss they are fetched again."""
         if self._tokens.get(key) == token:
             return False
         if self._limit and key not in self._tokens and len(self._tokens) >= self._limit:
@@ -75,7 +75,7 @@ class AccountDirectory:
         return True
 
     def delete(self, key: str) -> bool:
-        """Forget an account; False when there is none. Raises EnvironmentProblem."""
+        """Remove an account; False when there is none. Raises EnvironmentProblem."""
         if key not in self._tokens:
             return False
         path = self._path_of(key)

@@ -1,11 +1,11 @@
-"""The resolver of a running broker: which JWT an account has, and what happens when it gets another one.
+"""The resolver of a running broker: finds the JWTs of accounts and applies new ones.
 
     memory   the JWTs of the configuration; a push changes an account until the next start
     full     a directory with all accounts: pushes are kept, what is missing is asked from the other servers
     cache    a directory with those that were used here: what is missing is asked from the other servers
     url      what is missing is fetched by HTTP, `<url><public key>`
 
-A JWT is taken only if an operator that is trusted has signed it, and only if it is not older than the one we have.
+A JWT is accepted only if a trusted operator has signed it and it is not older than the stored one.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ Ask = Callable[[str], Awaitable[str]]
 
 
 class Resolver:
-    """`changed()` is called when an account is new, has another JWT or is gone. Raises ConfigError for a directory that
-    cannot be used, and for the files of `resolver_tls`."""
+    """`changed()` is called when an account is added, gets another JWT or is removed. Raises ConfigError for a
+    directory that cannot be used, and for the files of `resolver_tls`."""
 
     def __init__(self, options: ResolverOptions, trust: "Trust", changed: Callable[[str], None]) -> None:
         self.options = options
@@ -49,8 +49,8 @@ class Resolver:
         self._seeking: dict[str, asyncio.Task[None]] = {}
 
     def load(self) -> None:
-        """Take over what the directory has, and keep there what the configuration has and is newer. A JWT that does not hold
-        is logged and left out: the others are none of its business."""
+        """Load the directory, and store newer JWTs of the configuration in it. An invalid JWT is logged and left
+        out."""
         if self.directory is None:
             return
         for key, token in self._trust.tokens.items():
@@ -63,8 +63,8 @@ class Resolver:
                 logger.warning("account_jwt_refused account=%s reason=%s", key, error)
 
     def take(self, key: str, token: str, *, synced: bool = True) -> None:
-        """An account's new JWT. Raises RemoteProtocolError, ConfigError or EnvironmentProblem; nothing has changed then.
-        `synced`: see `AccountDirectory.save`."""
+        """Take an account's new JWT. Raises RemoteProtocolError, ConfigError or EnvironmentProblem, and then changes
+        nothing. `synced`: see `AccountDirectory.save`."""
         before = self._trust.tokens.get(key, "")
         if before == token:
             return
@@ -78,7 +78,7 @@ class Resolver:
         self._changed(key)
 
     def drop(self, key: str) -> bool:
-        """Forget an account; False when it is not known. Raises EnvironmentProblem."""
+        """Remove an account; False when it is unknown. Raises EnvironmentProblem."""
         known = self.directory.delete(key) if self.directory is not None else key in self._trust.tokens
         if known:
             self._trust.forget(key)
@@ -87,7 +87,7 @@ class Resolver:
         return known
 
     def find(self, key: str, then: Callable[[], None]) -> None:
-        """Look for an account that is not known here, and call `then`, whether it was found or not."""
+        """Look for an unknown account, then call `then`, found or not."""
         task = self._seeking.get(key)
         if task is None:
             task = self._seeking[key] = asyncio.get_running_loop().create_task(self._find(key))
@@ -95,11 +95,11 @@ class Resolver:
         task.add_done_callback(lambda task: None if task.cancelled() else then())
 
     async def seek(self, key: str) -> None:
-        """The same, to wait for."""
+        """As `find`, to be awaited."""
         await self._find(key)
 
     def stop(self) -> None:
-        """Look no further."""
+        """Stop looking for accounts."""
         for task in [*self._seeking.values()]:
             task.cancel()
 
@@ -141,7 +141,7 @@ def _tls_context(options: ResolverOptions) -> "SSLContext":
 
 
 def fetch(url: str, seconds: float, tls: "SSLContext | None" = None) -> str:
-    """The JWT that a URL has. Raises OSError or ValueError, which name no password of the URL."""
+    """The JWT at a URL. Raises OSError or ValueError, which do not quote a password in the URL."""
     from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
@@ -158,5 +158,5 @@ def fetch(url: str, seconds: float, tls: "SSLContext | None" = None) -> str:
 
 
 def issued_about(token: str) -> Token:
-    """What a pushed JWT is about. Raises RemoteProtocolError."""
+    """The claims of a pushed JWT. Raises RemoteProtocolError."""
     return decode_account(token)[0]

@@ -33,12 +33,12 @@ _OF_ACCOUNTS = {
     b"$SYS.REQ.ACCOUNT.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
     b"$SYS.REQ.SERVER.PING.CONNZ": "$SYS.REQ.ACCOUNT.{}.CONNZ",
 }
-"""The requests that every account may make about itself, and their subjects in the system account."""
+"""The requests that every account may send about itself, and their subjects in the system account."""
 _REPLY_SECONDS = 10.0  # several servers may answer
 
 
 class SystemAccount:
-    """Of one broker. `reload` reads its configuration again, and its future tells what is wrong with it."""
+    """The system account of one broker. `reload` reads its configuration again; its future returns the errors in it."""
 
     def __init__(
         self, broker: "ObservableBroker", accounts: "Accounts", sessions: "Sessions", system: "Account"
@@ -64,7 +64,7 @@ class SystemAccount:
             self.add(account)
 
     def add(self, account: "Account") -> None:
-        """Let the users of an account ask about themselves."""
+        """Let the users of an account send requests about themselves."""
         if account is not self._account:
             account.router.subscribe_between(
                 b"$SYS.REQ.>",
@@ -81,12 +81,12 @@ class SystemAccount:
         self._claims.start()
 
     def lame_duck(self) -> None:
-        """The broker begins to send its clients away."""
+        """The broker enters lame duck mode."""
         if self._events is not None:
             self._events.lame_duck()
 
     def stop(self) -> None:
-        """The broker ends."""
+        """The broker stops."""
         if self._claims is not None:
             self._claims.stop()
         if self._events is not None:
@@ -102,7 +102,7 @@ class SystemAccount:
         return events
 
     def describe(self) -> dict[str, object]:
-        """This server, as the sender of an event."""
+        """The description of this server in events."""
         return self._speak().server()
 
     def _speak(self) -> "Speaker":
