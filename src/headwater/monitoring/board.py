@@ -1,11 +1,10 @@
-"""Memory that the processes of `serve --workers` share: a line of numbers for each worker, which it writes itself.
+"""Memory shared by the processes of `serve --workers`: one line of numbers for each worker, written by it.
 
     parent ── makes the Board, then forks ─┬─ worker 1 ── writes line 0 every two seconds; /workersz, /historyz, /metrics
                                            └─ worker n ── writes line n-1                                  (workers.py)
 
-A number is eight bytes, written at once; a reader may see some of a line a moment before the others, never half of one. A
-worker that has ended leaves its last line behind; `alive` is 0 as soon as its parent has seen it end, or the line is
-SILENT_MS old.
+A number is eight bytes, written at once; a reader may see a line half updated, but never half a number. A worker that
+has ended leaves its last line; `alive` is 0 once its parent has noticed the end, or the line is SILENT_MS old.
 """
 
 import mmap
@@ -36,7 +35,7 @@ class Board:
             self._numbers[at + place] = value
 
     def ended(self, number: int) -> None:
-        """The worker is no more."""
+        """The worker has ended."""
         self._numbers[(number - 1) * len(FIELDS) + ALIVE] = 0.0
 
     def read(self, now_ms: int | None = None) -> list[dict[str, float]]:
@@ -55,6 +54,6 @@ class Board:
         return found
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._numbers.release()
         self._memory.close()

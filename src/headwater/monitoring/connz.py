@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SLICE = 25  # clients; one takes some 100 us
 SUBSCRIPTIONS = 1000  # one takes some 3 us
-LOOKED_AT = 1000  # clients; to note who was active takes a microsecond
+LOOKED_AT = 1000  # clients; recording the activity of one takes a microsecond
 
 PAGE = 1024  # clients in an answer, unless `limit` says otherwise
 
@@ -49,7 +49,7 @@ REASONS = {
     error_texts.STALE_CONNECTION: "Stale Connection",
     "": "Client Closed",
 }
-"""Why a client left, by the text of its last -ERR."""
+"""The reason of a disconnect, by the text of the last -ERR."""
 
 Key = Callable[[Document], Any]
 
@@ -69,7 +69,7 @@ SORTS: dict[str, tuple[Key, bool]] = {
     "reason": (lambda one: one["reason"], False),
     "rtt": (lambda one: one.get("_rtt", 0.0), True),
 }
-"""By name: what is compared, and whether the largest comes first. RFC 3339 in UTC sorts as text."""
+"""Sort options by name: the key, and whether the largest comes first. RFC 3339 in UTC sorts as text."""
 
 STATES = ("open", "closed", "all")
 
@@ -103,7 +103,7 @@ def connz(view: View, parameters: Parameters) -> Steps:
     connections = []
     for at, one in enumerate(shown):
         connections.append((yield from _show(one, parameters)))
-        shown[at] = {}  # one after the other: to let go of 10,000 at once takes longer than a step may
+        shown[at] = {}  # freed one by one: freeing 10,000 at once takes too long for a step
         if at % SLICE == 0:
             yield
     return {
@@ -126,7 +126,7 @@ def describe_departed(session: "Session", entry: Entry, now: int) -> Document:
 
 
 def describe(session: "Session", entry: Entry, now: int) -> Document:
-    """A client's document, with every field that a query may select; what starts with _ is not shown as it is."""
+    """A client's document with every field that a query may select; fields that start with _ are not shown directly."""
     link = session.link
     document: Document = {
         "cid": session.client_id,
@@ -183,7 +183,7 @@ def _subscription(subscription: "Subscription", cid: int) -> Document:
 
 
 def _select(view: View, state: str) -> Steps:
-    """The clients that are in this state: a list of documents."""
+    """The documents of the clients in this state."""
     now = time.time_ns()
     sessions = view.sessions()
     for start in range(0, len(sessions), LOOKED_AT):

@@ -1,4 +1,4 @@
-"""Gauges by name, and documents as gauges: what the pages of /metrics are written with."""
+"""Gauges by name, and the conversion of documents to gauges, for /metrics."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from headwater.monitoring.ledger import Document
 if TYPE_CHECKING:
     from prometheus_client.core import GaugeMetricFamily
 
-SLICE = 200  # values that are written in one step, some 10 us each
+SLICE = 200  # values written in one step, some 10 us each
 
 _LABELLED = {"server_id", "server_name", "version", "domain", "leader", "name"}
 _TIMES = {"start", "config_load_time"}
@@ -22,7 +22,7 @@ class Gauges:
         self._families: dict[str, GaugeMetricFamily] = {}
 
     def set(self, name: str, labels: dict[str, str], value: float) -> None:
-        """One value; those of one name may have different labels."""
+        """Set one value; values of one name may have different labels."""
         from prometheus_client.core import GaugeMetricFamily
         from prometheus_client.samples import Sample
 
@@ -32,7 +32,7 @@ class Gauges:
         family.samples.append(Sample(name, labels, value))
 
     def parts(self) -> "Iterator[Gauges]":
-        """All of them, a family or some small ones at a time."""
+        """All gauges, one large family or several small ones at a time."""
         some = Gauges()
         size = 0
         for name, family in self._families.items():

@@ -1,11 +1,11 @@
-"""Ten minutes of figures, a sample every two seconds, so that a page that is opened is not blank.
+"""Ten minutes of figures, a sample every two seconds, so that a newly opened page has data.
 
     the listener, once a second ── look at a part of the clients ── every second time ─▶ `note` ─▶ ring ─▶ /historyz
 
 A sample is a list of numbers in the order of FIELDS; counters are totals since the start, and the page takes the
-differences. It costs some 50 us, however many clients and streams there are: sums over clients come from the look that is
-taken anyway. Beside the samples, /historyz says which brokers of the cluster are there or lost (peers.py) and what each
-worker does (workers.py). Nothing of it is written to disk; it begins anew with the broker.
+differences. It costs some 50 us, whatever the number of clients and streams: sums over clients come from a pass that is
+made anyway. Beside the samples, /historyz shows the present and lost brokers of the cluster (peers.py) and the figures
+of each worker (workers.py). Nothing is written to disk; the history starts empty with the broker.
 """
 
 import time
@@ -18,7 +18,7 @@ from headwater.monitoring.view import View, resident_bytes
 
 EVERY = 2.0  # seconds between two samples
 KEPT = 300  # samples
-SHORTEST = 10.0  # seconds over which a pace is a pace
+SHORTEST = 10.0  # shortest time in seconds over which a rate is computed
 
 FIELDS = (
     "time_ms", "in_msgs", "in_bytes", "out_msgs", "out_bytes", "connections", "subscriptions", "slow_consumers",
@@ -28,7 +28,7 @@ FIELDS = (
 
 
 class History:
-    """The ring. `view`: what the samples are taken of."""
+    """The ring of samples, taken from `view`."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -37,7 +37,7 @@ class History:
         self._cpu = (time.process_time(), time.monotonic())
 
     def note(self, clients: Totals, now_ns: int) -> None:
-        """Take a sample. `clients`: the sums over all of them, those that have left included."""
+        """Take a sample. `clients`: the sums over all clients, including disconnected ones."""
         view = self._view
         broker = view.broker
         if broker.cluster is not None and broker.cluster.mesh is not None:
@@ -103,7 +103,7 @@ class History:
         }
 
     def seconds_until_full(self) -> float | None:
-        """Until the disk of the streams is full at the pace of these minutes; None where it does not fill."""
+        """Seconds until the streams' disk is full at the recorded rate; None if it is not filling."""
         at = FIELDS.index("disk_free")
         known = [sample for sample in self._samples if sample[at] >= 0]
         if not known:

@@ -39,12 +39,12 @@ logger = logging.getLogger(__name__)
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
-MOST_BODY = 256 << 10  # bytes that are read of a body before the answer; Go's bound
+MOST_BODY = 256 << 10  # bytes of a body read before the answer; Go's limit
 
 
 class Response(NamedTuple):
-    """An answer: its body, status and content type. `more`: the rest of a large body, in pieces, for an answer that was
-    awaited; each is written when the peer has taken those before it. `policy`: a content security policy."""
+    """An answer: its body, status and content type. `more`: the rest of a large body in pieces, for an awaited answer;
+    each is written once the peer has read the previous ones. `policy`: a content security policy."""
 
     body: bytes
     status: int = 200
@@ -62,7 +62,7 @@ Respond = Callable[[str, Parameters], Response | Awaitable[Response]]
 
 
 class HttpSession:
-    """One connection; the owner of its link. `tasks` keeps what is still being answered."""
+    """One connection; the owner of its link. `tasks` holds the answers in progress."""
 
     def __init__(self, respond: Respond, tasks: "set[asyncio.Task[None]]", limits: Limits) -> None:
         self._respond = respond
@@ -71,12 +71,12 @@ class HttpSession:
         self._protocol = self._new_protocol()
         self._link: Link | None = None
         self._request: h11.Request | None = None  # its body is being read
-        self._body = 0  # bytes of that, so far
+        self._body = 0  # bytes bytes of the body read so far
         self._version = b"1.1"  # of the request that is being answered
         self._method = b"GET"
-        self._closes = False  # the connection ends behind the answer
-        self._persists = False  # it goes on although the request was of HTTP/1.0
-        self._busy = False  # a request is being answered, or it is not our turn yet
+        self._closes = False  # close the connection after the answer
+        self._persists = False  # keep the connection although the request was HTTP/1.0
+        self._busy = False  # a request is being answered, or waits for the next turn
         self._turn: asyncio.Handle | None = None
         self._idle: asyncio.TimerHandle | None = None
 
@@ -107,7 +107,7 @@ class HttpSession:
     # ── requests ──
 
     def _serve(self) -> None:
-        """Answer what has come, in order; a request that is being answered holds the next ones back."""
+        """Answer the received requests in order, one at a time."""
         while not self._busy and self._link is not None and not self._link.closing:
             try:
                 event = self._protocol.next_event()
@@ -174,7 +174,7 @@ class HttpSession:
             self._send(Response(b"", HTTPStatus.EXPECTATION_FAILED, ""))
         else:
             has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-            self._closes |= bool(expected) and has_body  # its body, which is of no use, may come or not
+            self._closes |= bool(expected) and has_body  # its body, which is not used, may arrive or not
             if self._closes or (self._version == b"1.0" and not self._persists):
                 self._answer(request)
 
@@ -230,7 +230,7 @@ class HttpSession:
         self._go_on()
 
     async def _send_in_turns(self, response: Response) -> None:
-        """As `_send`, piece by piece. A peer that takes none for as long as a request may take is ended."""
+        """As `_send`, piece by piece. A peer that reads nothing within the time of a request is disconnected."""
         self._send_head(response)
         for piece in (response.body, *response.more):
             self._write(h11.Data(data=piece))
@@ -292,7 +292,8 @@ class HttpSession:
         self._send(Response(text.encode(), status, TEXT), reason=reason)
 
     def _renew(self) -> None:
-        """h11 ends every connection of HTTP/1.0: one that persists goes on with what has come behind the request."""
+        """Start a new h11 connection, because h11 closes every HTTP/1.0 connection, and pass it the bytes after the
+        request."""
         waiting, _ = self._protocol.trailing_data
         self._protocol = self._new_protocol()
         self._wait_for_request()
@@ -302,7 +303,7 @@ class HttpSession:
                 self._pause()
 
     def _begin_anew(self) -> None:
-        """Both sides are done with a request: the next one may follow on this connection."""
+        """A request is complete on both sides: continue with the next one."""
         if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
             self._protocol.start_next_cycle()
         else:

@@ -1,7 +1,7 @@
 """/iggyz: topics with their groups, and clients, of the Iggy face. nats-server has no such page.
 
-How far behind a group or a consumer is: messages behind the offset that it has committed, in all partitions that it has
-read; one that has committed nothing yet is behind by all that is kept.
+The lag of a group or consumer is the number of messages after its committed offset, in all partitions that it has read;
+without a committed offset, all stored messages.
 """
 
 import time
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.iggy.service import Client
     from headwater.iggy.topics import Topic
 
-MOST = 1024  # topics, and clients, where no `limit` is given
+MOST = 1024  # topics, and clients, without a `limit`
 IN_ONE_STEP = 64  # topics
 TRANSPORTS = {1: "tcp", 2: "quic", 3: "http", 4: "websocket"}
 
@@ -34,7 +34,7 @@ def iggyz(view: View, parameters: Parameters) -> Steps:
     }
     if service is None:
         return {**document, "disabled": True}
-    service.refresh()  # as every listing of a client does: streams of NATS become topics
+    service.refresh()  # as for every listing of a client: shows NATS streams as topics
     named = [
         (stream.name, stream.origin, service.topics[entry.uid])
         for stream in service.catalog.streams
@@ -90,7 +90,7 @@ def _topic(stream: str, origin: str, topic: "Topic") -> Document:
 
 
 def _behind(topic: "Topic", consumer: str) -> int:
-    """Messages after the committed offset; in a partition without one, all that are kept."""
+    """Messages after the committed offset; in a partition without one, all stored messages."""
     behind = 0
     for position, partition in enumerate(topic.partitions):
         committed = topic.committed(position, consumer)
@@ -111,7 +111,7 @@ def _client(client: "Client") -> Document:
 
 
 def iggy_counts(view: View) -> dict[str, int]:
-    """What /metrics says of the face; empty without one."""
+    """The face's counts in /metrics; empty without a face."""
     service = view.broker.iggy_service
     if service is None:
         return {}

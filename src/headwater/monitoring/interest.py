@@ -1,6 +1,6 @@
 """/subsz, /accountz and /accstatz: subscriptions and statistics by account; and the pages that are always empty.
 
-OMITTED says which fields of nats-server's are not here, and why.
+OMITTED lists the fields of nats-server that are missing, with reasons.
 """
 
 import time
@@ -58,7 +58,7 @@ def subsz(view: View, parameters: Parameters) -> Steps:
 
 
 def _subscriptions(view: View, account: str, wanted: bytes) -> Steps:
-    """Those of clients; what the broker itself is subscribed to has no client."""
+    """The subscriptions of clients; those of the broker itself have no client."""
     found: list[Document] = []
     looked = 0
     for session in view.sessions():
@@ -117,7 +117,7 @@ def account_detail(view: View, account: "Account") -> Document:
 
 
 def accstatz(view: View, parameters: Parameters) -> Document:
-    """/accstatz: what the clients of each account have done; those without clients only with `unused`."""
+    """/accstatz: the statistics of each account's clients; accounts without clients only with `unused`."""
     unused = switch(parameters, "unused")
     statistics = [
         statistics_of(view, account) for account in view.broker.accounts or () if unused or account.connections
@@ -130,7 +130,7 @@ def accstatz(view: View, parameters: Parameters) -> Document:
 
 
 def statistics_of(view: View, account: "Account") -> Document:
-    """What the clients of an account have done, also those that are gone."""
+    """The statistics of an account's clients, including disconnected ones."""
     totals = view.ledger.totals(view.sessions(), account.name)
     nothing = {"msgs": 0, "bytes": 0}
     others = {"gateways": nothing, "routes": nothing}

@@ -1,8 +1,8 @@
-"""/jsz: what is stored; /healthz: whether all is well. OMITTED says which fields are not here, and why.
+"""/jsz: streams and consumers; /healthz: the server's health. OMITTED lists the missing fields, with reasons.
 
-/healthz answers two questions. *Ready* (no parameter): 200 while every stream can be read and written, 503 when one could
-not be recovered or its disk fails. *Alive* (`js-enabled-only=true`, or `js-server-only=true`): 200 while the broker runs,
-whatever its streams are like. Losses of the past are `warnings` of a 200: no restart brings them back.
+/healthz has two checks. *Ready* (no parameter): 200 while every stream can be read and written, 503 when one could not
+be recovered or its disk fails. *Alive* (`js-enabled-only=true`, or `js-server-only=true`): 200 while the broker runs,
+whatever the state of its streams. Past losses are `warnings` of a 200: a restart would not restore the data.
 """
 
 import time
@@ -38,7 +38,7 @@ OMITTED = {
 
 
 def jsz(view: View, parameters: Parameters) -> Steps:
-    """The answer, in steps of SLICE streams and consumers. Raises ConfigError for parameters that mean nothing."""
+    """The answer, in steps of SLICE streams and consumers. Raises ConfigError for invalid parameters."""
     head: Document = {"server_id": view.broker.server_id, "now": format_time(time.time_ns())}
     services = view.broker.jetstreams
     if not services:
@@ -77,7 +77,7 @@ def jsz(view: View, parameters: Parameters) -> Steps:
 
 
 def account_jsz(view: View, name: str) -> Document:
-    """What one account stores, without its streams."""
+    """The storage of one account, without its streams."""
     service = view.broker.jetstreams.get(name)
     if service is None:
         raise ConfigError(f'account "{name}" not jetstream enabled')
@@ -136,7 +136,7 @@ def _stream(view: View, stream: "Stream", with_consumers: bool, with_config: boo
 
 
 def healthz(view: View, parameters: Parameters) -> tuple[int, Document]:
-    """The HTTP status and the answer. Raises ConfigError for parameters that mean nothing."""
+    """The HTTP status and the answer. Raises ConfigError for invalid parameters."""
     account, stream, consumer = (parameters.get(name, "") for name in ("account", "stream", "consumer"))
     enabled_only = switch(parameters, "js-enabled-only") or switch(parameters, "js-enabled")
     server_only = switch(parameters, "js-server-only")

@@ -1,4 +1,4 @@
-"""/leafz: the leaf nodes, and the hubs that we are a leaf node of; and what /varz says of them.
+"""/leafz: the leaf nodes and the hubs of this broker; and their block in /varz.
 
 Hubs that could not be joined are in `remotes`, with the reason, which nats-server only logs.
 """

@@ -24,7 +24,7 @@ and those that only we have: what was lost, or had to go another way.
     headwater_worker_…  by worker of `serve --workers`: alive, connections, subscriptions, messages, CPU, memory (workers.py)
     headwater_cluster_peers_lost           routes that are configured or were there, and are not (peers.py)
 
-The text format is prometheus-client's. Every value is a gauge, as the exporter has them.
+The text format is prometheus-client's. Every value is a gauge, as in the exporter.
 """
 
 from typing import Any
@@ -52,7 +52,8 @@ _CONSUMER = (*_STREAM, "consumer_name", "consumer_leader", "is_consumer_leader",
 
 
 def gather(view: View, prefix: str = "", *, detailed: bool = False) -> Steps:
-    """All gauges, now; in steps. `prefix` replaces those of the exporter. `detailed`: every client by itself."""
+    """All gauges with their present values, in steps. `prefix` replaces those of the exporter. `detailed`: also each
+    client's."""
     core, streams = prefix or "gnatsd", prefix or "jetstream"
     gauges = Gauges()
     server = {"server_id": view.broker.server_id}
@@ -90,7 +91,7 @@ def render(gauges: Gauges) -> Steps:
 
 
 def _own(gauges: Gauges, view: View, general: dict[str, Any], server: dict[str, str]) -> None:
-    """What the exporter has no names for."""
+    """The gauges that the exporter does not have."""
     for kind, count in view.broker.journal.counts.items():
         gauges.set("headwater_events", {**server, "kind": kind}, count)
     for name, value in iggy_counts(view).items():
@@ -207,7 +208,7 @@ def _stream(gauges: Gauges, prefix: str, stream: dict[str, Any], begun: dict[str
 
 
 def _copies(gauges: Gauges, prefix: str, stream: dict[str, Any], labels: dict[str, str]) -> None:
-    """How far a stream is behind those that it copies."""
+    """The lag of a stream behind its origins."""
     origins = [("source", one) for one in stream.get("sources") or ()]
     origins += [("mirror", stream["mirror"])] if stream.get("mirror") else []
     for kind, origin in origins:
@@ -235,6 +236,6 @@ def _consumer(gauges: Gauges, prefix: str, consumer: dict[str, Any], labels: dic
 
 
 def _seconds_since(consumer: dict[str, Any], activity: dict[str, Any]) -> float:
-    """Since the last delivery or ack; -1 when there was none."""
+    """Seconds since the last delivery or ack; -1 when there was none."""
     then, now = activity.get("last_active", ZERO), consumer.get("ts", ZERO)
     return -1.0 if ZERO in (then, now) else (parse_time(now) - parse_time(then)) / 1e9

@@ -16,9 +16,9 @@ from headwater.monitoring.workers import workersz
 
 
 def ipqueuesz(view: View, asked: Parameters) -> dict[str, object]:
-    """The queues that we have, under nats-server's names: requests to JetStream, and messages that wait for the disk.
+    """The broker's queues under nats-server's names: requests to JetStream, and messages that wait for the disk.
 
-    Empty ones only with `all`; `queues` is a part of the name. What else nats-server queues is done here where it is read.
+    Empty ones only with `all`; `queues` filters by a part of the name. nats-server's other queues do not exist here.
     """
     all_of_them = switch(asked, "all")
     found: dict[str, tuple[int, int]] = {}

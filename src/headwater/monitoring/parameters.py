@@ -1,4 +1,4 @@
-"""Query parameters, read as nats-server reads them, with its words for what is wrong."""
+"""Query parameters, parsed as by nats-server, with its error texts."""
 
 from headwater.errors import ConfigError
 
@@ -51,7 +51,7 @@ def identifier(parameters: Parameters, name: str) -> int:
 
 
 def page(parameters: Parameters, default: int) -> tuple[int, int]:
-    """`offset` and `limit`; what is below them is put right, as in nats-server."""
+    """`offset` and `limit`; values that are too small are corrected, as in nats-server."""
     offset, limit = number(parameters, "offset"), number(parameters, "limit")
     return max(0, offset), limit if limit > 0 else default
 

@@ -1,11 +1,11 @@
-"""Which brokers of the cluster are there, and which were and are lost: looked at every two seconds (history.py).
+"""The present and lost brokers of the cluster, checked every two seconds (history.py).
 
     joined ──▶ lost        its route has ended; `since_ms` says when we saw it
            └─▶ left        so it has, after it had said that it goes (lame duck): no fault
     absent                 a configured route that has led to no broker since the start
 
-A lost peer is shown until it is back; one that was learned by gossip for ten minutes, as long as it is redialled. One that
-has left is shown as long.
+A lost peer is shown until it returns; one known only by gossip for ten minutes, the time that it is redialled, and so
+is one that has left.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -16,12 +16,12 @@ from headwater.monitoring.ledger import Document
 if TYPE_CHECKING:
     from headwater.cluster.mesh import Mesh
 
-FORGOTTEN_MS = 600_000  # after which a lost peer that nothing configures is gone
+FORGOTTEN_MS = 600_000  # after which a lost peer that is not configured is removed
 MOST = 1000  # peers; a cluster is some tens
 
 
 class Seen(Record, frozen=False):
-    """A peer. `key`: its name, or its id; `address`: as the configuration has it, else where others dial it."""
+    """A peer. `key`: its name, or its id; `address`: the configured one, else the one that it announces."""
 
     key: str
     server_id: str
@@ -39,7 +39,7 @@ class Peers:
         self._seen: dict[str, Seen] = {}
 
     def note(self, mesh: "Mesh", now_ms: int) -> None:
-        """Look at who is there. A broker that restarts has another id and the same name: it is one peer."""
+        """Update the peers. A broker that restarts has another id and the same name: it counts as one peer."""
         from headwater.cluster.mesh import shown_address
 
         there = {}
@@ -75,11 +75,11 @@ class Peers:
             )
 
     def lost(self) -> int:
-        """How many are missing, those that have left apart."""
+        """The number of lost peers, without those that have left."""
         return sum(seen.state in ("lost", "absent") for seen in self._seen.values())
 
     def document(self) -> list[Document]:
-        """All of them, by name."""
+        """All peers, by name."""
         return [
             {
                 "name": seen.key,

@@ -1,4 +1,4 @@
-"""The target of an HTTP request, read as Go's server and its router read it for nats-server. Pure.
+"""Parses the target of an HTTP request like Go's server and router. Pure.
 
 /connz?limit=10&sort=cid        path and query, both still escaped
 http://host/varz                a proxy's form of the same
@@ -26,7 +26,7 @@ def split_target(target: bytes) -> tuple[str, str]:
 
 
 def parse_query(query: str) -> Parameters:
-    """Of a parameter that comes twice the first counts, and one that cannot be read is passed over, as in Go. Raises
+    """Parse a query. The first of repeated parameters counts, and an invalid one is skipped, as in Go. Raises
     ValueError for too many."""
     parameters: Parameters = {}
     pairs = query.split("&")
@@ -40,7 +40,7 @@ def parse_query(query: str) -> Parameters:
 
 
 def clean_path(path: str) -> str:
-    """Without empty and dot segments, as Go's router has it; a slash at the end stays.
+    """The path without empty and dot segments, as in Go's router; a slash at the end stays.
 
     Source: Go 1.26, cleanPath in net/http/server.go, path.Clean.
     """

@@ -1,4 +1,5 @@
-"""/routez: the other brokers of the cluster; and what /varz says of it. OMITTED says which fields are not here, and why."""
+"""/routez: the other brokers of the cluster; and the cluster's block in /varz. OMITTED lists the missing fields, with
+reasons."""
 
 import time
 from typing import TYPE_CHECKING
@@ -87,7 +88,7 @@ def cluster_block(view: View) -> Document:
         "cluster_port": cluster.port,
         "auth_timeout": options.auth_timeout or 2,
         "tls_timeout": options.tls.timeout if options.tls is not None else 2,
-        "pool_size": -1,  # nats-server's word for one connection a peer
+        "pool_size": -1,  # nats-server's value for one connection per peer
     }
     if options.write_deadline:
         document["write_deadline"] = int(options.write_deadline * _NS)

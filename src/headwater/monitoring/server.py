@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from headwater.monitoring.http import Response
     from headwater.monitoring.parameters import Parameters
 
-LOOK_SECONDS = 1.0  # between two looks at who has been active
+LOOK_SECONDS = 1.0  # between two checks of the clients' activity
 LOOKED_AT = 1000  # clients in one turn of the loop
 
 
@@ -169,7 +169,8 @@ class Monitoring:
         return Response(b"404 page not found\n", 404, TEXT)
 
     def _page(self, path: str, parameters: "Parameters") -> Steps:
-        """The response, in steps: with thousands of clients it takes a second, and others are served meanwhile."""
+        """The response, in steps: with thousands of clients it takes a second, and other connections are served
+        meanwhile."""
         from headwater.monitoring.http import TEXT, Response
 
         try:

@@ -1,12 +1,12 @@
-"""Work that takes long, in steps between which the event loop has its turn: a page about 10,000 clients takes a second.
+"""Long work in steps with turns of the event loop between them: a page about 10,000 clients takes a second.
 
     def page(...) -> Steps:            drive(page(...), done)        a callback, at once where one step is enough
         ... yield ...                  begun(page(...))              the result, or what to await for it
         return document                await in_turns(page(...))     in a task
                                        at_once(page(...))            without a loop
 
-A step takes a few milliseconds at most. JSON of a large document is written in steps too: `encoded` gives it as a whole,
-`encoded_pieces` as it came, for who can send pieces: a copy of 15 MB takes longer than a step may.
+A step takes a few milliseconds at most. JSON of a large document is encoded in steps too: `encoded` returns it as a
+whole, `encoded_pieces` in pieces, because copying 15 MB takes too long for a step.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def at_once(steps: Steps) -> Any:
-    """What the steps return, without a pause."""
+    """The result of the steps, run without a pause."""
     while True:
         try:
             next(steps)
@@ -33,7 +33,7 @@ def at_once(steps: Steps) -> Any:
 
 
 def begun(steps: Steps) -> Any:
-    """What the steps return, if they need no pause; else an awaitable that returns it."""
+    """The result of the steps if they need no pause; else an awaitable that returns it."""
     try:
         next(steps)
     except StopIteration as end:
@@ -42,7 +42,7 @@ def begun(steps: Steps) -> Any:
 
 
 async def in_turns(steps: Steps) -> Any:
-    """What the steps return; the loop has a turn between two of them."""
+    """The result of the steps, with a turn of the loop between them."""
     while True:
         try:
             awaited = next(steps)
@@ -52,7 +52,7 @@ async def in_turns(steps: Steps) -> Any:
 
 
 def drive(steps: Steps, done: Callable[[Any], object]) -> None:
-    """Have `done` called with what the steps return: now, if they need no pause, or some turns of the loop later."""
+    """Call `done` with the result of the steps: now, if they need no pause, or some turns of the loop later."""
     try:
         awaited = next(steps)
     except StopIteration as end:

@@ -1,4 +1,5 @@
-"""/varz: the server as a whole. The fields are nats-server's Varz; OMITTED says which are not here, and why."""
+"""/varz: the server as a whole. The fields are those of nats-server's Varz; OMITTED lists the missing ones, with
+reasons."""
 
 import time
 
@@ -15,7 +16,7 @@ OMITTED = {
 }
 
 FEATURE_FLAGS = dict.fromkeys(("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_snapshot_sources"), False)
-"""What nats-server 2.15 may switch on; only the first does something here."""
+"""The feature flags of nats-server 2.15; only the first has an effect here."""
 
 _NS = 1_000_000_000
 
@@ -91,7 +92,7 @@ def _limits(options: BrokerOptions) -> Document:
 
 
 def _parts(view: View) -> Document:
-    """The blocks of the listeners; empty for those that are not there."""
+    """The blocks of the listeners; empty for missing ones."""
     websocket = view.broker.options.websocket
     block: Document = {}
     if websocket is not None:
@@ -119,7 +120,7 @@ def _jetstream(view: View) -> Document:
 
 
 def jetstream_limits(view: View) -> Document:
-    """What holds where neither an account nor a stream says otherwise."""
+    """The default limits of accounts and streams."""
     return {"default_max_consumers": view.broker.options.default_max_consumers}
 
 
@@ -136,7 +137,7 @@ def _disk_waits(view: View) -> Document:
 
 
 def jetstream_config(view: View) -> Document:
-    """How streams are stored."""
+    """The storage settings of streams."""
     options = view.broker.options
     document: Document = {"store_dir": str(options.store_dir), "sync": options.sync, "strict": True}
     caps = next((service.caps for service in view.broker.jetstreams.values()), None)
@@ -150,7 +151,7 @@ def jetstream_config(view: View) -> Document:
 
 
 def jetstream_stats(view: View) -> Document:
-    """What is stored, by all accounts."""
+    """The storage of all accounts."""
     services = view.broker.jetstreams.values()
     states = [(stream.config.storage, stream.state()) for service in services for stream in service.streams.values()]
     return {
@@ -197,7 +198,7 @@ def _disk(view: View) -> Document:
 
 
 def counters(view: View) -> Document:
-    """Everything that is counted."""
+    """All counters."""
     broker, sessions = view.broker, view.sessions()
     totals = view.ledger.totals(sessions)
     register = broker.sessions

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.net.journal import Journal
     from headwater.streams.finding import Finding
 
-PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm on what we run on
+PAGE_SIZE = 4096  # bytes; the unit of /proc/self/statm
 
 
 class ObservedBroker(Protocol):
@@ -56,7 +56,7 @@ class ObservedBroker(Protocol):
 
 
 class ObservableBroker(ObservedBroker, Protocol):
-    """A broker that can be looked at from inside: by its own system account and by the monitoring listener."""
+    """A broker as seen by its own system account and by the monitoring listener."""
 
     view: "View | None"
 
@@ -117,12 +117,12 @@ def resident_bytes() -> int:
 
 
 def processors() -> int:
-    """How many there are."""
+    """The number of processors."""
     return os.cpu_count() or 1
 
 
 def usable_processors() -> int:
-    """How many of them this process may run on."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else processors()
 
 
