@@ -1,4 +1,4 @@
-"""Figures of a broker from its monitoring port, and what two looks say together. Any nats-server will do."""
+"""Figures of a broker from its monitoring port, and rates between two readings. Works with any nats-server."""
 
 import json
 import urllib.error

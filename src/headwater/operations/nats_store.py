@@ -4,9 +4,9 @@
                                                     /msgs/<number>.blk   messages, and which of them are deleted
                                                     /obs/<consumer>/meta.inf, o.dat
 
-The server that wrote it must have ended. Nothing there is changed. Each stream is read twice: for what is deleted, then for
-the messages, so that of a large stream 200 bytes a message are in memory. The index beside the blocks is nats-server's cache
-of all this and is not needed. Encrypted streams are refused; what cannot be read is said, stream by stream.
+The server that wrote it must have stopped. Nothing is changed. Each stream is read twice: for deletions, then for
+messages, so that a large stream needs only 200 bytes a message in memory. nats-server's index beside the blocks is not
+needed. Encrypted streams are refused; unreadable data is reported for each stream.
 """
 
 import json
@@ -26,7 +26,7 @@ from headwater.compression.snappy import compressor
 from headwater.errors import ConfigError, EnvironmentProblem, RemoteProtocolError
 from headwater.operations.backups import ARCHIVE, DOCUMENT
 
-_HELD = 4 << 20  # bytes of entries that are written at once
+_HELD = 4 << 20  # bytes of entries per write
 
 Progress = Callable[[int], None]
 
@@ -40,7 +40,7 @@ class ForeignStream(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """What went into a backup. `notes`: what is configured in another way here; `problems`: what could not be read."""
+    """The result of a conversion. `notes`: settings that differ here; `problems`: unreadable data."""
 
     messages: int
     first: int
@@ -51,8 +51,8 @@ class Converted(NamedTuple):
 
 
 class _Alive:
-    """The messages of a stream as it was written, in order: those that a limit pushed out have no tombstone, so the limits
-    of the configuration say which they were. `deleted`: every sequence that is not alive."""
+    """The live messages of a stream, in order. Messages removed by a limit have no tombstone, so the limits of the
+    configuration are applied. `deleted`: every sequence that is not live."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         pushes = config.get("discard", "old") == "old"
@@ -69,16 +69,16 @@ class _Alive:
 
     @property
     def messages(self) -> int:
-        """How many there are."""
+        """The number of live messages."""
         return len(self._kept)
 
     @property
     def first(self) -> int:
-        """The first one; without any, the sequence after the last."""
+        """The first live sequence; without any, the sequence after the last."""
         return next(iter(self._kept), self.last + 1)
 
     def add(self, message: StoredMessage) -> None:
-        """The next message; one that is out of order counts for nothing, as in nats-server."""
+        """Add the next message; one out of order is ignored, as in nats-server."""
         if message.sequence <= self.last and (message.sequence in self._kept or message.sequence in self.deleted):
             return
         self.last = max(self.last, message.sequence)
@@ -93,7 +93,7 @@ class _Alive:
             self.remove(next(iter(self._kept)))
 
     def remove(self, sequence: int) -> None:
-        """A message is deleted; one that is not there was deleted before."""
+        """Remove a message, if it has not been removed before."""
         self.deleted.add(sequence)
         self.last = max(self.last, sequence)
         size, subject = self._kept.pop(sequence, (0, b""))
@@ -120,8 +120,8 @@ def find_streams(directory: Path) -> list[ForeignStream]:
 
 
 def convert(stream: ForeignStream, directory: Path, progress: Progress) -> Converted:
-    """Write a stream as a backup into an empty `directory`. `progress(messages)` is called now and then. Raises ConfigError
-    for a stream that cannot be taken at all, EnvironmentProblem when the disk refuses."""
+    """Write a stream as a backup into an empty `directory`. `progress(messages)` is called from time to time. Raises
+    ConfigError for a stream that cannot be converted, EnvironmentProblem when the disk cannot be written."""
     if (stream.path / "meta.key").exists():
         raise ConfigError(
             "the stream is encrypted, and its key is nats-server's",
@@ -158,7 +158,7 @@ def convert(stream: ForeignStream, directory: Path, progress: Progress) -> Conve
 
 
 def name_of(meta: Path) -> str:
-    """The stream's own name, which is the key of its checksums: that of its folder may stand for it."""
+    """The stream's name, which is the key of its checksums; the folder's name is the fallback."""
     try:
         document = json.loads(meta.read_bytes())
     except (OSError, ValueError):
@@ -198,7 +198,7 @@ def _blocks(stream: ForeignStream) -> list[tuple[int, Path]]:
 
 
 def _look_through(stream: ForeignStream, config: dict[str, Any]) -> _Alive:
-    """The first reading. What a damaged record says counts for nothing."""
+    """The first pass. Damaged records are ignored."""
     reader, alive = BlockReader(stream.name), _Alive(config)
     for number, path in _blocks(stream):
         for record in reader.read(number, path.read_bytes()):

@@ -2,8 +2,8 @@
 
     meta.inf  msgs/<number>.blk  obs/<consumer>/meta.inf, o.dat      what nats_store.py reads from a store directory
 
-Only these names are looked at, and each is written under a name of ours into a scratch directory beside the backup: an
-archive can name no place of its own. The backup itself is not changed.
+Only these names are read, and each is written under a safe name into a scratch directory beside the backup, so an
+archive cannot choose paths. The backup itself is not changed.
 """
 
 import re
@@ -27,8 +27,8 @@ _CONSUMER = re.compile(r"obs/([^/]+)/(meta\.inf|o\.dat)")
 
 @contextmanager
 def as_of_today(directory: Path) -> Iterator[tuple[Path, Converted | None]]:
-    """The directory of a backup that can be restored: this one, or what an older one was converted to, and what came over.
-    Raises RemoteProtocolError for an archive that is damaged, ConfigError, EnvironmentProblem."""
+    """The directory of a backup that can be restored: this one, or the converted form of an older one, with the result
+    of the conversion. Raises RemoteProtocolError for an archive that is damaged, ConfigError, EnvironmentProblem."""
     if not _is_old(directory / ARCHIVE):
         yield directory, None
         return
@@ -46,7 +46,7 @@ def as_of_today(directory: Path) -> Iterator[tuple[Path, Converted | None]]:
 
 
 def _is_old(archive: Path) -> bool:
-    """Whether it is whole enough to be distinguished from one of today; what cannot be read is left to the restore."""
+    """Whether the archive is one of an older server; an unreadable one counts as new, and the restore reports it."""
     reader, content = FrameReader(), b""
     try:
         with archive.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What the servers of a cluster say of themselves, through the system account; and checks in the words of Nagios.
+"""Requests to all servers of a cluster through the system account; and checks in the format of Nagios.
 
 `ask` sends one request that every server answers. For a user of another account there is no answer, which is an error
 with a hint, and not an empty list.
@@ -34,7 +34,7 @@ class Check(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Above `warning` and `critical` a figure is one or the other; None: it never is."""
+    """The thresholds above which a figure is a warning or critical; None: no threshold."""
 
     warning: float | None = None
     critical: float | None = None

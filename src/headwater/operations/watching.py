@@ -1,7 +1,7 @@
-"""What happens on servers and in streams, as it happens: advisories and events as one line each, and rates of traffic.
+"""Live advisories and events of servers and streams, one line each, and rates of traffic.
 
-An event is a JSON document with a `type` such as "io.nats.server.advisory.v1.client_connect"; the end of a server has its
-subject alone. What is of an unknown type is shown by its subject and the fields that most events have.
+An event is a JSON document with a `type` such as "io.nats.server.advisory.v1.client_connect"; the end of a server has
+its subject alone. Events of unknown types are shown by their subject and the fields that most events have.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 def read_event(subject: str, payload: bytes) -> Event:
-    """What a message on one of the subjects says."""
+    """Parse a message on one of the subjects."""
     try:
         document = msgspec.json.decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError):
