@@ -9,8 +9,8 @@
     <subject>           one for each message: its time, its sequence (ascending), its header block and its payload
     (an entry of zeros) the end
 
-`Reader` takes the bytes as they come and gives whole entries; what their order has to be is decided by `Order`.
-Errors have the words that nats-server puts behind "restore failed: ".
+`Reader` takes bytes in pieces and returns complete entries; `Order` checks their order. Errors have the words that
+nats-server puts behind "restore failed: ".
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ class Reader:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Entry]:
-        """The entries that are whole now. Raises RemoteProtocolError for what is no archive."""
+        """The complete entries so far. Raises RemoteProtocolError for bytes that are no archive."""
         held = self._held
         held += data
         at = 0
@@ -123,7 +123,7 @@ def _parse(held: bytearray, at: int) -> tuple[Entry, int] | None:
 
 
 class Order:
-    """Which entry may come next. `consumers`: how many are still to come."""
+    """Checks the order of entries. `consumers`: how many are still expected."""
 
     def __init__(self) -> None:
         self.consumers = 0
@@ -131,7 +131,7 @@ class Order:
         self._begun = False
 
     def begin(self, consumers: int) -> None:
-        """The state was read: so many consumers follow it."""
+        """The state was read: `consumers` consumers follow it."""
         self.consumers, self._begun = consumers, True
 
     def kind(self, entry: Entry) -> str:

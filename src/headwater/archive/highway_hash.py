@@ -116,7 +116,7 @@ def _swapped(lane: int) -> int:
 
 
 def _told_size(state: Sequence[int], size: int) -> Sequence[int]:
-    """The state that knows how long the rest is."""
+    """The state with the size of the rest mixed in."""
     added = [(lane + (size << 32) + size) & 0xFFFFFFFFFFFFFFFF for lane in state[:4]]
     return [*added, *(_turned(lane, size) for lane in state[4:8]), *state[8:]]
 

@@ -8,8 +8,8 @@ place, the next one a tombstone: the message with this sequence, in this block o
 compressed: "cmp", 1, the size (uvarint), an S2 stream, and 8 bytes that end it. An encrypted one looks like damage;
 `meta.key` beside it says so.
 
-A record whose checksum is wrong is left out and the next one read, where nats-server gives up the rest of the block; where
-the lengths themselves make no sense, the rest of the block is given up here, too. Both are `Gap`s.
+A record with a wrong checksum is skipped and the next one read, while nats-server drops the rest of the block; if the
+lengths themselves are invalid, the rest is dropped here, too. Both are reported as `Gap`s.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _SUM = 8
 _HEADERS = 1 << 31
 _ERASED = 1 << 63
 _TOMBSTONE = 1 << 62
-_LARGEST = 32 << 20  # bytes of a record that nats-server believes
+_LARGEST = 32 << 20  # bytes of a record; nats-server's limit
 
 
 class StoredMessage(NamedTuple):
@@ -45,7 +45,7 @@ class StoredMessage(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """The message with this sequence is deleted. `erased`: it was in this place."""
+    """The message with this sequence is deleted. `erased`: it was erased in place."""
 
     sequence: int
     erased: bool

@@ -4,7 +4,7 @@
     how many wait for their ack │ varint base time (s) │ each: stream sequence, [consumer sequence], varint time │
     how many were delivered again │ each: stream sequence, how often
 
-Sequences of what waits count from the ack floor.
+Sequences of pending messages count from the ack floor.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,7 @@ class _Numbers:
 
 
 def decode_state(data: bytes) -> ConsumerState:
-    """Raises RemoteProtocolError for what is no state."""
+    """Decode a state. Raises RemoteProtocolError for invalid data."""
     if len(data) < 2 or data[0] != _MAGIC or data[1] not in (1, 2):
         raise RemoteProtocolError("the state of a consumer has an unknown version")
     version, numbers = data[1], _Numbers(data)

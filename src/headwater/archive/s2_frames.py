@@ -6,8 +6,8 @@
     01         masked CRC-32C of the content (4), the content as it is
     80 to fe   to be passed over (padding, an index); every other kind is an error
 
-What we write are chunks of at most 64 KiB, Snappy blocks where cramjam is installed and they are smaller, plain content
-otherwise: nats-server takes both.
+Chunks of at most 64 KiB are written, as Snappy blocks if cramjam is installed and they are smaller, otherwise plain:
+nats-server reads both.
 """
 
 from google_crc32c import value as crc32c
@@ -29,8 +29,8 @@ def masked_sum(content: bytes) -> bytes:
 
 
 class FrameWriter:
-    """Content in, framed bytes out. `compress`: makes a Snappy block of content; None: nothing is compressed. `snappy`: what
-    reads only Snappy reads it, too."""
+    """Content in, framed bytes out. `compress`: makes a Snappy block of content; None: nothing is compressed. `snappy`:
+    readers of Snappy alone can read it, too."""
 
     def __init__(self, compress: Compress | None, *, snappy: bool = False) -> None:
         self._compress = compress
@@ -39,7 +39,7 @@ class FrameWriter:
         self._held = bytearray()
 
     def feed(self, content: bytes) -> bytes:
-        """The chunks that are full now."""
+        """The chunks that are full."""
         self._held += content
         out = bytearray()
         whole = len(self._held) - len(self._held) % WRITTEN
@@ -73,7 +73,7 @@ class FrameReader:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> bytes:
-        """The content of the chunks that are whole now."""
+        """The content of the complete chunks."""
         held = self._held
         held += data
         out = bytearray()
