@@ -1,4 +1,4 @@
-"""When a consumer stores its offset, decided without a clock or a connection of its own.
+"""Decides when a consumer stores its offset, without a clock or a connection.
 
     AutoCommit()                                     nothing by itself: `store_offset` is the program's
     AutoCommit(at=Moment.POLLED)                     the server stores it as it answers a poll: at most once
@@ -8,7 +8,7 @@
     AutoCommit(at=Moment.ALL, after=True)            when it is done with the last message of a poll
     AutoCommit(interval=1.0)                         once a second, what it is done with; also together with any of these
 
-A program that iterates is done with a message when it asks for the next one; `consume` is, when the callback has returned.
+In an iteration a message counts as done when the next one is requested; in `consume`, when the callback has returned.
 """
 
 from enum import Enum
@@ -18,7 +18,7 @@ from headwater.client_connection.timeouts import Timeout
 
 
 class Moment(Enum):
-    """At which messages."""
+    """The messages after which an offset is stored."""
 
     POLLED = "polled"
     ALL = "all"
@@ -29,8 +29,8 @@ class Moment(Enum):
 class AutoCommit(NamedTuple):
     """`interval` in seconds or a `timedelta`, 0 for none.
 
-    `at` None: at no message. `every`: after how many, with Moment.EVERY. `after`: not
-    when a message is handed out, but when the program is done with it."""
+    `at` None: after no message. `every`: the number of messages, with Moment.EVERY. `after`: once the program is done
+    with a message, not when it gets it."""
 
     interval: Timeout = 0.0
     at: Moment | None = None
@@ -39,7 +39,7 @@ class AutoCommit(NamedTuple):
 
 
 class Commits:
-    """What was handed out and stored, by partition. `done` and `handed` return whether to store the offset now."""
+    """The offsets handed out and stored, by partition. `done` and `handed` return whether to store the offset now."""
 
     def __init__(self, rule: AutoCommit) -> None:
         self.consumed: dict[int, int] = {}
@@ -49,11 +49,11 @@ class Commits:
 
     @property
     def by_server(self) -> bool:
-        """Whether polls store."""
+        """Whether polls store the offset."""
         return self._rule.at is Moment.POLLED and not self._rule.after
 
     def handed(self, is_last: bool) -> bool:
-        """A message goes to the program; `is_last` of its poll."""
+        """A message is passed to the program; `is_last` of its poll."""
         if self._rule.after:
             return False
         return self._falls_due(is_last)
@@ -83,12 +83,12 @@ class Commits:
         return False
 
     def pending(self) -> list[tuple[int, int]]:
-        """(partition, offset) of what is done with and not stored yet: what an interval, and the end, are to store."""
+        """(partition, offset) of done messages that are not stored yet, to be stored by an interval or at the end."""
         if not self._rule.interval:
             return []
         return [(p, offset) for p, offset in self.consumed.items() if self.stored.get(p, -1) < offset]
 
     def forget(self, partition: int) -> None:
-        """The partition's offsets have begun anew."""
+        """The partition's offsets have started again at 0."""
         self.consumed.pop(partition, None)
         self.stored.pop(partition, None)

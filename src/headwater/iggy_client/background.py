@@ -1,8 +1,8 @@
-"""Workers that gather sends and make requests of them: less to wait for, more in each batch.
+"""Background workers that combine sends into larger requests.
 
     put ─▶ room? ─▶ a worker's queue ─▶ as many for one place as a batch takes ─▶ deliver, `in_flight` at a time
 
-What cannot be delivered is kept for the next `flush` or `close`, which raise it; `on_error` gets it at once.
+A failed delivery is raised by the next `flush` or `close`; `on_error` gets it at once.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from headwater.client_connection.timeouts import Timeout, seconds_of
 from headwater.errors import BufferFull, HeadwaterError, IncompleteSend
 from headwater.iggy_wire.commands import Message
 
-FRAME_BYTES: Final = 48  # what a message takes beside its payload
+FRAME_BYTES: Final = 48  # size of a message without its payload
 
 
 class Background(NamedTuple):
-    """A worker sends when it has `batch` messages or `batch_bytes`, or `linger` seconds after the first. With `most_bytes`
-    waiting, `put` waits for room `wait_for_room` seconds (None: for ever, 0: not at all). `ordered`: what goes to one place
-    goes through one worker; else by turns. `in_flight`: requests of all workers at a time; above 1 a batch that is
-    repeated may come behind its followers. Times may be `timedelta`s.
+    """A worker sends when it has `batch` messages or `batch_bytes`, or `linger` seconds after the first. With
+    `most_bytes` waiting, `put` waits for room `wait_for_room` seconds (None: for ever, 0: not at all). `ordered`:
+    messages to one place use one worker; otherwise workers take turns. `in_flight`: concurrent requests of all workers;
+    above 1 a repeated batch may arrive after later ones. Times may be `timedelta`s.
 
     0 is no limit for `batch`, `batch_bytes` and `most_bytes`."""
 
@@ -62,7 +62,7 @@ class Workers:
         self._failed: list[IncompleteSend] = []
 
     async def put(self, place: Hashable, messages: Sequence[Message]) -> None:
-        """Take messages for one place. Raises BufferFull when there is no room in time; nothing of them is taken then."""
+        """Take messages for one place. Raises BufferFull when there is no room in time, and then takes none."""
         size = sum(len(message.payload) + FRAME_BYTES for message in messages)
         if not self._has_room(size):
             await self._wait_for_room(size)
@@ -93,7 +93,7 @@ class Workers:
             ) from None
 
     async def flush(self) -> None:
-        """Wait until nothing waits. Raises IncompleteSend for what could not be delivered since the last time."""
+        """Wait until everything is sent. Raises IncompleteSend for failures since the last call."""
         self._hurried = True
         for wake in self._wake:
             wake.set()
@@ -109,7 +109,7 @@ class Workers:
             )
 
     async def close(self) -> None:
-        """`flush`, and end."""
+        """Flush, then stop the workers."""
         try:
             await self.flush()
         finally:

@@ -1,4 +1,4 @@
-"""An Iggy client without an event loop: one question, one answer, and polls that are asked ahead of their answers.
+"""An Iggy client without an event loop: requests with answers, and pipelined polls.
 
 Spark plans and reads in processes that run one thing at a time; there the asyncio client would be cost without use. The
 bytes are those of `requests` and `command_codec`, the same as the asyncio client's.
@@ -7,8 +7,8 @@ bytes are those of `requests` and `command_codec`, the same as the asyncio clien
     ask ... answer     send a command and go on; answers come in the order of the questions, and lie in `buffer` until
                        `consume`: a reader decodes a poll where it was received, without a copy
 
-Nothing reconnects here: a lost connection raises TransportError, and the owner, who knows how far it had come, connects
-anew. A refusal is an IggyError with the server's number. One thread at a time.
+There is no reconnect: a lost connection raises TransportError, and the owner, which has the position, connects again. A
+refusal is an IggyError with the server's number. One thread at a time.
 """
 
 import time
@@ -70,14 +70,14 @@ class BlockingIggy:
 
     @property
     def buffer(self) -> bytearray:
-        """What answers lie in; another one after each `answer` and `consume`."""
+        """The buffer of the answers; it may be another object after each `answer` and `consume`."""
         return self._connection.received.data
 
     def close(self) -> None:
         self._connection.close()
 
     def execute(self, command: Command) -> Any:
-        """Its view; None for an empty answer. No question may be open."""
+        """Execute one command; returns its view, None for an empty answer. No request may be outstanding."""
         code, body = command_codec.encode(command, Era.V)
         return reply_codec.decode(code, self._exchange(code, body), Era.V)
 
@@ -87,7 +87,7 @@ class BlockingIggy:
         return view
 
     def send(self, stream: str, topic: str, partition: int, batch: Sequence[Message]) -> SentView:
-        """Messages as one batch; stored once this returns. Raises IggyError, HeaderError, TransportError."""
+        """Send messages as one batch, stored on return. Raises IggyError, HeaderError, TransportError."""
         body, count = of_messages(batch, time.time_ns() // 1000)
         where = c.SendMessages(Identifier(stream), Identifier(topic), Partitioning.partition(partition), count)
         answer = self._exchange(Code.SEND_MESSAGES, write_address(where), body)
@@ -95,13 +95,13 @@ class BlockingIggy:
         return sent[0]
 
     def ask(self, command: Command) -> None:
-        """Send a question; its answer will come after those of all before it."""
+        """Send a request; its answer follows those of earlier ones."""
         self._ask(*command_codec.encode(command, Era.V))
 
     def answer(self, deadline: float) -> Reply:
-        """The answer to the oldest open question: `buffer[reply.start:reply.end]`, until `consume`.
+        """The answer to the oldest outstanding request: `buffer[reply.start:reply.end]`, until `consume`.
 
-        Raises RequestTimeout, TransportError (the connection is of no use then) and IggyError for a refusal.
+        Raises RequestTimeout, TransportError (the connection is then unusable) and IggyError for a refusal.
         """
         received = self._connection.received
         while True:
@@ -119,7 +119,7 @@ class BlockingIggy:
             raise
 
     def consume(self, reply: Reply) -> None:
-        """The answer was read."""
+        """Release the answer."""
         self._connection.received.consume(reply.end)
 
     def _exchange(self, code: Code, *pieces: bytes | bytearray) -> bytes:

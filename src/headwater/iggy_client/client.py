@@ -48,45 +48,46 @@ class Client(Messages, Users):
 
     @property
     def user_id(self) -> int:
-        """Of who is logged in."""
+        """The id of the logged-in user."""
         return self._session.user_id
 
     @property
     def is_connected(self) -> bool:
-        """Whether requests can go out now."""
+        """Whether the client is connected and logged in."""
         return self._session.is_connected
 
     @property
     def reconnects(self) -> int:
-        """How often the connection was restored."""
+        """The number of times that the connection was restored."""
         return self._session.reconnects
 
     async def execute(self, command: Command) -> Any:
-        """Any command of `commands`, and its view; None for an empty answer. Raises IggyError, TransportError."""
+        """Execute any command of `commands`; returns its view, None for an empty answer. Raises IggyError,
+        TransportError."""
         return await self._session.execute(command)
 
     async def request(self, code: Code, *pieces: bytes | bytearray) -> bytes:
-        """A command as its bytes, and the bytes of its answer."""
+        """Send a command as bytes; returns the bytes of its answer."""
         answer: bytes = await self._session.request(code, pieces)
         return answer
 
     async def request_read(self, code: Code, pieces: tuple[bytes | bytearray, ...], read: Read) -> Any:
-        """A command as its bytes, and what `read` makes of the answer, where it was received."""
+        """Send a command as bytes; returns the result of `read`, which parses the answer in the receive buffer."""
         return await self._session.request(code, pieces, read)
 
     # ── the session and the server ──
 
     async def log_in(self, username: str, password: str) -> None:
-        """As that user from now on, also after a lost connection. Raises IggyError when the server refuses; the connection
-        is gone then."""
+        """Log in as this user, also after a reconnect. Raises IggyError when the server refuses, and closes the
+        connection."""
         await self._session.log_in(login_of(username, password, ""))
 
     async def log_in_with_token(self, token: str) -> None:
-        """As `log_in`, by a personal access token."""
+        """As `log_in`, with a personal access token."""
         await self._session.log_in(login_of("", "", token))
 
     async def log_out(self) -> None:
-        """Without a user from now on: nothing but a log-in is allowed, and a lost connection is not restored."""
+        """Log out: only a log-in is allowed afterwards, and a lost connection is not restored."""
         await self._session.log_out()
 
     async def ping(self) -> None:
@@ -94,7 +95,7 @@ class Client(Messages, Users):
         await self.execute(c.Ping())
 
     async def stats(self) -> StatsView:
-        """Numbers about the server's process and what it stores."""
+        """Statistics about the server's process and store."""
         view: StatsView = await self.execute(c.GetStats())
         return view
 
@@ -104,16 +105,16 @@ class Client(Messages, Users):
         return view
 
     async def clients(self) -> list[ClientView]:
-        """All that are connected."""
+        """All connected clients."""
         return await self.execute(c.GetClients()) or []
 
     async def cluster(self) -> ClusterView:
-        """Which nodes there are."""
+        """The nodes of the cluster."""
         view: ClusterView = await self.execute(c.GetClusterMetadata())
         return view
 
     async def describe_options(self, scope: Scope = Scope.TOPIC) -> list[OptionView]:
-        """Which options there are when something is made."""
+        """The options for creating streams, topics and users."""
         return await self.execute(c.DescribeOptions(int(scope))) or []
 
     async def snapshot(self, compression: int = 2, types: Sequence[int] = (100,)) -> bytes:
@@ -132,13 +133,13 @@ class Client(Messages, Users):
         partition: int = 0,
         options: ConsumerOptions | None = None,
     ) -> TopicConsumer:
-        """What iterates over a topic without end: as a member of `group`, which is made and joined at first use, or as the
-        single consumer `name` of one `partition`."""
+        """A consumer that iterates over a topic without end: as a member of `group`, which is created and joined at
+        first use, or as the single consumer `name` of one `partition`."""
         who = Consumer.group(group) if group else Consumer.single(name)
         return TopicConsumer(self, stream, topic, who, partition, options or ConsumerOptions())
 
     def producer(self, stream: Name, topic: Name, options: ProducerOptions | None = None) -> Producer:
-        """What sends to a topic, which is made at first use, in batches, and again when there is no answer."""
+        """A producer that sends to a topic, created at first use, in batches, and repeats sends without an answer."""
         return Producer(self, stream, topic, options or ProducerOptions())
 
     # ── the end ──
@@ -168,11 +169,11 @@ async def connect(
 ) -> Client:
     """Connect and log in; the forms of `url` are in `headwater.iggy_client.options`.
 
-    Times in seconds, or `timedelta`s; `timeout` is that of every request too.
-    `tls` True checks the server by the system's authorities. `log_in` False:
-    `Client.log_in` does it later. A lost connection is restored every `reconnect_wait` seconds (1), `reconnect_attempts`
-    times in a row (None: for ever, 0: never). Every `heartbeat` seconds (5; 0: never) the server is asked whether it is
-    there. Raises ConfigError for a URL that is none, TransportError, and IggyError when the server refuses.
+    Times in seconds, or `timedelta`s; `timeout` is that of every request too. `tls` True checks the server by the
+    system's authorities. `log_in` False: `Client.log_in` does it later. A lost connection is restored every
+    `reconnect_wait` seconds (1), `reconnect_attempts` times in a row (None: for ever, 0: never). Every `heartbeat`
+    seconds (5; 0: never) the client pings the server. Raises ConfigError for an invalid URL, TransportError, and
+    IggyError when the server refuses.
     """
     times = {"timeout": timeout, "reconnect_wait": reconnect_wait, "heartbeat": heartbeat}
     given: dict[str, Any] = {name: seconds_of(time) for name, time in times.items() if time is not None}

@@ -1,8 +1,8 @@
 """One connection to a server, logged in: requests out in the order of the calls, each answer to the call that waits for it.
 
-TCP, TLS and WebSocket are one stream of frames, and their answers come in order. Over QUIC each request has a stream of its
-own. Nothing reconnects here: when the connection is gone, everything in flight fails with ConnectionClosed, and
-`on_lost` is called, once.
+TCP, TLS and WebSocket are one stream of frames with answers in order. Over QUIC each request has a stream of its own.
+There is no reconnect: when the connection is lost, everything in flight fails with ConnectionClosed, and `on_lost` is
+called once.
 """
 
 import asyncio
@@ -51,8 +51,8 @@ class Connection:
         return self._error is None and self.channel is not None
 
     async def request(self, code: Code, pieces: tuple[bytes | bytearray, ...], read: Read = as_bytes) -> Any:
-        """What `read` makes of the answer. Raises IggyError, ConnectionClosed, and RequestTimeout, after which the request
-        may still be carried out."""
+        """Send a request; returns the result of `read` for the answer. Raises IggyError, ConnectionClosed, and
+        RequestTimeout, after which the request may still be carried out."""
         channel = self.channel
         if channel is None or self._error is not None:
             raise self._error or ConnectionClosed("the client is not connected")
@@ -65,7 +65,7 @@ class Connection:
             clock.cancel()
 
     def ended(self, error: Exception | None) -> None:
-        """The connection is gone, or is of no more use: said once."""
+        """The connection is lost or unusable; called once."""
         if self._error is not None:
             return
         if isinstance(error, IggyError | ConnectionClosed):
@@ -77,11 +77,11 @@ class Connection:
         self._on_lost(self._error)
 
     def gone(self) -> None:
-        """Its socket is closed."""
+        """The socket was closed."""
         self._gone.set()
 
     def close(self, why: HeadwaterError) -> None:
-        """End it; what is in flight fails with `why`."""
+        """Close the connection; requests in flight fail with `why`."""
         self.ended(why)
         if self.channel is not None:
             self.channel.close()
@@ -99,7 +99,7 @@ class Connection:
 
 
 class _Channel(Protocol):
-    """How requests travel."""
+    """The transport of requests."""
 
     def ask(self, pieces: tuple[bytes | bytearray, ...], waiting: _Waiting) -> None: ...
     def fail(self, error: Exception) -> None: ...

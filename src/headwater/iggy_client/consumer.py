@@ -3,12 +3,12 @@
     consumer = client.consumer("orders", "eu", group="billing", options=ConsumerOptions(batch=100))
     async for message in consumer: ...                   or: await consumer.consume(callback, until=event)
 
-The group and the membership are made at first use. Partitions come and go as the group changes; a partition that comes is
-read from behind the group's stored offset, and where nothing is stored from `start`. From there on this consumer knows by
-itself where it is, so that what it was given and has not stored is not given twice, except after a crash or by another
-member. `auto_commit` says when an offset is stored.
+The group and the membership are made at first use. Partitions come and go as the group changes; a partition that comes
+is read from behind the group's stored offset, and where nothing is stored from `start`. From there on the consumer
+keeps its own position, so that messages whose offset is not stored are not returned twice, except after a crash or by
+another member. `auto_commit` sets when an offset is stored.
 
-A lost connection is the session's; polls that get no answer in time are asked again after `retry_wait`.
+The session restores a lost connection; polls without an answer in time are repeated after `retry_wait`.
 """
 
 import asyncio
@@ -77,30 +77,30 @@ class TopicConsumer:
 
     @property
     def in_group(self) -> bool:
-        """Whether it is a member of a group."""
+        """Whether the consumer is a member of a group."""
         return self._who.kind is ConsumerKind.GROUP
 
     @property
     def name(self) -> str:
-        """The group's, or the consumer's."""
+        """The name of the group, or of the consumer."""
         return str(self._who.id)
 
     @property
     def partitions(self) -> list[int]:
-        """Those that it reads now."""
+        """The partitions that it reads."""
         return list(self._partitions)
 
     @property
     def partition(self) -> int | None:
-        """That of the message that was handed out last; None before."""
+        """The partition of the last message returned; None before the first."""
         return None if self._in_hand is None else self._in_hand.partition
 
     def last_consumed_offset(self, partition: int) -> int | None:
-        """Of the last message that the program is done with; None when there is none."""
+        """The offset of the last consumed message; None when there is none."""
         return self._commits.consumed.get(partition)
 
     def last_stored_offset(self, partition: int) -> int | None:
-        """Of those that this consumer stored; None when there is none."""
+        """The last offset that this consumer stored; None when there is none."""
         return self._commits.stored.get(partition)
 
     # ── messages ──
@@ -134,9 +134,9 @@ class TopicConsumer:
         await self.store_pending()
 
     async def next_batch(self, patience: Timeout | None = None) -> list[ReceivedMessage]:
-        """What one poll finds, of one partition; waits until there is something, or returns [] after `patience` seconds.
-        Nothing counts as handed out before `hand` was called for it. Raises IggyError for what the server refuses,
-        TransportError when the session is over."""
+        """The messages of one poll of one partition; waits for messages, or returns [] after `patience` seconds. A
+        message counts as handed out once `hand` was called for it. Raises IggyError when the server refuses,
+        TransportError when the session has ended."""
         await self._prepare()
         wait, began = SHORTEST_WAIT, time.monotonic()
         idle, longest = seconds_of(self.options.idle), None if patience is None else seconds_of(patience)
@@ -154,7 +154,7 @@ class TopicConsumer:
             wait = min(2 * wait, idle)
 
     def hand(self, message: ReceivedMessage, is_last: bool) -> bool:
-        """The message goes to the program, `is_last` of its batch; returns whether to `settle` it first."""
+        """Pass a message to the program, `is_last` of its batch; returns whether to `settle` it first."""
         self._in_hand = message
         self._positions[message.partition] = message.offset + 1
         return self._commits.handed(is_last)
@@ -164,7 +164,7 @@ class TopicConsumer:
         return self._commits.done(message.partition, message.offset, is_last) or self._is_due()
 
     async def settle(self, message: ReceivedMessage) -> None:
-        """Store its offset, and whatever else is due."""
+        """Store the message's offset, and other offsets that are due."""
         await self._store(message.partition, message.offset)
         if self.options.auto_commit.interval:
             await self.store_pending()
@@ -172,26 +172,26 @@ class TopicConsumer:
     # ── offsets ──
 
     async def store_offset(self, offset: int, partition: int | None = None) -> None:
-        """The message at `offset`, in the partition of the last message where none is given, is done with."""
+        """Store `offset` as consumed, in the partition of the last message if none is given."""
         where = self._where(partition)
         await self._client.store_offset(self.stream, self.topic, where, offset, self._who)
         self._commits.stored[where] = offset
 
     async def delete_offset(self, partition: int | None = None) -> None:
-        """Begin that partition anew."""
+        """Delete the partition's stored offset."""
         where = self._where(partition)
         await self._client.delete_offset(self.stream, self.topic, where, self._who)
         self._commits.forget(where)
         self._positions.pop(where, None)
 
     async def store_pending(self) -> None:
-        """Store now what an interval would store."""
+        """Store the offsets that an interval would store."""
         self._stored_at = time.monotonic()
         for partition, offset in self._commits.pending():
             await self._store(partition, offset)
 
     async def close(self) -> None:
-        """Store what is due, and leave the group."""
+        """Store the offsets that are due, and leave the group."""
         if not self._prepared:
             return
         await self.store_pending()
@@ -253,7 +253,7 @@ class TopicConsumer:
             await self._sync()
 
     async def _sync(self) -> None:
-        """Learn which partitions are ours now."""
+        """Update the list of assigned partitions."""
         if not self.in_group:
             return
         group = self._who.id.value
@@ -272,7 +272,7 @@ class TopicConsumer:
         self._synced_at = time.monotonic()
 
     async def _round(self) -> list[ReceivedMessage]:
-        """Ask each partition in turn; the first that has something."""
+        """Poll the partitions in turn until one has messages."""
         for _ in range(len(self._partitions)):
             self._turn += 1
             partition = self._partitions[self._turn % len(self._partitions)]

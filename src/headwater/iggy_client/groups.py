@@ -13,22 +13,22 @@ class Groups(Executor):
     """
 
     async def create_group(self, stream: Name, topic: Name, name: str) -> GroupView:
-        """A group without members."""
+        """Create a consumer group, without members."""
         view: GroupView = await self.execute(c.CreateGroup(Identifier(stream), Identifier(topic), name))
         return view
 
     async def group(self, stream: Name, topic: Name, group: Name) -> GroupView | None:
-        """With its members in `details`; None when there is none."""
+        """A group, with its members in `details`; None when it does not exist."""
         command = c.GetGroup(Identifier(stream), Identifier(topic), Identifier(group))
         view: GroupView | None = await self.execute(command)
         return view
 
     async def groups(self, stream: Name, topic: Name) -> list[GroupView]:
-        """All of the topic."""
+        """All groups of a topic."""
         return await self.execute(c.GetGroups(Identifier(stream), Identifier(topic))) or []
 
     async def delete_group(self, stream: Name, topic: Name, group: Name) -> None:
-        """With its offsets."""
+        """Delete a group with its offsets."""
         await self.execute(c.DeleteGroup(Identifier(stream), Identifier(topic), Identifier(group)))
 
     async def join_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
@@ -37,18 +37,18 @@ class Groups(Executor):
         return await self.sync_group(stream, topic, group)
 
     async def leave_group(self, stream: Name, topic: Name, group: Name) -> None:
-        """Its partitions go to the others."""
+        """Leave the group; its other members get this client's partitions."""
         await self.execute(c.LeaveGroup(Identifier(stream), Identifier(topic), Identifier(group)))
 
     async def sync_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
-        """Which partitions are this client's now."""
+        """The partitions assigned to this client."""
         view: Assignment = await self.execute(c.SyncGroup(Identifier(stream), Identifier(topic), Identifier(group)))
         return view
 
     async def store_offset(
         self, stream: Name, topic: Name, partition: int, offset: int, consumer: Consumer | None = None
     ) -> None:
-        """The message at `offset` is done with: durable once this returns."""
+        """Store `offset` as that of the last consumed message, durably on return."""
         who = consumer or Consumer.single()
         await self.execute(c.StoreOffset(who, Identifier(stream), Identifier(topic), partition, offset))
 
@@ -61,6 +61,6 @@ class Groups(Executor):
         return view
 
     async def delete_offset(self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None) -> None:
-        """The consumer begins anew."""
+        """Delete the stored offset, so that the consumer starts again."""
         who = consumer or Consumer.single()
         await self.execute(c.DeleteOffset(who, Identifier(stream), Identifier(topic), partition))

@@ -1,7 +1,7 @@
-"""What each command is over HTTP: method, path, query, JSON, and how its answer is read. No I/O.
+"""The HTTP form of each command: method, path, query, JSON, and the parsing of its answer. No I/O.
 
-What Apache's interface has no path for is refused with feature_unavailable, as its own client does: membership in groups,
-who this client is, and raw commands.
+Commands without a path in Apache's interface are refused with feature_unavailable, as by its own client: membership in
+groups, the client's own entry, and raw commands.
 """
 
 import base64

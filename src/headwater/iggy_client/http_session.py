@@ -2,9 +2,9 @@
 
     Client ─▶ HttpClient: sends and polls as JSON ─▶ HttpSession: log in, bearer token, errors ─▶ net.http_client
 
-There is no connection that could be lost: a request that gets no answer fails with ConnectionClosed, and one that only
-asks is asked again, once. A token that the server does not know any more (it was started anew, or an hour has passed) is
-renewed by logging in again. Groups cannot be joined over HTTP, as with Apache's client: feature_unavailable.
+There is no session to lose: a request without an answer fails with ConnectionClosed, and a read-only one is repeated
+once. An expired token (after an hour, or a restart of the server) is renewed by logging in again. Groups cannot be
+joined over HTTP, as with Apache's client: feature_unavailable.
 """
 
 import json
@@ -80,7 +80,8 @@ class HttpSession(Session):
         await self._http.close()
 
     async def ask(self, request: HttpRequest) -> Any:
-        """What the request's `read` makes of the answer; its bytes where there is none. Raises IggyError, TransportError."""
+        """Send a request; returns the result of its `read`, or the bytes of the answer. Raises IggyError,
+        TransportError."""
         try:
             return await self._ask(request)
         except ConnectionClosed:

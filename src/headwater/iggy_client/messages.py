@@ -1,4 +1,4 @@
-"""Sending and polling: one batch, one request. What a client, its consumers and its producers rest on.
+"""Sending and polling, one request per batch: the base of the client, its consumers and its producers.
 
 A balanced or keyed send is resolved here, as the SDKs do, by the topic's number of partitions, which is fetched once.
 """
@@ -117,7 +117,7 @@ class Messages(Management, Groups):
             self.forget_partitions(stream, topic)
 
     def forget_partitions(self, stream: Name | None = None, topic: Name | None = None) -> None:
-        """The number of partitions of a topic, or of all topics, is fetched again."""
+        """Drop the cached number of partitions of a topic, or of all topics."""
         if stream is None or topic is None:
             self._partitions.clear()
         else:
@@ -164,7 +164,7 @@ class Messages(Management, Groups):
         count: int = 1000,
         auto_commit: bool = False,
     ) -> Polled:
-        """As `poll`, with what the server says beside the messages."""
+        """As `poll`, with the other fields of the answer."""
         address = _poll_address(consumer or _ANYBODY, stream, topic, partition)
         body = _poll_body(address, strategy or _NEXT, count, auto_commit)
         polled: Polled = await self.request_read(Code.POLL_MESSAGES, (body,), _read_polled)

@@ -1,4 +1,4 @@
-"""Where the server is and how to stay with it: URLs, and what `connect` takes.
+"""The options of `connect`: URLs, TLS, and reconnecting.
 
     iggy://user:password@host:8090            TCP; also iggy+tcp
     iggy+quic://user:password@host:8080       QUIC, always encrypted
@@ -7,8 +7,8 @@
     iggy://TOKEN@host:8090                    a personal access token in place of user and password
 
 The query has the names of Apache's connection strings: `tls`, `tls_domain`, `tls_ca_file`, `tls_validate_certificate`,
-`reconnection_retries` (a number, or unlimited), `reconnection_interval` ("1s"), `heartbeat_interval`, `nodelay`, which is
-always on here. Another name is refused: a setting that is accepted is honoured.
+`reconnection_retries` (a number, or unlimited), `reconnection_interval` ("1s"), `heartbeat_interval`, `nodelay`, which
+is always on here. Other names are refused.
 """
 
 import ssl
@@ -60,7 +60,7 @@ class Options(Record, secret=("password", "token")):
 
 
 def options_of(url: str, **given: Any) -> Options:
-    """The options in a URL, and those given beside it, which count more. Raises ConfigError for a URL that is none."""
+    """The options from a URL and from arguments, which take precedence. Raises ConfigError for an invalid URL."""
     parts = urlsplit(url)
     try:
         port = parts.port

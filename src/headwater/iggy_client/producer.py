@@ -1,14 +1,14 @@
-"""What sends to a topic: at once, or gathered by workers in the background; again, with the same ids, when it has to.
+"""A producer for a topic: sends at once, or through background workers, and repeats sends with the same ids.
 
     producer = client.producer("orders", "eu")                                     stored when `send` returns
     producer = client.producer("orders", "eu", ProducerOptions(mode=Background()))  taken when `send` returns, `flush` waits
 
-Stream and topic are made at first use. A message without an id gets one: 64 bits that are the producer's, 64 that count. A
-send that gets no answer is repeated with them, `retries` times; a server with `--iggy-unique-ids` stores each once, any
-other at least once.
+Stream and topic are made at first use. A message without an id gets one: 64 bits of the producer, and a 64-bit counter.
+A send that gets no answer is repeated with them, `retries` times; a server with `--iggy-unique-ids` stores each once,
+any other at least once.
 
-Nothing fails silently: what cannot be sent is an IncompleteSend with the messages in it, raised by `send`, or in the
-background by the next `flush` or `close`; `on_error` gets it at once.
+Messages that cannot be sent are in an IncompleteSend, raised by `send`, or in the background by the next `flush` or
+`close`; `on_error` gets it at once.
 """
 
 import asyncio
@@ -69,20 +69,21 @@ class Producer:
         self._background: Workers | None = None
 
     async def send(self, messages: Sequence[Message], partitioning: Where = None) -> list[SentView]:
-        """Send to the topic; where the batches went, or [] in the background. `partitioning` instead of the producer's own.
+        """Send to the topic; returns partition and offset of each batch, or [] in the background. `partitioning`
+        overrides the producer's own.
 
         Raises IncompleteSend; in the background BufferFull when there is no room in time.
         """
         return await self.send_to(self.stream, self.topic, messages, partitioning)
 
     async def send_one(self, message: Message, partitioning: Where = None) -> list[SentView]:
-        """As `send`, of one."""
+        """As `send`, for one message."""
         return await self.send_to(self.stream, self.topic, [message], partitioning)
 
     async def send_to(
         self, stream: Name, topic: Name, messages: Sequence[Message], partitioning: Where = None
     ) -> list[SentView]:
-        """As `send`, to another topic, which has to be there."""
+        """As `send`, to another topic, which must exist."""
         if (stream, topic) == (self.stream, self.topic):
             await self._prepare()
         where = self.options.partitioning if partitioning is None else partitioning
@@ -97,12 +98,12 @@ class Producer:
         return await self._deliver((stream, topic, where), numbered, self.options.mode.batch, self.options.mode.linger)
 
     async def flush(self) -> None:
-        """Wait until everything is stored that was sent before. Raises IncompleteSend for what could not be."""
+        """Wait until everything sent before is stored. Raises IncompleteSend for failures."""
         if self._background is not None:
             await self._background.flush()
 
     async def close(self) -> None:
-        """`flush`, and end the workers. The client stays."""
+        """Flush, then stop the workers. The client stays open."""
         if self._background is not None:
             workers, self._background = self._background, None
             await workers.close()

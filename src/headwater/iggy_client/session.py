@@ -1,11 +1,11 @@
-"""A session with a server that outlives its connections: log in, come back when the connection is lost, join again.
+"""A session with a server that survives lost connections: logs in, reconnects, and joins groups again.
 
     request ─▶ connected? ─▶ Connection.request                 lost ─▶ dial, log in, join the groups again ─▶ connected
                   └─ waits while it is being restored, `timeout` seconds at most
 
-A question (a poll, a description) and a stored offset that were in flight when the connection broke are asked again: once
-more is the same as once. Whatever else was in flight fails with ConnectionClosed, for it may have been carried out. Wrong
-credentials end the session, at the first log-in as at a later one.
+Idempotent requests in flight when the connection was lost (polls, descriptions, stored offsets) are repeated. All
+others fail with ConnectionClosed, because they may have been carried out. Wrong credentials end the session, at the
+first log-in or a later one.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _REPEATABLE = (Code.STORE_OFFSET, Code.DELETE_OFFSET)
 
 
 class Session:
-    """See the head of this module. `reconnects` counts how often it came back; `user_id` is the user's."""
+    """See the head of this module. `reconnects`: the number of reconnects; `user_id`: that of the user."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -43,7 +43,7 @@ class Session:
 
     @property
     def is_connected(self) -> bool:
-        """Whether requests can go out now."""
+        """Whether the session is connected and logged in."""
         return self._connection is not None
 
     async def start(self, log_in: bool) -> None:
@@ -175,7 +175,7 @@ class Session:
             self._connection = None
 
     async def _beat(self, seconds: float) -> None:
-        """A ping now and then: a peer that is gone without a word is found out, and the server keeps the session."""
+        """Ping periodically, to detect a dead peer and keep the session alive at the server."""
         while self._over is None:
             await asyncio.sleep(seconds)
             connection = self._connection

@@ -39,87 +39,87 @@ class SyncManagement(Protocol):
     """Every method raises IggyError for what the server refuses, and TransportError."""
 
     def create_stream(self, name: str) -> StreamView:
-        """A stream of that name, without topics."""
+        """Create a stream with this name, without topics."""
 
     def stream(self, stream: Name) -> StreamView | None:
-        """With its topics in `details`; None when there is none."""
+        """A stream, with its topics in `details`; None when it does not exist."""
 
     def streams(self) -> list[StreamView]:
-        """All that the user may see."""
+        """All streams that the user may see."""
 
     def update_stream(self, stream: Name, name: str, options: Mapping[str, str] | None = None) -> None:
-        """Another `name`, and other `options` by name."""
+        """Change the `name` and the `options` (by name) of a stream."""
 
     def delete_stream(self, stream: Name) -> None:
-        """With all that is in it."""
+        """Delete a stream with its topics and messages."""
 
     def purge_stream(self, stream: Name) -> None:
-        """All messages of all its topics are gone; offsets begin anew."""
+        """Delete all messages of all topics of a stream; offsets start again at 0."""
 
     def create_topic(
         self, stream: Name, name: str, partitions: int = 1, options: TopicOptions | bytes = b""
     ) -> TopicView:
-        """A topic with that many partitions; `options` also as a block in the form of the wire."""
+        """Create a topic with `partitions` partitions; `options` may also be a block in wire form."""
 
     def topic(self, stream: Name, topic: Name) -> TopicView | None:
-        """With its partitions in `parts`; None when there is none."""
+        """A topic, with its partitions in `parts`; None when it does not exist."""
 
     def topics(self, stream: Name) -> list[TopicView]:
-        """All of the stream."""
+        """All topics of a stream."""
 
     def update_topic(self, stream: Name, topic: Name, name: str, options: TopicOptions | None = None) -> None:
-        """Another `name`, and what `options` name: the compression, the expiry, the largest size."""
+        """Change the `name` of a topic and the settings in `options`: compression, expiry, largest size."""
 
     def delete_topic(self, stream: Name, topic: Name) -> None:
-        """With all that is in it."""
+        """Delete a topic with its messages."""
 
     def purge_topic(self, stream: Name, topic: Name) -> None:
-        """All its messages are gone; offsets begin anew."""
+        """Delete all messages of a topic; offsets start again at 0."""
 
     def create_partitions(self, stream: Name, topic: Name, count: int) -> None:
-        """`count` more of them."""
+        """Add `count` partitions to a topic."""
 
     def delete_partitions(self, stream: Name, topic: Name, count: int) -> None:
-        """The last `count`, with their messages."""
+        """Delete the last `count` partitions of a topic, with their messages."""
 
     def delete_segments(self, stream: Name, topic: Name, partition: int, count: int) -> None:
-        """The oldest `count` closed segments of a partition."""
+        """Delete the oldest `count` closed segments of a partition."""
 
 
 class SyncGroups(Protocol):
     """Every method raises IggyError for what the server refuses, and TransportError."""
 
     def create_group(self, stream: Name, topic: Name, name: str) -> GroupView:
-        """A group without members."""
+        """Create a consumer group, without members."""
 
     def group(self, stream: Name, topic: Name, group: Name) -> GroupView | None:
-        """With its members in `details`; None when there is none."""
+        """A group, with its members in `details`; None when it does not exist."""
 
     def groups(self, stream: Name, topic: Name) -> list[GroupView]:
-        """All of the topic."""
+        """All groups of a topic."""
 
     def delete_group(self, stream: Name, topic: Name, group: Name) -> None:
-        """With its offsets."""
+        """Delete a group with its offsets."""
 
     def join_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
         """Join the group; returns the partitions that this client reads until the generation changes."""
 
     def leave_group(self, stream: Name, topic: Name, group: Name) -> None:
-        """Its partitions go to the others."""
+        """Leave the group; its other members get this client's partitions."""
 
     def sync_group(self, stream: Name, topic: Name, group: Name) -> Assignment:
-        """Which partitions are this client's now."""
+        """The partitions assigned to this client."""
 
     def store_offset(
         self, stream: Name, topic: Name, partition: int, offset: int, consumer: Consumer | None = None
     ) -> None:
-        """The message at `offset` is done with: durable once this returns."""
+        """Store `offset` as that of the last consumed message, durably on return."""
 
     def offset(self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None) -> OffsetView | None:
         """The stored offset; None when there is none."""
 
     def delete_offset(self, stream: Name, topic: Name, partition: int, consumer: Consumer | None = None) -> None:
-        """The consumer begins anew."""
+        """Delete the stored offset, so that the consumer starts again."""
 
 
 class SyncMessages(SyncManagement, SyncGroups, Protocol):
@@ -155,7 +155,7 @@ class SyncMessages(SyncManagement, SyncGroups, Protocol):
         count: int = 1000,
         auto_commit: bool = False,
     ) -> Polled:
-        """As `poll`, with what the server says beside the messages."""
+        """As `poll`, with the other fields of the answer."""
 
 
 class SyncUsers(Protocol):
@@ -168,13 +168,13 @@ class SyncUsers(Protocol):
         status: UserStatus = UserStatus.ACTIVE,
         permissions: Permissions | None = None,
     ) -> UserView:
-        """A user; without `permissions` nothing is allowed to it."""
+        """Create a user; without `permissions` it may do nothing."""
 
     def user(self, user: Name) -> UserView | None:
-        """With its permissions; None when there is none."""
+        """A user with its permissions; None when it does not exist."""
 
     def users(self) -> list[UserView]:
-        """All, without their permissions."""
+        """All users, without their permissions."""
 
     def update_user(
         self,
@@ -183,25 +183,25 @@ class SyncUsers(Protocol):
         status: UserStatus | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """What is None stays as it is."""
+        """Change a user; arguments that are None change nothing."""
 
     def delete_user(self, user: Name) -> None:
-        """Its connections end."""
+        """Delete a user; its connections are closed."""
 
     def update_permissions(self, user: Name, permissions: Permissions | None) -> None:
-        """These instead of those it had; None allows nothing."""
+        """Replace the user's permissions; None removes all."""
 
     def change_password(self, user: Name, current: str, new: str) -> None:
-        """`current` is the user's present one."""
+        """Change a password; `current` is the present one."""
 
     def create_token(self, name: str, expiry: timedelta | None = None) -> str:
-        """A personal access token of the caller's own, shown this once; None: it never ends."""
+        """Create a personal access token of this user, which is returned only here. `expiry` None: it never expires."""
 
     def tokens(self) -> list[TokenView]:
-        """The caller's own: names and expiry."""
+        """The names and expiry times of this user's tokens."""
 
     def delete_token(self, name: str) -> None:
-        """It opens nothing any more."""
+        """Revoke a token."""
 
 
 class SyncTopicConsumer(Protocol):
@@ -213,25 +213,25 @@ class SyncTopicConsumer(Protocol):
 
     @property
     def in_group(self) -> bool:
-        """Whether it is a member of a group."""
+        """Whether the consumer is a member of a group."""
 
     @property
     def name(self) -> str:
-        """The group's, or the consumer's."""
+        """The name of the group, or of the consumer."""
 
     @property
     def partitions(self) -> list[int]:
-        """Those that it reads now."""
+        """The partitions that it reads."""
 
     @property
     def partition(self) -> int | None:
-        """That of the message that was handed out last; None before."""
+        """The partition of the last message returned; None before the first."""
 
     def last_consumed_offset(self, partition: int) -> int | None:
-        """Of the last message that the program is done with; None when there is none."""
+        """The offset of the last consumed message; None when there is none."""
 
     def last_stored_offset(self, partition: int) -> int | None:
-        """Of those that this consumer stored; None when there is none."""
+        """The last offset that this consumer stored; None when there is none."""
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """The messages, without end."""
@@ -241,30 +241,30 @@ class SyncTopicConsumer(Protocol):
         then what is due is stored. An exception of the callback ends it, and its message counts as not consumed."""
 
     def next_batch(self, patience: Timeout | None = None) -> list[ReceivedMessage]:
-        """What one poll finds, of one partition; waits until there is something, or returns [] after `patience` seconds.
-        Nothing counts as handed out before `hand` was called for it. Raises IggyError for what the server refuses,
-        TransportError when the session is over."""
+        """The messages of one poll of one partition; waits for messages, or returns [] after `patience` seconds. A
+        message counts as handed out once `hand` was called for it. Raises IggyError when the server refuses,
+        TransportError when the session has ended."""
 
     def hand(self, message: ReceivedMessage, is_last: bool) -> bool:
-        """The message goes to the program, `is_last` of its batch; returns whether to `settle` it first."""
+        """Pass a message to the program, `is_last` of its batch; returns whether to `settle` it first."""
 
     def finish(self, message: ReceivedMessage, is_last: bool) -> bool:
         """The program is done with it; returns whether to `settle` it."""
 
     def settle(self, message: ReceivedMessage) -> None:
-        """Store its offset, and whatever else is due."""
+        """Store the message's offset, and other offsets that are due."""
 
     def store_offset(self, offset: int, partition: int | None = None) -> None:
-        """The message at `offset`, in the partition of the last message where none is given, is done with."""
+        """Store `offset` as consumed, in the partition of the last message if none is given."""
 
     def delete_offset(self, partition: int | None = None) -> None:
-        """Begin that partition anew."""
+        """Delete the partition's stored offset."""
 
     def store_pending(self) -> None:
-        """Store now what an interval would store."""
+        """Store the offsets that an interval would store."""
 
     def close(self) -> None:
-        """Store what is due, and leave the group."""
+        """Store the offsets that are due, and leave the group."""
 
 
 class SyncProducer(Protocol):
@@ -275,24 +275,25 @@ class SyncProducer(Protocol):
     topic: Name
 
     def send(self, messages: Sequence[Message], partitioning: Where = None) -> list[SentView]:
-        """Send to the topic; where the batches went, or [] in the background. `partitioning` instead of the producer's own.
+        """Send to the topic; returns partition and offset of each batch, or [] in the background. `partitioning`
+        overrides the producer's own.
 
         Raises IncompleteSend; in the background BufferFull when there is no room in time.
         """
 
     def send_one(self, message: Message, partitioning: Where = None) -> list[SentView]:
-        """As `send`, of one."""
+        """As `send`, for one message."""
 
     def send_to(
         self, stream: Name, topic: Name, messages: Sequence[Message], partitioning: Where = None
     ) -> list[SentView]:
-        """As `send`, to another topic, which has to be there."""
+        """As `send`, to another topic, which must exist."""
 
     def flush(self) -> None:
-        """Wait until everything is stored that was sent before. Raises IncompleteSend for what could not be."""
+        """Wait until everything sent before is stored. Raises IncompleteSend for failures."""
 
     def close(self) -> None:
-        """`flush`, and end the workers. The client stays."""
+        """Flush, then stop the workers. The client stays open."""
 
     def __enter__(self) -> Self: ...
 
@@ -306,49 +307,50 @@ class SyncClient(SyncMessages, SyncUsers, Protocol):
 
     @property
     def user_id(self) -> int:
-        """Of who is logged in."""
+        """The id of the logged-in user."""
 
     @property
     def is_connected(self) -> bool:
-        """Whether requests can go out now."""
+        """Whether the client is connected and logged in."""
 
     @property
     def reconnects(self) -> int:
-        """How often the connection was restored."""
+        """The number of times that the connection was restored."""
 
     def execute(self, command: Command) -> Any:
-        """Any command of `commands`, and its view; None for an empty answer. Raises IggyError, TransportError."""
+        """Execute any command of `commands`; returns its view, None for an empty answer. Raises IggyError,
+        TransportError."""
 
     def request(self, code: Code, *pieces: bytes | bytearray) -> bytes:
-        """A command as its bytes, and the bytes of its answer."""
+        """Send a command as bytes; returns the bytes of its answer."""
 
     def log_in(self, username: str, password: str) -> None:
-        """As that user from now on, also after a lost connection. Raises IggyError when the server refuses; the connection
-        is gone then."""
+        """Log in as this user, also after a reconnect. Raises IggyError when the server refuses, and closes the
+        connection."""
 
     def log_in_with_token(self, token: str) -> None:
-        """As `log_in`, by a personal access token."""
+        """As `log_in`, with a personal access token."""
 
     def log_out(self) -> None:
-        """Without a user from now on: nothing but a log-in is allowed, and a lost connection is not restored."""
+        """Log out: only a log-in is allowed afterwards, and a lost connection is not restored."""
 
     def ping(self) -> None:
         """Returns when the server has answered."""
 
     def stats(self) -> StatsView:
-        """Numbers about the server's process and what it stores."""
+        """Statistics about the server's process and store."""
 
     def me(self) -> ClientView:
         """This client in the server's list."""
 
     def clients(self) -> list[ClientView]:
-        """All that are connected."""
+        """All connected clients."""
 
     def cluster(self) -> ClusterView:
-        """Which nodes there are."""
+        """The nodes of the cluster."""
 
     def describe_options(self, scope: Scope = Scope.TOPIC) -> list[OptionView]:
-        """Which options there are when something is made."""
+        """The options for creating streams, topics and users."""
 
     def snapshot(self, compression: int = 2, types: Sequence[int] = (100,)) -> bytes:
         """A diagnostic archive of the server: `compression` 2 is deflate, type 100 all parts."""
@@ -363,11 +365,11 @@ class SyncClient(SyncMessages, SyncUsers, Protocol):
         partition: int = 0,
         options: ConsumerOptions | None = None,
     ) -> SyncTopicConsumer:
-        """What iterates over a topic without end: as a member of `group`, which is made and joined at first use, or as the
-        single consumer `name` of one `partition`."""
+        """A consumer that iterates over a topic without end: as a member of `group`, which is created and joined at
+        first use, or as the single consumer `name` of one `partition`."""
 
     def producer(self, stream: Name, topic: Name, options: ProducerOptions | None = None) -> SyncProducer:
-        """What sends to a topic, which is made at first use, in batches, and again when there is no answer."""
+        """A producer that sends to a topic, created at first use, in batches, and repeats sends without an answer."""
 
     def close(self) -> None:
         """Close the connection; requests in flight fail."""

@@ -21,17 +21,17 @@ class Users(Executor):
         status: UserStatus = UserStatus.ACTIVE,
         permissions: Permissions | None = None,
     ) -> UserView:
-        """A user; without `permissions` nothing is allowed to it."""
+        """Create a user; without `permissions` it may do nothing."""
         view: UserView = await self.execute(c.CreateUser(username, password, int(status), permissions))
         return view
 
     async def user(self, user: Name) -> UserView | None:
-        """With its permissions; None when there is none."""
+        """A user with its permissions; None when it does not exist."""
         view: UserView | None = await self.execute(c.GetUser(Identifier(user)))
         return view
 
     async def users(self) -> list[UserView]:
-        """All, without their permissions."""
+        """All users, without their permissions."""
         return await self.execute(c.GetUsers()) or []
 
     async def update_user(
@@ -41,32 +41,32 @@ class Users(Executor):
         status: UserStatus | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """What is None stays as it is."""
+        """Change a user; arguments that are None change nothing."""
         number = None if status is None else int(status)
         await self.execute(c.UpdateUser(Identifier(user), username, number, options_block(options)))
 
     async def delete_user(self, user: Name) -> None:
-        """Its connections end."""
+        """Delete a user; its connections are closed."""
         await self.execute(c.DeleteUser(Identifier(user)))
 
     async def update_permissions(self, user: Name, permissions: Permissions | None) -> None:
-        """These instead of those it had; None allows nothing."""
+        """Replace the user's permissions; None removes all."""
         await self.execute(c.UpdatePermissions(Identifier(user), permissions))
 
     async def change_password(self, user: Name, current: str, new: str) -> None:
-        """`current` is the user's present one."""
+        """Change a password; `current` is the present one."""
         await self.execute(c.ChangePassword(Identifier(user), current, new))
 
     async def create_token(self, name: str, expiry: timedelta | None = None) -> str:
-        """A personal access token of the caller's own, shown this once; None: it never ends."""
+        """Create a personal access token of this user, which is returned only here. `expiry` None: it never expires."""
         us = 0 if expiry is None else expiry // timedelta(microseconds=1)
         view: RawToken = await self.execute(c.CreateToken(name, us))
         return view.token
 
     async def tokens(self) -> list[TokenView]:
-        """The caller's own: names and expiry."""
+        """The names and expiry times of this user's tokens."""
         return await self.execute(c.GetTokens()) or []
 
     async def delete_token(self, name: str) -> None:
-        """It opens nothing any more."""
+        """Revoke a token."""
         await self.execute(c.DeleteToken(name))
