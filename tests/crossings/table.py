@@ -216,7 +216,12 @@ IMPOSSIBLE = (
         ("direct-get", "py-direct-get"),
         ("v1",),
     ),
-    Rule("Spark's source knows no API but `$JS.API`", (), _SPARK_OUT, _APART_PLACES),
+    Rule(
+        "works, with `jsApi`, and is tested without a session (`tests/spark/test_connections.py`)",
+        (),
+        _SPARK_OUT,
+        _APART_PLACES,
+    ),
     Rule("neither end speaks WebSocket: as on one node", (*_IGGY_IN, "spark-sink"), _SPARK_OUT, _WEBSOCKET),
     Rule("neither end speaks WebSocket: as on one node", ("spark-sink",), _IGGY_OUT, _WEBSOCKET),
     Rule("Spark dials no WebSocket: what it reads and writes is in `websocket`", (), _SPARK_OUT, ("websocket-tls",)),

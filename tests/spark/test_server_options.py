@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from headwater.client.contexts import write_context
 from headwater.errors import ConfigError
 from headwater.spark.option_values import lowered
 from headwater.spark.server_options import NAMES, ServerOptions, parse_server_options
@@ -31,7 +32,7 @@ def test_every_option_reaches_the_client(tmp_path: Path) -> None:
         "tlsFirst": "true",
         "tlsHostname": "h",
     }
-    assert set(given) == set(NAMES) - {"context"}
+    assert set(given) == set(NAMES) - {"context", "jsApi"}
     options = parsed(**given).client_options("name", 3.0)
     assert options.servers == ("nats://a:1", "b:2")
     assert (options.name, options.connect_timeout) == ("name", 3.0)
@@ -89,3 +90,28 @@ def test_references_are_resolved_where_they_are_used(monkeypatch: pytest.MonkeyP
     secret.unlink()
     with pytest.raises(ConfigError, match="cannot read"):
         options.client_options("n", 1.0)
+
+
+def test_the_prefix_of_the_api_is_a_literal_subject() -> None:
+    assert parsed().api_prefix() == "$JS.API"
+    assert parsed(jsApi="$JS.hub.API").api_prefix() == "$JS.hub.API"
+    for odd in ("$JS.*.API", "a..b", "a b", ">"):
+        with pytest.raises(ConfigError, match="no prefix of subjects"):
+            parsed(jsApi=odd)
+
+
+@pytest.mark.parametrize(
+    ("context", "api"),
+    [
+        ({"jetstream_domain": "hub"}, "$JS.hub.API"),
+        ({"jetstream_domain": "hub", "jetstream_api_prefix": "there"}, "there"),
+        ({}, "$JS.API"),
+    ],
+)
+def test_a_context_brings_its_domain(
+    context: dict[str, str], api: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    write_context("c", context, {"XDG_CONFIG_HOME": str(tmp_path)})
+    assert parsed(context="c").api_prefix() == api
+    assert parsed(context="c", jsApi="mine").api_prefix() == "mine"

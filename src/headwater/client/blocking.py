@@ -102,6 +102,7 @@ class BlockingClient:
         self._last_sid = MAILBOX_SID
         self.info = ServerInfo()
         self.requests = 0  # requests sent, to JetStream or other services
+        self.api_prefix = "$JS.API"
         self.api_headers = b""  # header block of every call of the API
 
     @classmethod
@@ -208,10 +209,12 @@ class BlockingClient:
         """
         payload = b"" if body is None else msgspec.json.encode(body)
         try:
-            answer = self.request(f"$JS.API.{call}", payload, timeout=timeout, header_block=self.api_headers)[1]
+            answer = self.request(f"{self.api_prefix}.{call}", payload, timeout=timeout, header_block=self.api_headers)[
+                1
+            ]
         except NoResponders as error:
             raise EnvironmentProblem(
-                f"{self._connection.address} has no JetStream for this account",
+                f"{self._connection.address} has no JetStream for this account under {self.api_prefix}",
                 value=call,
                 hint="start nats-server with -js, or `headwater serve -js`",
             ) from error
@@ -249,14 +252,14 @@ class BlockingClient:
         self.requests += 1
         limit = b',"max_bytes":%d' % max_bytes if max_bytes else b""
         body = b'{"batch":%d,"expires":%d%b}' % (batch, int(expires * 1e9), limit)
-        self.publish(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
+        self.publish(f"{self.api_prefix}.CONSUMER.MSG.NEXT.{stream}.{consumer}", body, inbox)
 
     def ask_range(self, stream: str, start: int, end: int, max_bytes: int, inbox: str) -> None:
         """Request sequences `[start, end)` as stored batches from a Headwater broker, about `max_bytes` of them, to
         `inbox`."""
         self.requests += 1
         body = b'{"seq":%d,"end":%d,"max_bytes":%d}' % (start, end, max_bytes)
-        self.publish(f"$JS.API.HEADWATER.RANGE.{stream}", body, inbox)
+        self.publish(f"{self.api_prefix}.HEADWATER.RANGE.{stream}", body, inbox)
 
     def expect(self, size: int) -> None:
         """Keep room for messages of `size` bytes; 0 for ordinary ones."""
@@ -265,7 +268,7 @@ class BlockingClient:
     def forget_consumer(self, stream: str, consumer: str) -> None:
         """Delete a consumer without waiting for the answer; the server deletes an idle one anyway."""
         self.requests += 1
-        self.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{consumer}", b"", f"{self._inbox}.0")
+        self.publish(f"{self.api_prefix}.CONSUMER.DELETE.{stream}.{consumer}", b"", f"{self._inbox}.0")
 
     def pong(self, count: int) -> None:
         """Answer `count` PINGs that the caller's parser saw."""

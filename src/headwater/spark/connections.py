@@ -24,5 +24,5 @@ def take(server: ServerOptions, patience: float, *, fresh: bool = False) -> Bloc
     if kept is not None:
         return kept
     made = BlockingClient.connect(server.client_options("headwater-spark", min(CONNECT_TIMEOUT, patience)))
-    made.api_headers = READER
+    made.api_prefix, made.api_headers = server.api_prefix(), READER
     return made

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from headwater.client_connection.server_url import parse_server_url
 from headwater.errors import ConfigError
+from headwater.model.subject import is_literal, is_valid_subject
 from headwater.spark.option_values import listed, parsed, truth
 
 if TYPE_CHECKING:
@@ -34,13 +35,16 @@ NAMES = (
     "tlsKey",
     "tlsFirst",
     "tlsHostname",
+    "jsApi",
 )
+API = "$JS.API"
 SECRETS = ("password", "token", "nkey")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """As the options say; `password`, `token` and `nkey` are references, `creds` and the TLS files are paths."""
+    """As the options say; `password`, `token` and `nkey` are references, `creds` and the TLS files are paths. `api`: the
+    prefix of JetStream's API, `$JS.hub.API` in the domain hub, or what an account imports it as; empty: the context's."""
 
     servers: tuple[str, ...] = DEFAULT_SERVERS
     context: str = ""
@@ -55,6 +59,17 @@ class ServerOptions:
     tls_key: str = ""
     tls_first: bool = False
     tls_hostname: str = ""
+    api: str = ""
+
+    def api_prefix(self) -> str:
+        """The prefix of JetStream's API. Raises ConfigError for a context that is not there."""
+        if self.api or not self.context:
+            return self.api or API
+        from headwater.client.contexts import read_context
+
+        context = read_context(self.context, os.environ)
+        in_domain = f"$JS.{context.jetstream_domain}.API" if context.jetstream_domain else API
+        return context.jetstream_api_prefix or in_domain
 
     def client_options(self, name: str, timeout: float) -> "ClientOptions":
         """The client's options, secrets included: not to be shown. Raises ConfigError for a reference that leads nowhere."""
@@ -103,6 +118,7 @@ def parse_server_options(options: Mapping[str, str]) -> ServerOptions:
         tls_key=options.get("tlskey", ""),
         tls_first=parsed(options, "tlsFirst", truth, False),
         tls_hostname=options.get("tlshostname", ""),
+        api=parsed(options, "jsApi", _api, ""),
     )
 
 
@@ -134,6 +150,12 @@ def _servers(text: str) -> tuple[str, ...]:
     if not urls:
         raise ConfigError("no server is named", hint="for example nats://127.0.0.1:4222")
     return urls
+
+
+def _api(text: str) -> str:
+    if not is_valid_subject(text.encode()) or not is_literal(text.encode()):
+        raise ConfigError(f"{text!r} is no prefix of subjects", value=text, hint="such as $JS.hub.API")
+    return text
 
 
 def _check_reference(reference: str, name: str) -> None:
