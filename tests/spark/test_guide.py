@@ -20,11 +20,11 @@ def test_every_example_of_the_guide_runs(
 ) -> None:
     text = GUIDE.read_text(encoding="utf-8").replace("nats://127.0.0.1:4222", nats_server.url)
     # Spark's working directory is its JVM's, and was fixed when that started.
-    for name in ("orders-table", "silver", "rejects", "once", "windows"):
+    for name in ("orders-table", "silver", "rejects", "once", "windows", "silences"):
         text = re.sub(rf'"{name}"', f'"{tmp_path / name}"', text)
     monkeypatch.setattr("headwater.spark.session", lambda name: spark)
     names: dict[str, Any] = {}
     examples = re.findall(r"^```py\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(examples) == 9
+    assert len(examples) == 10
     for number, example in enumerate(examples, 1):
         exec(compile(example, f"example {number} of {GUIDE.name}", "exec"), names)

@@ -38,6 +38,22 @@ def test_a_batch_read_has_every_message_with_its_headers(spark: "SparkSession", 
     assert all(abs(difference) < 1e-5 for difference in times)
 
 
+def test_what_a_worker_logs_is_a_table_at_the_driver(spark: "SparkSession", nats_server: NatsServer) -> None:
+    fill(nats_server.url, "LOGGED", ["logged.*"], numbered("logged", 20))
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        frame = loaded(spark, nats_server, "LOGGED", failOnDataLoss="false")
+        planned = frame._jdf.queryExecution().toRdd()  # type: ignore[operator]
+        assert planned.getNumPartitions() == 1
+        purge(nats_server.url, "LOGGED", 16)
+        assert len(frame.collect()) == 5
+        records = [row for row in spark.tvf.python_worker_logs().collect() if "LOGGED" in row["msg"]]
+    finally:
+        spark.conf.unset("spark.sql.pyspark.worker.logging.enabled")
+    assert {(row["level"], row["logger"]) for row in records} == {("WARNING", "headwater.spark.ranges")}
+    assert all(row["msg"].startswith("data_loss_accepted: ") for row in records)
+
+
 def run_available_now(spark: "SparkSession", server: Server, stream: str, directory: Path, **options: str) -> list[int]:
     """One AvailableNow query into Parquet; returns the number of rows of each of its batches."""
     reader = spark.readStream.format("nats").options(servers=server.url, stream=stream, **options)

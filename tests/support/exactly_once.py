@@ -4,6 +4,7 @@
 
 `--server`: `nats`, the real nats-server; `headwater`, our broker; `iggy`, our broker, and the events are read as a topic of
 its Iggy server.
+`--table delta|iceberg --jars A,B` writes such a table in place of Parquet: docs/spark.md has the versions that go together.
 
 Killed (SIGKILL) are, by chance: the broker, which is started again on its port and its files; an executor (a JVM of
 `local-cluster`, a Python worker of `local`); and the driver with its JVM, which is started again on its checkpoints.
@@ -64,9 +65,18 @@ class Run:
     """One call. `victims` are weights of what is killed; `pause` the seconds between two kills, from and to."""
 
     def __init__(
-        self, directory: Path, server: str, events: int, master: str, rows: int, seed: int, pause: tuple[float, float]
+        self,
+        directory: Path,
+        server: str,
+        events: int,
+        master: str,
+        rows: int,
+        seed: int,
+        pause: tuple[float, float],
+        table: tuple[str, str] = ("parquet", ""),
     ) -> None:
         self.directory = directory
+        self.table = table
         self.kind, self.events, self.master, self.rows, self.pause = server, events, master, rows, pause
         self.chance = random.Random(seed)
         self.memory = directory / "done.json"
@@ -120,7 +130,13 @@ class Run:
         with (
             log,
             subprocess.Popen(
-                [*command, self.master, str(self.rows), self.iggy_address and f"iggy://{self.iggy_address}"],
+                [
+                    *command,
+                    self.master,
+                    str(self.rows),
+                    self.iggy_address and f"iggy://{self.iggy_address}",
+                    *self.table,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -185,14 +201,17 @@ class Run:
         client = BlockingClient.connect(ClientOptions(servers=[self.broker.url]))
         state = stream_state(client, "TARGET")
         client.close()
-        files = Counter(number for path in committed_files(self.directory / "parquet") for number in numbers_in(path))
+        kind, place = self.table[0], self.directory
+        paths = committed_files(place / kind) if kind == "parquet" else sorted((place / "dump").glob("*.parquet"))
+        files = Counter(number for path in paths for number in numbers_in(path))
         target = Counter(numbers_of(self.broker.url, state))
         wanted = range(self.events)
         return {
             "server": self.kind,
             "events": self.events,
-            "parquet rows": files.total(),
-            "parquet events": len(files),
+            "table": kind,
+            "table rows": files.total(),
+            "table events": len(files),
             "target messages": state.messages,
             "target events": len(target),
             "exact": all(each == Counter(wanted) for each in (files, target)),
@@ -286,6 +305,8 @@ def main() -> int:
     parser.add_argument("--master", default="local-cluster[1,2,1024]")
     parser.add_argument("--rows", type=int, default=20_000, help="in a micro-batch at most")
     parser.add_argument("--pause", type=float, nargs=2, default=(5.0, 25.0), help="seconds between two kills")
+    parser.add_argument("--table", choices=("parquet", "delta", "iceberg"), default="parquet", help="Spark's sink")
+    parser.add_argument("--jars", default="", help="of --table, with commas between")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="end after so long, to be called again")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     arguments = parser.parse_args()
@@ -298,6 +319,7 @@ def main() -> int:
         arguments.rows,
         arguments.seed,
         tuple(arguments.pause),
+        (arguments.table, arguments.jars),
     )
     try:
         if not run.go(arguments.seconds):

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.iggy_topics import IggyServer, start_iggy
+from support.nats_server import NatsServer
+from support.stream_filling import fill
+
+from headwater.iggy_wire.commands import Message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +56,21 @@ def test_events_written_are_events_read(spark: "SparkSession", iggy: IggyServer,
         assert (held.count(), held.select("partition", "offset").distinct().count()) == (expected, expected)
         more = spark.range(1000, 1050).selectExpr("1 AS partition", "'x' AS data", "map('k', 'v') AS headers")
         more.write.format("iggy").mode("append").options(**common).save()
+
+
+def test_a_topic_and_a_stream_join_in_one_query(
+    spark: "SparkSession", iggy: IggyServer, nats_server: NatsServer, tmp_path: Path
+) -> None:
+    iggy.fill("s", "paid", [[Message(b"%d" % number) for number in range(5)]])
+    fill(nats_server.url, "ORDERED", ["ordered"], [("ordered", None, b"%d" % number) for number in range(3, 9)])
+    ordered = spark.readStream.format("nats").options(servers=nats_server.url, stream="ORDERED")
+    paid = spark.read.format("iggy").options(servers=iggy.url, stream="s", topic="paid").load()
+    orders = ordered.option("startingOffsets", "earliest").load().selectExpr("data", "seq")
+    both = orders.join(paid.selectExpr("data", "offset"), "data")
+    sink = both.writeStream.format("parquet").option("path", str(tmp_path / "both"))
+    sink.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+    rows = spark.read.parquet(str(tmp_path / "both")).collect()
+    assert sorted((bytes(row["data"]), row["seq"], row["offset"]) for row in rows) == [(b"3", 1, 3), (b"4", 2, 4)]
 
 
 @pytest.mark.parametrize(
