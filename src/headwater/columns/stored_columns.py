@@ -149,14 +149,7 @@ class StoredDecoder(ColumnDecoder):
             self.sequences.append(sequence)
             self.timestamps.append(u64(buffer, start - 24))
             self.subject_row(buffer, start, headers)
-            if headers == payload:
-                self.blockless += 1
-            if self.with_raw:
-                self.blocks.append_slice(buffer, headers, payload)
-            if self.with_map:
-                self.map_row(buffer, headers, payload)
-            self.payloads.append_slice(buffer, payload, following)
-            self.rows += 1
+            self.message_row(buffer, headers, payload, following)
         return True
 
     def refuse(self, words: str, value: cython.longlong) -> cython.int:

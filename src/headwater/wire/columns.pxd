@@ -78,6 +78,7 @@ cdef class ColumnDecoder(ServerOpHandler):
     cpdef int on_violation(self, error) except? -1
     cdef int subject_row(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef int read_ack(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
+    cdef int message_row(self, bytearray buffer, Py_ssize_t headers, Py_ssize_t payload, Py_ssize_t end) except? -1
     cdef int map_row(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef bint map_plainly(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end) except? -1
     cdef bint repeated(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t first) noexcept

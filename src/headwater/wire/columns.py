@@ -343,6 +343,14 @@ class ColumnDecoder(ServerOpHandler):
         self.sequences.append(sequence)
         self.timestamps.append(self.marks[1])
         self.subject_row(buffer, message.subject, message.subject_end)
+        self.message_row(buffer, headers, payload, end)
+        return 0
+
+    def message_row(
+        self, buffer: bytearray, headers: cython.Py_ssize_t, payload: cython.Py_ssize_t, end: cython.Py_ssize_t
+    ) -> cython.int:
+        """The rest of a row whose sequence, time and subject are there: headers in `buffer[headers:payload]`, the payload
+        up to `end`."""
         if headers == payload:
             self.blockless += 1
         if self.with_raw:
