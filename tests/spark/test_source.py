@@ -43,7 +43,7 @@ def test_what_a_worker_logs_is_a_table_at_the_driver(spark: "SparkSession", nats
     spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
     try:
         frame = loaded(spark, nats_server, "LOGGED", failOnDataLoss="false")
-        planned = frame._jdf.queryExecution().toRdd()  # type: ignore[operator]
+        planned = frame._jdf.queryExecution().toRdd()
         assert planned.getNumPartitions() == 1
         purge(nats_server.url, "LOGGED", 16)
         assert len(frame.collect()) == 5
