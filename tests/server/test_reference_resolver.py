@@ -261,6 +261,43 @@ def _stream_limit(link: RawLink, wanted: int) -> int:
     return found
 
 
+def test_the_streams_of_a_deleted_account_stay_and_are_there_again_when_it_comes_back(
+    kind: str, tmp_path: Path
+) -> None:
+    text = full(tmp_path / "accounts") + f'jetstream: {{ store_dir: "{tmp_path / "js"}" }}\n'
+    limits = {"disk_storage": 1 << 20, "mem_storage": 0, "streams": 3, "consumer": -1}
+
+    def push(admin: Admin, issued: int) -> None:
+        assert admin.ask("$SYS.REQ.CLAIMS.UPDATE", account(CHAIN.a, issued, limits=limits)) == updated(CHAIN.a)
+
+    with serve(kind, tmp_path, text) as server, Admin(server) as admin:
+        push(admin, NEWER + 1)
+        with enter(server.port, CHAIN.a) as link:
+            assert _stream_limit(link, 3) == 3
+            link.say(b'SUB made 1\r\nPUB $JS.API.STREAM.CREATE.S made 29\r\n{"name":"S","subjects":["s"]}\r\n')
+            while b'"S"' not in link.hear_line():
+                pass
+            admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))
+            link.hear_end()
+        push(admin, NEWER + 2)
+        with enter(server.port, CHAIN.a) as link:
+            assert _stream_limit(link, 3) == 3
+            assert _has_stream(link)
+        admin.ask("$SYS.REQ.CLAIMS.DELETE", deletion(CHAIN.operator, CHAIN.a.public))
+    with serve(kind, tmp_path, text) as server, Admin(server) as admin:
+        push(admin, NEWER + 3)
+        with enter(server.port, CHAIN.a) as link:
+            assert _stream_limit(link, 3) == 3
+            assert _has_stream(link)
+
+
+def _has_stream(link: RawLink) -> bool:
+    link.say(b"SUB names 1\r\nPUB $JS.API.STREAM.NAMES names 0\r\n\r\n")
+    while b"streams" not in (line := link.hear_line()):
+        pass
+    return b'["S"]' in line
+
+
 @contextmanager
 def accounts_by_url(tokens: dict[str, str], certificates: Certificates | None = None) -> Iterator[str]:
     """A web server with these JWTs; by https where there are certificates, and then for clients that show one."""
