@@ -1,5 +1,6 @@
 """`headwater config check` and `headwater serve -t`: everything that is wrong, one a line, and the exit status."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -43,6 +44,31 @@ def test_it_fails_where_a_start_would(
     path.write_text('tls { cert_file: "/nowhere/c.pem", key_file: "/nowhere/k.pem" }')
     assert main(["check", str(path)]) == 1
     assert "/nowhere/c.pem" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'leafnodes { remotes: [{ url: "nats://127.0.0.1:1", credentials: "/nowhere/x" }] }',
+        'jetstream { store_dir: "/etc/passwd" }',
+        'jetstream { store_dir: "/etc/passwd/x" }',
+        'log_file: "/nowhere/x"',
+        'log_file: "/tmp"',
+        'pid_file: "/nowhere/x"',
+        'ports_file_dir: "/nowhere/x"',
+    ],
+)
+def test_it_fails_where_a_start_could_not_read_or_write(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "places.conf"
+    path.write_text(line)
+    assert main(["check", str(path)]) == 1
+    assert re.search('"(/[^"]*)"', line.rpartition(":")[2])[1] in capsys.readouterr().err  # type: ignore[index]
+    path.write_text(re.sub('"/[^"]*"', f'"{tmp_path / "mine"}"', line))
+    if line.startswith(("log_file", "pid_file", "jetstream")):
+        assert main(["check", str(path)]) == 0
+        assert not (tmp_path / "mine").exists()
 
 
 def test_warnings_count_when_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

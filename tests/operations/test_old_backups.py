@@ -1,6 +1,6 @@
 """Backups of nats-servers before 2.15, a tar: from a store that the real server wrote, and by older servers themselves.
 
-HEADWATER_OLD_NATS_SERVERS names those, several as in PATH (2.10.29 and 2.12.1 were tried).
+HEADWATER_OLD_NATS_SERVERS names those, several as in PATH (2.10.29, 2.11.11, 2.12.8 and 2.14.6 were tried).
 """
 
 import asyncio

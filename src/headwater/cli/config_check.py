@@ -1,17 +1,19 @@
 """`headwater config check FILE`: what is wrong with a configuration file, all of it, without starting anything.
 
-Certificates and keys are read, and the packages are looked for that its listeners and users need. Not tried: ports, the
-store. Also says which fields change nothing here. The exit status is 0 for a file that `headwater serve -c` takes, else 1;
-with --strict a warning counts as well.
+Certificates, keys and credentials are read, the packages are looked for that its listeners and users need, and the places
+of the store, the log, the process id and the ports are looked at; nothing is written. Not tried: ports, names of hosts, what
+is in the store, whether a store that is not there yet can be made. Also says which fields change nothing here. The exit
+status is 0 for a file that `headwater serve -c` takes, else 1; with --strict a warning counts as well.
 """
 
 import argparse
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from headwater.cli.serve_setup import read_file
-from headwater.errors import EnvironmentProblem, HeadwaterError
+from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError
 from headwater.server.config.draft import ServerConfig
 from headwater.server.config.schema import load
 
@@ -33,6 +35,7 @@ def check(path: str, strict: bool = False) -> int:
         draft = load(path, read_file, os.environ)
         config: ServerConfig = draft.finish()
         would_start(config)
+        would_write(config)
     except HeadwaterError as error:
         print("\n".join(f"headwater: {line}" for line in str(error).splitlines()), file=sys.stderr)
         return 1
@@ -54,8 +57,35 @@ def would_start(config: ServerConfig) -> None:
         tls_settings(options.tls)
     if options.websocket is not None:
         websocket_links(options.websocket, options.max_payload)
+    for remote in options.leafnodes.remotes if options.leafnodes is not None else ():
+        from headwater.leaf.credentials import check as check_credentials
+
+        check_credentials(remote)
     if config.monitoring is not None:
         missing = [name for name in ("h11", "prometheus_client") if find_spec(name) is None]
         if missing:
             what = f"monitoring needs a package that is not installed: {', '.join(missing)}"
             raise EnvironmentProblem(what, value=missing, hint="pip install 'headwater[http]'")
+
+
+def would_write(config: ServerConfig) -> None:
+    """Raises ConfigError for a place where a start could not write."""
+    for what, path in (("log file", config.logging.file), ("pid_file", config.pid_file)):
+        if path:
+            place = Path(path)
+            if place.is_dir() or not _is_writable(place if place.exists() else place.parent):
+                raise ConfigError(f"the {what} {path} cannot be written", value=str(path))
+    if config.ports_file_dir and not _is_writable(config.ports_file_dir):
+        raise ConfigError(
+            f"the ports_file_dir {config.ports_file_dir} cannot be written", value=str(config.ports_file_dir)
+        )
+    if config.broker.jetstream:
+        store = Path(config.broker.store_dir).absolute()
+        there = next(place for place in (store, *store.parents) if place.exists())
+        if not there.is_dir() or (there == store and not _is_writable(store)):
+            reason = f"{there} is no directory that can be written"
+            raise ConfigError(f"the store_dir {store} cannot be used: {reason}", value=str(store))
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK)

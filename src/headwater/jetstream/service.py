@@ -142,15 +142,15 @@ class JetStream:
             caps,
             server_limits,
         )
-        self._registry = StreamRegistry(settings, router, self._clerk, consumers)
+        self.registry = StreamRegistry(settings, router, self._clerk, consumers)
         self._room: RoomWatch | None = None
         self._clock_watch: ClockWatch | None = None
         self._subscriptions: list[Subscription] = []
-        streams = StreamApi(self._registry, server_name, self._stats)
+        streams = StreamApi(self.registry, server_name, self._stats)
         self._server_name = server_name
         self._asking: Call | None = None  # the request that is being served
-        backups = BackupApi(self._registry, consumers, streams, router, self._spawn, self._asker)
-        self._routes = routes(streams, ConsumerApi(self._registry, consumers, default_max_consumers), backups)
+        backups = BackupApi(self.registry, consumers, streams, router, self._spawn, self._asker)
+        self._routes = routes(streams, ConsumerApi(self.registry, consumers, default_max_consumers), backups)
         self._calls: deque[Call] = deque()
         self._serving: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -159,9 +159,9 @@ class JetStream:
 
     async def start(self) -> None:
         """Recover every stream and its durable consumers, then start answering requests."""
-        settings = self._registry.settings
+        settings = self.registry.settings
         try:
-            await self._registry.start(Writers(WRITERS, "headwater-jetstream-write"))
+            await self.registry.start(Writers(WRITERS, "headwater-jetstream-write"))
         except BaseException:
             self._release()
             raise
@@ -189,11 +189,11 @@ class JetStream:
         for task in [self._serving, *self._tasks]:
             if task is not None:
                 await asyncio.wait([task])
-        await self._registry.stop()
+        await self.registry.stop()
         self._release()
 
     def _release(self) -> None:
-        self._registry.release()
+        self.registry.release()
         self._clerk.shutdown(wait=False)
 
     def _on_clock_step(self) -> None:
@@ -205,41 +205,41 @@ class JetStream:
     @property
     def caps(self) -> ServerCaps | None:
         """The limits on the streams of all accounts together."""
-        return self._registry.settings.caps
+        return self.registry.settings.caps
 
     @property
     def streams(self) -> dict[str, Stream]:
         """The streams by name."""
-        return self._registry.streams
+        return self.registry.streams
 
     @property
     def limits(self) -> AccountLimits:
         """The limits on what the account stores."""
-        return self._registry.settings.limits
+        return self.registry.settings.limits
 
     @limits.setter
     def limits(self, limits: AccountLimits) -> None:
-        self._registry.settings = self._registry.settings._replace(limits=limits)
+        self.registry.settings = self.registry.settings._replace(limits=limits)
 
     @property
     def domain(self) -> Domain:
         """Where the streams live."""
-        return self._registry.settings.domain
+        return self.registry.settings.domain
 
     @property
     def put_aside(self) -> dict[str, Finding]:
         """Streams that could not be recovered, by the names of their directories."""
-        return self._registry.put_aside
+        return self.registry.put_aside
 
     @property
     def stats(self) -> WriteStats:
         """Durations of writes and acks, of all streams on disk."""
-        return self._registry.reports.stats
+        return self.registry.reports.stats
 
     @property
     def writers(self) -> Writers | None:
         """The threads that write; None before the start."""
-        return self._registry.writers
+        return self.registry.writers
 
     @property
     def room(self) -> Room | None:
@@ -253,27 +253,27 @@ class JetStream:
 
     def findings(self) -> list[Finding]:
         """Damage and losses in this store, streams that could not be recovered first."""
-        return self._registry.findings()
+        return self.registry.findings()
 
     def is_put_aside(self, name: str) -> bool:
         """Whether the store has files of a stream of this name that could not be recovered."""
-        return self._registry.is_put_aside(name)
+        return self.registry.is_put_aside(name)
 
     def report_to(
         self, on_finding: Callable[[Finding], None], on_refused: Callable[[str, JetStreamError], None]
     ) -> None:
         """Call `on_finding` for each finding after the start, `on_refused(stream, error)` for publishes refused for lack of
         space."""
-        self._registry.reports.on_finding = on_finding
-        self._registry.reports.on_refused = on_refused
+        self.registry.reports.on_finding = on_finding
+        self.registry.reports.on_refused = on_refused
 
     async def show(self, view: ViewStream) -> None:
         """See `StreamRegistry.show`."""
-        await self._registry.show(view)
+        await self.registry.show(view)
 
     async def hide(self, view: ViewStream, *, forget: bool) -> None:
         """See `StreamRegistry.hide`."""
-        await self._registry.hide(view, forget=forget)
+        await self.registry.hide(view, forget=forget)
 
     # ── requests ──
 
@@ -389,7 +389,7 @@ class JetStream:
         body = encode(answer)
         if call.reply:
             self._router.publish(call.reply, b"", self._identity(call, answer), body)
-        settings = self._registry.settings
+        settings = self.registry.settings
         advisories = Advisories(self._router, settings.clock_ns, settings.domain)
         if advisories.is_wanted("API") and (answer.error is not UNSET or call.route.kind not in _UNAUDITED):
             called = call.subject.decode("utf-8", "replace"), call.payload

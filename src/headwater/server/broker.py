@@ -202,7 +202,7 @@ class Broker:
             for account in accounts:
                 if options.jetstream and self._has_streams(account, accounts):
                     await self._start_jetstream(account)
-                elif options.jetstream and not account.is_system:
+                elif options.jetstream:
                     self._refuse_jetstream(account)
             self._bind(options, sessions)
             if options.cluster is not None:

@@ -4,6 +4,7 @@ OMITTED says which of nats-server's fields are not here. Counters and times depe
 """
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ PAGES = [
     "IPQUEUESZ",
     "STATSZ",
     "IDZ",
+    "RAFTZ",
 ]
 
 
@@ -125,6 +127,8 @@ PAGES = [
         ("sys", "$SYS.REQ.SERVER.PING.ACCOUNTZ", {"account": "A"}),
         ("sys", "$SYS.REQ.SERVER.PING.VARZ", {"server_name": "here"}),
         ("sys", "$SYS.REQ.SERVER.PING.BOGUS", ""),
+        ("sys", "$SYS.REQ.SERVER.PING.PROFILEZ", {"name": "bogus"}),
+        ("sys", "$JS.API.INFO", ""),
         *(("sys", f"$SYS.REQ.ACCOUNT.A.{page}", "") for page in ("CONNZ", "LEAFZ", "JSZ", "INFO", "CONNS", "STATZ")),
         ("sys", "$SYS.REQ.ACCOUNT.A.BOGUS", ""),
         ("sys", "$SYS.REQ.ACCOUNT.PING.STATZ", ""),
@@ -195,6 +199,40 @@ def test_a_client_can_be_ended_and_sent_away(server: Running) -> None:
         assert "error" not in ask(link, f"{me}.KICK", {"cid": cid})
         guest.hear_end()
     prove_service(server.port)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_streams_of_an_account_can_be_purged_whether_it_is_configured_or_not(kind: str, tmp_path: Path) -> None:
+    text = CONFIG.format(store=tmp_path / "store")
+    without = text.replace("    A { jet", "    B { jet")
+
+    def holds_streams() -> bool:
+        return any(path.is_dir() and path.parent.name == "streams" for path in tmp_path.rglob("*"))
+
+    def create(server: Running) -> None:
+        with enter(server, "a") as link:
+            for name in ("S", "T"):
+                assert "error" not in ask(link, f"$JS.API.STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
+
+    def purge(server: Running) -> None:
+        with enter(server, "sys") as link:
+            assert ask(link, "$JS.API.ACCOUNT.PURGE.A")["initiated"] is True
+        for _ in range(3000):
+            if not holds_streams():
+                return
+            time.sleep(0.01)
+        raise AssertionError("the streams are still there")
+
+    with serve(kind, tmp_path, text) as server:
+        create(server)
+        purge(server)
+        with enter(server, "a") as link:
+            assert ask(link, "$JS.API.STREAM.NAMES")["total"] == 0
+        create(server)
+    assert holds_streams()
+    with serve(kind, tmp_path, without) as server:
+        assert holds_streams()
+        purge(server)
 
 
 def events_of(server: Running) -> dict[str, Any]:

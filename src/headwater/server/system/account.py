@@ -6,6 +6,7 @@ account has users or exports, or there is a cluster), and the first one with a s
     any account      $SYS.REQ.USER.INFO, …ACCOUNT.PING.STATZ, …   as a service: asks, for itself, the system account
     system account   $SYS.REQ.SERVER.…, $SYS.REQ.ACCOUNT.…        services.py
                      $SYS.ACCOUNT.…, $SYS.SERVER.…                events.py
+                     $JS.API.ACCOUNT.PURGE.<account>              purging.py
 """
 
 import asyncio
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headwater.server.resolver.resolver import Resolver
     from headwater.server.system.documents import Speaker
     from headwater.server.system.events import Events
+    from headwater.server.system.purging import Purging
     from headwater.server.system.services import Services
 
 _USER_INFO = b"$SYS.REQ.USER.INFO"
@@ -50,6 +52,7 @@ class SystemAccount:
         self._speaker: Speaker | None = None
         self._services: Services | None = None
         self._claims: Claims | None = None
+        self._purging: Purging | None = None
         self._events = self._make_events()
         me = f"$SYS.REQ.SERVER.{broker.server_id}.*".encode()
         for subject in (
@@ -60,6 +63,8 @@ class SystemAccount:
             b"$SYS.REQ.USER.>",
         ):
             system.router.subscribe_internal(subject, self._answer)
+        if broker.options.jetstream:
+            system.router.subscribe_internal(b"$JS.API.ACCOUNT.PURGE.*", self._purge)
         for account in accounts:
             self.add(account)
 
@@ -89,6 +94,8 @@ class SystemAccount:
         """The broker stops."""
         if self._claims is not None:
             self._claims.stop()
+        if self._purging is not None:
+            self._purging.stop()
         if self._events is not None:
             self._events.stop()
 
@@ -125,6 +132,13 @@ class SystemAccount:
             info = request_info(self._account, self._account.router.publisher, share=True)
             return self._services.answer(b"$SYS.REQ.USER.-.INFO", reply, with_request_info(b"", info), payload)
         return self._services.answer(subject, reply, header_block, payload)
+
+    def _purge(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> bool:
+        if self._purging is None:
+            from headwater.server.system.purging import Purging
+
+            self._purging = Purging(self._broker, self._account.router)
+        return self._purging.answer(subject, reply, header_block, payload)
 
     def _ask_traced(
         self,

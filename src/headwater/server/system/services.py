@@ -2,7 +2,7 @@
 
     $SYS.REQ.SERVER.PING, $SYS.REQ.SERVER.<id>.STATSZ    counters
     $SYS.REQ.SERVER.PING.<page>, $SYS.REQ.SERVER.<id>.<page>
-        IDZ STATSZ VARZ CONNZ SUBSZ ROUTEZ GATEWAYZ LEAFZ ACCOUNTZ JSZ HEALTHZ
+        IDZ STATSZ VARZ CONNZ SUBSZ ROUTEZ GATEWAYZ LEAFZ ACCOUNTZ JSZ HEALTHZ RAFTZ; PROFILEZ says that it has none
     $SYS.REQ.SERVER.<id>.KICK, .LDM, .RELOAD             end a client, tell it to go, read the configuration again
     $SYS.REQ.ACCOUNT.<account>.<page>                    CONNZ SUBSZ LEAFZ JSZ INFO CONNS STATZ, of one account
     $SYS.REQ.ACCOUNT.PING.STATZ                          of all
@@ -106,6 +106,10 @@ class Services:
             return None
         if rest[1] in _PAGES:
             return lambda options: self._page(rest[1], options)
+        if rest[1] == "RAFTZ":  # no group of Raft is here
+            return lambda options: {"data": {}}
+        if rest[1] == "PROFILEZ":
+            return self._profile
         if rest[0] != "PING" and rest[1] == "RELOAD":
             return self._read_again
         if rest[0] != "PING" and rest[1] in ("KICK", "LDM"):
@@ -154,6 +158,9 @@ class Services:
 
     def _statistics(self, options: dict[str, Any]) -> Document:
         return {"statsz": self._speaker.statistics()}
+
+    def _profile(self, options: dict[str, Any]) -> Document:
+        return {"data": {"profile": None, "error": "no profiles here: this server is Python, and pprof reads Go's"}}
 
     def _page(self, name: str, options: dict[str, Any]) -> Steps:
         status, page = PAGES[f"/{name.lower()}"][1](self._view, _parameters(options))
