@@ -129,7 +129,7 @@ def test_hadolint_has_nothing_to_say_of_the_container() -> None:
     shutil.which("systemd-analyze") is None, reason="systemd is not installed: it did not read the unit"
 )
 def test_systemd_reads_the_unit() -> None:
-    unit = DEPLOY / "systemd" / "headwater.service"
-    checked = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    units = [str(DEPLOY / "systemd" / f"headwater.{kind}") for kind in ("service", "socket")]
+    checked = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     said = [line for line in checked.stderr.splitlines() if "is not executable" not in line]  # it is not installed here
     assert said == []

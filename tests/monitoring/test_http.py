@@ -176,7 +176,7 @@ def test_a_page_of_many_clients_leaves_turns_of_the_loop_to_others() -> None:
             document = await in_turns(connz(server.monitoring.view, {}))
             counting.cancel()
             assert len(document["connections"]) == len(links)
-            assert turns >= 2 * 4 - 1  # described, then shown
+            assert turns >= 4
             assert len((await server.ask("/connz")).document["connections"]) == len(links)
             assert (await server.ask("/connz?limit=x")).status == 400
             for link in links:

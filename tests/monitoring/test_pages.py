@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.monitored import Monitored, ask, monitored, monitored_nats_server, work
@@ -12,6 +13,8 @@ from support.raw_wire import RawLink
 from headwater.exchange.access_options import AuthorizationOptions, UserOptions
 from headwater.jetstream.disk_room import Room
 from headwater.jetstream.stream import Stream
+from headwater.monitoring import connz
+from headwater.monitoring.connz import describe
 
 OWN = 6  # subscriptions of the broker itself: one of $G and five of $SYS, for requests to the system account
 
@@ -49,6 +52,33 @@ def test_connz_counts_what_each_client_did() -> None:
         assert (third["name"], third["lang"], third["version"], third["subscriptions"]) == ("c2", "x", "1", 2)
         assert first["ip"] == "127.0.0.1"
         assert "subscriptions_list" not in third
+
+    with_clients(check)
+
+
+def test_connz_describes_only_the_clients_that_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    described: list[int] = []
+
+    def counted(session: Any, entry: Any, now: int) -> Any:
+        described.append(session.client_id)
+        return describe(session, entry, now)
+
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        monkeypatch.setattr(connz, "describe", counted)
+        page = (await server.ask("/connz?sort=msgs_to&limit=1")).document
+        assert (page["num_connections"], page["total"], page["limit"]) == (1, 3, 1)
+        assert [one["cid"] for one in page["connections"]] == described == [2]
+
+    with_clients(check)
+
+
+def test_connz_sorts_those_who_are_connected_as_it_sorts_all() -> None:
+    async def check(server: Monitored, links: list[RawLink]) -> None:
+        for sort in connz.OPEN_SORTS:
+            some, every = [
+                (await server.ask(f"/connz?sort={sort}&state={state}")).document for state in ("open", "all")
+            ]
+            assert [one["cid"] for one in some["connections"]] == [one["cid"] for one in every["connections"]], sort
 
     with_clients(check)
 

@@ -1,17 +1,21 @@
-"""Says to systemd how far this server is (`Type=notify`): a datagram to the socket that NOTIFY_SOCKET names.
+"""What systemd and this server say to each other.
 
-Without that variable nothing is said. A manager that cannot be reached is a warning, no reason to stop serving.
+    Type=notify         how far the server is: a datagram to the socket that NOTIFY_SOCKET names
+    socket activation   LISTEN_FDS sockets from descriptor 3 on, bound by systemd: the listeners of their ports take them
+
+Without those variables nothing happens. A manager that cannot be reached is a warning, no reason to stop serving.
 """
 
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 logger = logging.getLogger(__name__)
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
+FIRST = 3  # descriptor that is passed on
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
@@ -29,3 +33,21 @@ def notify(state: str, environment: Mapping[str, str] = os.environ) -> bool:
         logger.warning("the service manager cannot be notified of %s: %s", state, error)
         return False
     return True
+
+
+def activated(environment: MutableMapping[str, str] = os.environ) -> list[socket.socket]:
+    """The sockets that are meant for this process; those of another kind than TCP are left alone, with a warning."""
+    names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+    process, count, _ = (environment.pop(name, "") for name in names)  # they are not for processes of ours
+    if process != str(os.getpid()) or not count.isdecimal():
+        return []
+    found = []
+    for descriptor in range(FIRST, FIRST + int(count)):
+        os.set_inheritable(descriptor, False)
+        given = socket.socket(fileno=descriptor)
+        if given.family in (socket.AF_INET, socket.AF_INET6) and given.type == socket.SOCK_STREAM:
+            found.append(given)
+        else:
+            logger.warning("socket_not_used descriptor=%d reason='it is no TCP socket'", descriptor)
+            given.detach()
+    return found

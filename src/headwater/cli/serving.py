@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import headwater
 from headwater.cli.garbage import GarbagePolicy
 from headwater.cli.serve_setup import reopen_log, set_up_logging
-from headwater.cli.service_manager import READY, STOPPING, notify
+from headwater.cli.service_manager import READY, STOPPING, activated, notify
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
+from headwater.net.listening import inherit, left_over
 from headwater.server.broker import Broker
 from headwater.server.config.draft import ServerConfig
 from headwater.version import COMPATIBLE_VERSION
@@ -61,6 +62,7 @@ class Serving:
         self._greet()
         async with AsyncExitStack() as running:
             running.push_async_callback(self.broker.stop)
+            inherit(activated())
             await self.broker.prepare()
             if self.broker.system is not None:
                 self.broker.system.reload = self.reload
@@ -69,6 +71,8 @@ class Serving:
                 self.monitoring.prepare()
             if not self._stop.is_set():  # a signal that came while streams were recovered: nobody is let in any more
                 await self._open()
+                for port in left_over():
+                    logger.warning("systemd listens on port %d for this server, which has no listener there", port)
                 self._say_where()
                 running.callback(self._write_files())
                 await self._ready()

@@ -1,7 +1,8 @@
 """/connz: connected and recently closed clients, with the fields of nats-server's ConnInfo; OMITTED lists the others."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ConfigError
@@ -71,6 +72,22 @@ SORTS: dict[str, tuple[Key, bool]] = {
 }
 """Sort options by name: the key, and whether the largest comes first. RFC 3339 in UTC sorts as text."""
 
+OPEN_SORTS: "dict[str, Callable[[Session, Entry], Any]]" = {
+    "cid": lambda one, entry: one.client_id,
+    "start": lambda one, entry: one.client_id,
+    "subs": lambda one, entry: len(one.outlet.subscriptions),
+    "pending": lambda one, entry: one.link.pending if one.link is not None else 0,
+    "msgs_to": lambda one, entry: one.outlet.out_messages,
+    "msgs_from": lambda one, entry: one.traffic.messages,
+    "bytes_to": lambda one, entry: one.outlet.out_bytes,
+    "bytes_from": lambda one, entry: one.traffic.bytes,
+    "last": lambda one, entry: entry.last_activity,
+    "idle": lambda one, entry: entry.last_activity,
+    "uptime": lambda one, entry: entry.started,
+    "rtt": lambda one, entry: one.heartbeat.round_trip,
+}
+"""The same of a client that is connected, without its document."""
+
 STATES = ("open", "closed", "all")
 
 
@@ -88,6 +105,8 @@ def connz(view: View, parameters: Parameters) -> Steps:
     if sort in ("stop", "reason") and state != "closed":
         raise ConfigError(f"sort by {sort} only valid on closed connections")
     cid = identifier(parameters, "cid")
+    if state == "open" and not any(parameters.get(name) for name in ("acc", "user")):
+        return (yield from _of_open(view, parameters, sort, cid, offset, limit))
     found = yield from _select(view, state)
     total = len(found)
     if cid > 0:
@@ -106,15 +125,43 @@ def connz(view: View, parameters: Parameters) -> Steps:
         shown[at] = {}  # freed one by one: freeing 10,000 at once takes too long for a step
         if at % SLICE == 0:
             yield
+    return _answer(view, connections, total, offset, limit)
+
+
+def _answer(view: View, connections: list[Document], total: int, offset: int, limit: int) -> Document:
     return {
         "server_id": view.broker.server_id,
         "now": format_time(time.time_ns()),
-        "num_connections": len(shown),
+        "num_connections": len(connections),
         "total": total,
         "offset": offset,
         "limit": limit,
         "connections": connections,
     }
+
+
+def _of_open(view: View, parameters: Parameters, sort: str, cid: int, offset: int, limit: int) -> Steps:
+    """The answer about all that are connected. Only those that are shown are described: the live page asks for 200 of 10,000
+    every ten seconds."""
+    now = time.time_ns()
+    sessions = [one for one in (yield from _looked_at(view)) if not one.outlet.closed]
+    total = len(sessions)
+    if cid > 0:
+        sessions, limit = [one for one in sessions if one.client_id == cid], 1
+    key = OPEN_SORTS[sort]
+    ranks: list[tuple[Any, Session]] = []
+    for start in range(0, len(sessions), LOOKED_AT):
+        ranks += [(key(one, view.ledger.entry(one)), one) for one in sessions[start : start + LOOKED_AT]]
+        yield
+    ranks.sort(key=itemgetter(0), reverse=SORTS[sort][1])
+    connections = []
+    for at, (_, session) in enumerate(ranks[offset : offset + limit]):
+        if not session.outlet.closed:
+            one = describe(session, view.ledger.entry(session), now)
+            connections.append((yield from _show(one, parameters)))
+        if at % SLICE == 0:
+            yield
+    return _answer(view, connections, total, offset, limit)
 
 
 def describe_departed(session: "Session", entry: Entry, now: int) -> Document:
@@ -182,14 +229,20 @@ def _subscription(subscription: "Subscription", cid: int) -> Document:
     return detail
 
 
-def _select(view: View, state: str) -> Steps:
-    """The documents of the clients in this state."""
-    now = time.time_ns()
+def _looked_at(view: View) -> Generator[None, None, "list[Session]"]:
+    """The clients of now, and who of them was active since the last look."""
     sessions = view.sessions()
     for start in range(0, len(sessions), LOOKED_AT):
         if start:
             yield
         view.ledger.look(sessions[start : start + LOOKED_AT])
+    return sessions
+
+
+def _select(view: View, state: str) -> Steps:
+    """The documents of the clients in this state."""
+    now = time.time_ns()
+    sessions = yield from _looked_at(view)
     found: list[Document] = []
     if state != "closed":
         for count, one in enumerate(sessions, 1):

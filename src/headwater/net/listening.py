@@ -18,7 +18,7 @@ there is no IPv6, it is IPv4 alone.
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -230,8 +230,30 @@ def bind(
     return Listener(sockets, lambda: make_link(make_owner()), limits, farewell)
 
 
+_inherited: dict[int, list[socket.socket]] = {}
+"""By port: sockets that a service manager has bound for this process, until a listener takes them."""
+
+
+def inherit(sockets: Iterable[socket.socket]) -> None:
+    """Have the listeners of these ports take these sockets, whatever address they would bind themselves."""
+    for each in sockets:
+        each.setblocking(False)
+        _inherited.setdefault(each.getsockname()[1], []).append(each)
+
+
+def left_over() -> list[int]:
+    """The ports of inherited sockets that no listener has taken; they are closed now."""
+    ports = list(_inherited)
+    for each in [each for sockets in _inherited.values() for each in sockets]:
+        each.close()
+    _inherited.clear()
+    return ports
+
+
 def bound_sockets(host: str, port: int, *, reuse_port: bool = False) -> list[socket.socket]:
     """Sockets that hold `host:port` and do not listen yet; all have the same port. Raises EnvironmentProblem."""
+    if port in _inherited:
+        return _inherited.pop(port)
     bound: list[socket.socket] = []
     try:
         for family, address in addresses(host, port):

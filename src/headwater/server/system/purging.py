@@ -1,7 +1,7 @@
-"""`$JS.API.ACCOUNT.PURGE.<account>`, asked in the system account: every stream of an account is deleted, for good.
+"""`$JS.API.ACCOUNT.PURGE.<account>`, a request in the system account: every stream of an account is deleted, for good.
 
 Answered at once, as nats-server does ("initiated"); what becomes of it is in the log. The account may be one that is no
-longer configured, or whose JWT was deleted: its streams stay on disk until somebody asks for this. A stream that was put
+longer configured, or whose JWT was deleted: its streams stay on disk until this request. A stream that was put
 aside because it is damaged stays, and is named.
 """
 
@@ -70,7 +70,7 @@ class Purging:
             logger.error("account_purge_failed account=%s reason=%s", name, error)
 
     async def _remove_files(self, name: str) -> None:
-        """Remove what is on disk of an account that has no streams here; nobody has these files open."""
+        """Remove what is on disk of an account that has no streams here: these files are not open."""
         directory = Path(str(self._broker.options.store_dir), "accounts", "account-" + quote(name, safe=""))
         known = await asyncio.to_thread(directory.is_dir)
         if known:
