@@ -1,8 +1,11 @@
 """Connection options anywhere on the line; durations and sizes as the `nats` tool takes them."""
 
+from pathlib import Path
+
 import pytest
 
 from headwater.cli.nats_session import headers_from, plain, seconds, size, spell_bytes, take_session
+from headwater.client.contexts import write_context
 from headwater.errors import ConfigError
 
 
@@ -17,6 +20,22 @@ def test_connection_options_are_taken_from_anywhere() -> None:
     assert take_session(["-s", "h", "--", "--json"])[1] == ["--", "--json"]
     with pytest.raises(ConfigError, match="needs a value"):
         take_session(["--server"])
+
+
+def test_jetstream_is_asked_under_the_prefix_of_the_line_or_of_the_context(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NATS_CONTEXT", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name, document in (("d", {"jetstream_domain": "hub"}), ("p", {"jetstream_api_prefix": "there"})):
+        write_context(name, document, {"XDG_CONFIG_HOME": str(tmp_path)})
+
+    def prefix(*words: str) -> str:
+        return take_session([*words])[0].api_prefix
+
+    assert prefix() == "$JS.API"
+    assert prefix("--js-domain", "edge", "--context", "p") == "$JS.edge.API"
+    assert (prefix("--context", "d"), prefix("--context", "p")) == ("$JS.hub.API", "there")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def publish(
     pause = seconds(sleep)
 
     async def run(client: Client) -> None:
-        stream = client.jetstream(timeout=session.timeout, domain=session.domain) if jetstream else None
+        stream = client.jetstream(timeout=session.timeout, prefix=session.api_prefix) if jetstream else None
         numbers: Iterable[int] = range(1, count + 1)
         if count >= 1000 and not quiet:
             from rich.console import Console

@@ -19,7 +19,7 @@ import msgspec
 from headwater.cli.commands import Commands, Exit, UsageError
 from headwater.cli.connection_flags import WITH_VALUE, WITHOUT_VALUE
 from headwater.client.client import Client, connect_with
-from headwater.client.contexts import chosen_context, find_options, read_context
+from headwater.client.contexts import NatsContext, chosen_context, find_options, read_context
 from headwater.client.options import ClientOptions, ConnectArguments
 from headwater.client.units import SECOND, read_wire, write_wire
 from headwater.errors import ConfigError
@@ -55,14 +55,14 @@ class CliSession:
         return find_options(servers, cast(ConnectArguments, arguments), use_chosen=servers is None)
 
     @cached_property
-    def domain(self) -> str:
-        """JetStream's domain: the option's, or that of the context in use. Raises ConfigError."""
+    def api_prefix(self) -> str:
+        """The prefix of JetStream's API: the option's domain, or what the context in use says. Raises ConfigError."""
         if "domain" in self.given:
-            return str(self.given["domain"])
+            return NatsContext(jetstream_domain=str(self.given["domain"])).api_prefix()
         name = str(self.given.get("context", ""))
         if not name and "servers" not in self.given:
             name = os.environ.get("NATS_CONTEXT", "") or chosen_context(os.environ)
-        return read_context(name, os.environ).jetstream_domain if name else ""
+        return (read_context(name, os.environ) if name else NatsContext()).api_prefix()
 
     def with_context(self, name: str) -> "CliSession":
         """A session of the context `name`, with nothing else of this one."""
@@ -151,8 +151,8 @@ def current() -> CliSession:
 
 
 def jetstream_of(client: Client) -> "JetStream":
-    """JetStream with the timeout and domain of the command line."""
-    return client.jetstream(timeout=current().timeout, domain=current().domain)
+    """JetStream with the timeout and the prefix of the command line."""
+    return client.jetstream(timeout=current().timeout, prefix=current().api_prefix)
 
 
 def confirm(question: str, *, force: bool) -> None:

@@ -70,6 +70,11 @@ class NatsContext(msgspec.Struct, kw_only=True):
         }
         return {name: value for name, value in said.items() if value}
 
+    def api_prefix(self) -> str:
+        """The prefix of JetStream's API: as it says, that of its domain, or the usual one."""
+        in_domain = f"$JS.{self.jetstream_domain}.API" if self.jetstream_domain else "$JS.API"
+        return self.jetstream_api_prefix or in_domain
+
 
 def contexts_directory(environment: Mapping[str, str]) -> Path:
     """The directory of the `nats` tool's contexts."""

@@ -67,9 +67,7 @@ class ServerOptions:
             return self.api or API
         from headwater.client.contexts import read_context
 
-        context = read_context(self.context, os.environ)
-        in_domain = f"$JS.{context.jetstream_domain}.API" if context.jetstream_domain else API
-        return context.jetstream_api_prefix or in_domain
+        return read_context(self.context, os.environ).api_prefix()
 
     def client_options(self, name: str, timeout: float) -> "ClientOptions":
         """The client's options, secrets included: not to be shown. Raises ConfigError for a reference that leads nowhere."""
