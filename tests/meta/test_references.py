@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from support.checkout import ROOT, SOURCE, name_of, tracked
+from support.checkout import ROOT, SOURCE, name_of, tracked, tree_of
 
 FILE = re.compile(r"(?<![\w/.*<>-])((?:[\w.-]+/)*[\w-]+\.(?:py|pxd|pyi|md|txt|in|toml|jsonl?|gz|sh|conf))\b(?![\w(])")
 MODULE = re.compile(r"(?<![\w./])headwater((?:\.[a-z]\w*)+)")
@@ -83,7 +83,16 @@ def _prose_of(path: Path) -> Iterator[Named]:
 def _nodes(path: Path) -> tuple[ast.AST, ...]:
     """What may have a docstring, and the classes."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    return tuple(node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, kinds))
+    return tuple(node for node in _blocks(tree_of(path)) if isinstance(node, kinds))
+
+
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all that have statements below it; expressions, nine tenths of a tree, are left out."""
+    yield node
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, part, ()):
+            if hasattr(child, "body") or hasattr(child, "cases"):
+                yield from _blocks(child)
 
 
 def test_every_file_that_a_comment_names_exists() -> None:
