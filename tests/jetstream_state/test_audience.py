@@ -113,3 +113,27 @@ def test_a_deleted_name_and_a_cleared_stream_have_no_consumers_left() -> None:
     readers.clear()
     readers.on_stored(3, 1, items([b"s"], 3))
     assert (first.new, second.new) == (1, 2)
+
+
+def test_a_message_that_leaves_concerns_those_whose_filter_lets_it_through_however_many_others_there_are() -> None:
+    readers: Audience[Counting] = Audience()
+    for number in range(100):
+        readers[f"c{number}"] = Counting([b"s.%d" % number])
+    everything = readers["all"] = Counting([])
+    assert readers.concerned(1, b"s.7") == [everything, readers["c7"]]
+    assert readers.concerned(1, b"elsewhere") == [everything]
+
+
+def test_a_message_that_leaves_concerns_who_had_it_before_its_filter_changed() -> None:
+    readers: Audience[Counting] = Audience()
+    for number in range(3):
+        readers[f"c{number}"] = Counting([b"s.%d" % number])
+    holder = readers["c1"]
+    holder.state.deliver_new(1, 0)
+    readers.filter_changes(holder)
+    holder.wanted = SubjectFilter([b"s.9"])
+    assert readers.concerned(1, b"s.1") == [holder]
+    assert readers.concerned(1, b"s.9") == [holder], "once, though it is found in both ways"
+    assert readers.concerned(2, b"s.1") == [], "it came after the change"
+    del readers["c1"]
+    assert readers.concerned(1, b"s.1") == []

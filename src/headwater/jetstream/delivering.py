@@ -208,10 +208,10 @@ class DeliveringConsumer(ABC):
     def reconfigure(self, config: ConsumerConfig) -> None:
         """Change to a configuration that was checked; `state.num_pending` is recounted by the caller if the filter
         changed."""
+        self._stream.consumers.filter_changes(self)
         self.state.config = config
         self._ahead.filter = filter_of(config)
         self._ahead.forget()
-        self._stream.consumers.forget()
         self._configure(config)
         self._turns.wake()
 
@@ -241,6 +241,7 @@ class DeliveringConsumer(ABC):
         settled = state.replay(events, end, now)
         state.drop_absent(lambda sequence: self._stream.log.is_absent(offset_of(sequence)))
         state.events = kept
+        self._stream.consumers.filter_changes(self)
         self._arm()
         return settled
 

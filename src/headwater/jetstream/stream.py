@@ -456,7 +456,7 @@ class Stream:
                 self.contents.remove(item.sequence)
 
     def _on_removed(self, sequence: int, subject: bytes) -> None:
-        for consumer in self.consumers.values():
+        for consumer in self.consumers.concerned(sequence, subject):
             consumer.on_removed(sequence, subject)
 
     def _on_removed_many(self, gone: list[tuple[int, bytes]]) -> None:

@@ -4,8 +4,9 @@
     reader with literal filters    found by the subject
     reader with wildcards          looked through once a subject, then known
 
-With a hundred consumers of one subject each, every message would otherwise be tested against a hundred filters. The
-index is rebuilt with the first message after a change of the readers or their filters (`forget`).
+With a hundred consumers of one subject each, every message would otherwise be tested against a hundred filters, and again
+when it is acknowledged and leaves a work queue. The index is rebuilt with the first message after a change of the readers
+(`forget`) or of their filters (`filter_changes`).
 """
 
 from collections.abc import Iterable
@@ -43,6 +44,9 @@ class Audience(dict[str, R], Generic[R]):
 
     def __init__(self) -> None:
         super().__init__()
+        # Readers that may hold messages which their filters do not let through; all below this sequence.
+        self._strays: dict[R, None] = {}
+        self._strays_end = 0
         self.forget()
 
     def __setitem__(self, name: str, reader: R) -> None:
@@ -50,21 +54,25 @@ class Audience(dict[str, R], Generic[R]):
         self.forget()
 
     def __delitem__(self, name: str) -> None:
+        self._strays.pop(self[name], None)
         super().__delitem__(name)
         self.forget()
 
     def pop(self, name: str, *default: Any) -> Any:
         """As that of a dict."""
+        if name in self:
+            self._strays.pop(self[name], None)
         self.forget()
         return super().pop(name, *default)
 
     def clear(self) -> None:
         """As that of a dict."""
         super().clear()
+        self._strays.clear()
         self.forget()
 
     def forget(self) -> None:
-        """The filter of a reader has changed."""
+        """The readers have changed."""
         self._is_made = False
         self._everything: list[R] = []
         self._literal: dict[bytes, list[R]] = {}
@@ -94,6 +102,27 @@ class Audience(dict[str, R], Generic[R]):
                         new[reader] = new.get(reader, 0) + 1
         for reader, more in new.items():
             reader.on_new(more)
+
+    def concerned(self, sequence: int, subject: bytes) -> list[R]:
+        """The readers that may have counted, picked or delivered the message, which has left the stream: those whose filter
+        lets it through, and those that had another filter when they reached it."""
+        if not self._is_made:
+            self._make()
+        found = self._look(subject)
+        if self._everything:
+            found = self._everything + found
+        if sequence >= self._strays_end:
+            return found
+        held = [reader for reader in self._strays if sequence in reader.state.unacked or reader.state.selected]
+        return list(dict.fromkeys(found + held)) if held else found
+
+    def filter_changes(self, reader: R) -> None:
+        """`reader` is about to get another filter, or comes back with what it held when it may have had another one: what it
+        holds need not be what its filter lets through."""
+        if reader.state.unacked or reader.state.selected:
+            self._strays[reader] = None
+            self._strays_end = max(self._strays_end, reader.state.position)
+        self.forget()
 
     def is_needed(self, sequence: int, subject: bytes) -> bool:
         """Whether a reader has yet to deliver the message or awaits its acknowledgement."""
