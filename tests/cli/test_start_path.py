@@ -12,7 +12,7 @@ HEAVY = {
     "typer", "typing_extensions", "urllib.parse", "uuid", "uvicorn", "wsproto",
 }  # fmt: skip
 OURS_WHEN_ASKED_FOR = (
-    "headwater.exchange.auth.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
+    "headwater.wire.jwt", "headwater.exchange.auth.operator", "headwater.cluster.",
     "headwater.server.config.parser", "headwater.exchange.imports", "headwater.jetstream", "headwater.exchange.mappings",
     "headwater.monitoring", "headwater.exchange.reauthorization", "headwater.server.system.documents",
     "headwater.exchange.tracing", "headwater.cli.iggy_serving", "headwater.cli.process_signals", "headwater.cli.reload",

@@ -141,6 +141,30 @@ def test_a_subject_that_shares_its_beginning_with_the_one_before_finds_its_own()
     assert sids(b"_INBOX.a.2") == [b"0", b"2"]
 
 
+def test_a_beginning_that_a_wildcard_covers_is_remembered_for_whole_tokens_and_while_nothing_changes() -> None:
+    sublist = Sublist()
+    for number, subject in enumerate((b"all.>", b"one.*", b"other.x", b"one.a.b")):
+        sublist.insert(Subscription(subject, sid=b"%d" % number))
+
+    def sids(subject: bytes) -> list[bytes]:
+        return sorted(subscription.sid for subscription in sublist.match(subject).plain)
+
+    for _ in range(2):
+        assert sids(b"all.a") == sids(b"all.b.c") == sids(b"all.b.c.d") == [b"0"]
+        assert sids(b"all.") == sids(b"all..b") == sids(b"all.b.") == sids(b"all") == sids(b"allx.b") == []
+        assert sids(b"one.z") == [b"1"]
+        assert sids(b"one.z.z") == sids(b"one.") == []
+        assert sids(b"one.a") == [b"1"]
+        assert sids(b"one.a.b") == [b"3"]
+    added = Subscription(b"all.b", sid=b"9")
+    assert sids(b"all.b") == [b"0"]
+    sublist.insert(added)
+    assert sids(b"all.b") == [b"0", b"9"]
+    assert sids(b"all.c") == [b"0"]
+    sublist.remove(added)
+    assert sids(b"all.b") == [b"0"]
+
+
 def test_match_of_some_groups_alone_counts_their_only_members_as_plain() -> None:
     sublist = Sublist()
     for number, queue in enumerate((b"", b"a", b"b", b"b")):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headwater.wire import client_ops
 from headwater.wire.client_ops import ClientOpHandler, ClientOpParser
+from headwater.wire.memory import COMPILED
 from headwater.wire.message_view import MessageView
 
 Call = tuple[object, ...]
@@ -279,6 +280,32 @@ def test_ops_with_one_control_line_are_handed_over_together() -> None:
     assert parser.parse(data, 0, len(data)) == len(data) - len(b"PUB a r 2\r\nzz")
     assert counts == [2, 2]
     assert [call[4] for call in recorder.calls] == [b"x", b"y", b"zz", b"zz"]
+
+
+def test_a_handler_goes_on_from_one_publish_to_the_next_by_itself_until_something_else_comes() -> None:
+    turns: list[list[tuple[int, bytes]]] = []
+
+    class Going(Recorder):
+        def on_publishes(self, ops: ClientOpParser) -> int:
+            turns.append([])
+            while True:
+                view = ops.message
+                turns[-1].append((ops.count, bytes(view.buffer[view.payload : view.end])))
+                if not ops.next_publish():
+                    return 0
+
+        def on_publish(self, message: MessageView) -> int:  # where no compiler is, single ops are not handed over so
+            turns.append([(1, bytes(message.buffer[message.payload : message.end]))])
+            return 0
+
+    data = bytearray(
+        b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB b 1\r\ny\r\nPING\r\npub c 1\r\nz\r\nPUB d 2\r\nzz\r\nPUB d 2\r\nz"
+    )
+    parser = ClientOpParser(Going(), 64, 100)
+    assert parser.parse(data, 0, len(data)) == len(data) - len(b"PUB d 2\r\nz")
+    assert [op for turn in turns for op in turn] == [(1, b"x"), (2, b"y"), (1, b"z"), (1, b"zz")]
+    if COMPILED:
+        assert len(turns) == 3
 
 
 def test_a_run_stops_where_the_handler_stops() -> None:

@@ -108,7 +108,7 @@ def recording(base: type) -> tuple[Any, list[str]]:
 
         return note
 
-    implied = ("on_early_publish", "on_publish_run", "on_message_run")
+    implied = ("on_early_publish", "on_publishes", "on_publish_run", "on_message_run")
     names = [name for name in dir(base) if name.startswith("on_") and name not in implied]
     return type("Recorder", (base,), {name: noting(name) for name in names})(), calls
 

@@ -104,6 +104,7 @@ cdef class Router:
         Match match,
         MessageView message,
     ) except? -1
+    cpdef int route_plain(self, Outlet publisher, Match match, MessageView message) except? -1
     cpdef int route_here(
         self,
         Outlet publisher,

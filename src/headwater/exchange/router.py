@@ -347,6 +347,14 @@ class Router:
             return self.forwarding.route(self, publisher, match, message)
         return self.route_here(publisher, match, True, message, None, False)
 
+    def route_plain(self, publisher: Outlet | None, match: Match, message: MessageView) -> cython.int:
+        """`route` where there are no peers, `match.separate` holds and the message is not traced."""
+        deliveries: cython.int = 0
+        subscription: Subscription
+        for subscription in match.plain:
+            deliveries += self._deliver_to(subscription, publisher, True, message)
+        return deliveries
+
     def route_here(
         self,
         publisher: Outlet | None,
@@ -472,13 +480,16 @@ class Router:
         strip: cython.bint = not bare and not outlet.headers
         if own_subject and subscription.msg and not strip:
             output.append_pair(subscription.msg if bare else subscription.hmsg, buffer, tail, end + 2)
-        elif not strip and not cython.compiled:  # one call for two: a tenth of what a message costs
-            verb = b"MSG " if bare else b"HMSG "
-            subject = buffer[message.subject : message.subject_end]
-            output.append(b"".join((verb, subject, subscription.after_subject, buffer[tail : end + 2])))
         elif not strip:
-            output.append_pair(b"MSG " if bare else b"HMSG ", buffer, message.subject, message.subject_end)
-            output.append_pair(subscription.after_subject, buffer, tail, end + 2)
+            output.append_message(
+                b"MSG " if bare else b"HMSG ",
+                buffer,
+                message.subject,
+                message.subject_end,
+                subscription.after_subject,
+                tail,
+                end + 2,
+            )
         else:
             output.append_pair(b"MSG ", buffer, message.subject, message.subject_end)
             output.append(subscription.after_subject)

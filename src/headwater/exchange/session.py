@@ -173,6 +173,44 @@ class Session(ClientOpHandler):
 
     # ── publishing ──
 
+    def on_publishes(self, ops: ClientOpParser) -> cython.int:
+        membership: Membership = self.membership
+        terms: Terms = self.terms
+        router: Router = membership.router
+        if (
+            terms.verbose
+            or terms.pedantic
+            or membership.mappings is not None
+            or membership.guard is not None
+            or router.forwarding is not None
+        ):
+            return ClientOpHandler.on_publishes(self, ops)
+        message: MessageView = ops.message
+        match: Match
+        first: cython.int
+        deliveries: cython.int
+        while True:
+            if ops.count > 1:
+                self.on_publish_run(message, ops.stride, ops.count)
+            elif message.headers != message.payload:
+                self.on_publish(message)
+            else:
+                match = router.sublist.find(message.buffer, message.subject, message.subject_end)
+                if not match.separate:
+                    self._publish(message)
+                else:
+                    self.traffic.messages += 1
+                    self.traffic.bytes += message.end - message.headers
+                    first = message.buffer[message.subject]
+                    if first != 95 and first != 36 and message.reply == message.reply_end:  # _ $
+                        router.route_plain(self.outlet, match, message)
+                    elif self._may_publish(message):
+                        deliveries = router.route_plain(self.outlet, match, message)
+                        if deliveries == 0 and terms.no_responders and message.reply != message.reply_end:
+                            self._no_responders(message.subject_bytes(), message.reply_bytes())
+            if not ops.next_publish():
+                return 0
+
     def on_publish(self, message: MessageView) -> cython.int:
         if message.headers != message.payload:
             mark: cython.int = message.trace_mark()

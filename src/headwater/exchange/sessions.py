@@ -44,9 +44,9 @@ from headwater.wire.handshake import ConnectOptions, ServerInfo
 if TYPE_CHECKING:
     from headwater.exchange.auth.callout import Question
     from headwater.exchange.auth.callouts import Callouts
-    from headwater.exchange.auth.jwt import Token, UserBody
     from headwater.exchange.auth.server_keys import ServerKeys
     from headwater.exchange.tracing import Tracer
+    from headwater.wire.jwt import Token, UserBody
 
 _trace_log = logging.getLogger(TRACE_LOGGER)
 _NONCE_BYTES = 11  # 15 characters

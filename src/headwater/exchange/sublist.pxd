@@ -78,6 +78,13 @@ cdef class Known:
 
 
 @cython.final
+cdef class Beginning:
+    cdef bytes prefix
+    cdef bint deep
+    cdef Match match
+
+
+@cython.final
 cdef class Sublist:
     cdef public Py_ssize_t generation
     cdef public Py_ssize_t count
@@ -93,6 +100,7 @@ cdef class Sublist:
     cdef bytes _prefix
     cdef Match _prefix_found
     cdef Node _prefix_node
+    cdef Beginning _beginning
 
     cpdef Match match(self, bytes subject)
     cpdef Match find(self, bytearray buffer, Py_ssize_t start, Py_ssize_t end)

@@ -7,7 +7,11 @@ cdef bint _PUB
 cdef bint _HPUB
 
 
+cdef class ClientOpParser
+
+
 cdef class ClientOpHandler:
+    cpdef int on_publishes(self, ClientOpParser ops) except? -1
     cpdef int on_publish(self, MessageView message) except? -1
     cpdef int on_publish_run(self, MessageView message, Py_ssize_t stride, Py_ssize_t count) except? -1
     cpdef int on_early_publish(self, bytes subject) except? -1
@@ -30,12 +34,16 @@ cdef class ClientOpParser:
     cdef public bint headers
     cdef public bint stopped
     cdef public bint suspended
-    cdef MessageView _message
+    cdef public MessageView message
+    cdef public Py_ssize_t stride
+    cdef public Py_ssize_t count
+    cdef Py_ssize_t _position
+    cdef Py_ssize_t _filled
     cdef PublishLine _line
 
     cpdef Py_ssize_t parse(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -1
     cdef Py_ssize_t _parse_op(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
-    cdef Py_ssize_t _publish_exact(self, bytearray buffer, Py_ssize_t start, Py_ssize_t filled) except? -2
+    cpdef bint next_publish(self) except? -1
     cdef Py_ssize_t _parse_publish(
         self,
         bytearray buffer,

@@ -14,9 +14,10 @@ then `MSG <subject> <sid> ` plus one copy of the tail. Where the client spaced i
 line with LF alone, the op is rewritten into a buffer of its own first, and the handler sees that.
 
 Most clients write one form of PUB and HPUB, `scan.PublishLine`, and often the same line many times over. So
-`_publish_exact` parses that form, and ops that follow each other with the same control line are handed over together, as
-a run: the handler decides once by subject, reply and sizes. The general parser takes everything else, and both must agree
-about the common form.
+`next_publish` parses that form, and the handler itself goes on from one such op to the next, so that what holds for all of
+them is decided once. Ops that follow each other with the same control line are handed over together, as a run: the handler
+decides once by subject, reply and sizes. The general parser takes everything else, and both must agree about the common
+form.
 
 Which verbs exist is `verbs.LAW`. Leniencies are nats-server's: verbs in any case, blanks and tabs, LF for CRLF at the end
 of a control line (never at the end of a payload), anything behind PING and PONG. One is not: a PING line is held to
@@ -76,6 +77,20 @@ class ClientOpHandler:
             count -= 1
         return result
 
+    def on_publishes(self, ops: "ClientOpParser") -> cython.int:
+        """The op that `ops` stands at, and those that follow it as far as `ops.next_publish` goes.
+
+        It means `on_publish` and `on_publish_run` for each of them in turn, and unless overridden it is just that.
+        """
+        result: cython.int
+        while True:
+            if ops.count == 1:
+                result = self.on_publish(ops.message)
+            else:
+                result = self.on_publish_run(ops.message, ops.stride, ops.count)
+            if result != 0 or not ops.next_publish():
+                return result
+
     def on_early_publish(self, subject: bytes) -> cython.int:
         """The control line of a PUB or HPUB is there, its payload not yet or not as it should be.
 
@@ -127,8 +142,12 @@ class ClientOpParser:
         self.headers = True
         self.stopped = False
         self.suspended = False
-        self._message = MessageView()
+        self.message = MessageView()  # the op that a handler is called for
+        self.stride = 0
+        self.count = 0
         self._line = PublishLine()
+        self._position = 0
+        self._filled = 0
 
     def parse(self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Parse `buffer[start:filled]`; returns the position up to which it is done with.
@@ -136,27 +155,33 @@ class ClientOpParser:
         What remains is the beginning of an incomplete op: pass it again, with more behind it. Once stopped, everything
         counts as done with, unless it is suspended.
         """
-        position: cython.Py_ssize_t = start
         used: cython.Py_ssize_t
-        while position < filled and not self.stopped:
-            if not cython.compiled and _PUB and not self.awaiting_connect:
-                position = self._parse_plain(buffer, position, filled)
-                if position >= filled or self.stopped:
-                    break
-            used = self._parse_op(buffer, position, filled)
+        self._position = start
+        self._filled = filled
+        while self._position < filled and not self.stopped:
+            if not self.awaiting_connect:
+                self.message.buffer = buffer  # a line that had to be rewritten has left its own
+                if not cython.compiled and _PUB:
+                    self._position = self._parse_plain(buffer, self._position, filled)
+                    if self._position >= filled or self.stopped:
+                        break
+                if self.next_publish():
+                    self._stop_if(self.handler.on_publishes(self))
+                    continue
+            used = self._parse_op(buffer, self._position, filled)
             if used < 0:
                 break
-            position += used
-        self._message.release()
-        return filled if self.stopped and not self.suspended else position
+            self._position += used
+        self.message.release()
+        return filled if self.stopped and not self.suspended else self._position
 
     def _parse_plain(self, buffer: bytearray, position: int, filled: int) -> int:
         """Interpreted only: parses consecutive PUBs in the common form, each with another control line. It does what
-        `_publish_exact` would, without the calls that are cheap only when compiled, and leaves all other ops to it: twice
+        `next_publish` would, without the calls that are cheap only when compiled, and leaves all other ops to it: twice
         as fast where no two control lines are alike.
         """
         on_publish, read = self.handler.on_publish, PLAIN_PUBLISH.match
-        message = self._message
+        message = self.message
         message.buffer = buffer
         most, longest = self.max_payload, self.max_control_line + 2
         while position < filled:
@@ -193,11 +218,6 @@ class ClientOpParser:
             if first not in _AUTHENTICATING.letters:
                 return self._violation(NOT_CONNECTED)
             return self._parse_other(buffer, start, find_byte(buffer, 10, start, filled), filled)
-        used: cython.Py_ssize_t
-        if first == 112 or first == 104:  # p, h
-            used = self._publish_exact(buffer, start, filled)
-            if used > 0:
-                return used
         newline: cython.Py_ssize_t = find_byte(buffer, 10, start, filled)
         blank: cython.int
         if newline >= 0:
@@ -224,29 +244,28 @@ class ClientOpParser:
                     return self._parse_publish(buffer, start, start + 5, newline, filled, True)
         return self._parse_other(buffer, start, newline, filled)
 
-    def _publish_exact(
-        self, buffer: bytearray, start: cython.Py_ssize_t, filled: cython.Py_ssize_t
-    ) -> cython.Py_ssize_t:
-        """PUB or HPUB in the common form, whole and within the limits, and all that repeat it: their length together.
+    def next_publish(self) -> cython.bint:
+        """Go on to the next op, when it is a PUB or HPUB in the common form, whole and within the limits: `message` has it,
+        and `count` ops, each `stride` bytes behind the one before, have its control line.
 
-        0 when anything is otherwise; nothing was done then, and the general way says what it means.
+        False when anything is otherwise; nothing was done then, and the general way says what it means.
         """
+        start: cython.Py_ssize_t = self._position
+        filled: cython.Py_ssize_t = self._filled
         line: PublishLine = self._line
-        if not line.read(buffer, start, filled):
-            return 0
+        buffer: bytearray = self.message.buffer
+        if self.stopped or not line.read(buffer, start, filled):
+            return False
         body: cython.Py_ssize_t = line.body
         end: cython.Py_ssize_t = body + line.size
         stride: cython.Py_ssize_t = end + 2 - start
         if start + stride > filled or line.size > self.max_payload or body - 2 - line.subject > self.max_control_line:
-            return 0
+            return False
         if line.with_headers and (not self.headers or line.header_size == 0 or line.header_size > line.size):
-            return 0
-        if not (_HPUB if line.with_headers else _PUB):
-            return 0
-        if not ends_line(buffer, end):
-            return 0
-        message: MessageView = self._message
-        message.buffer = buffer
+            return False
+        if not (_HPUB if line.with_headers else _PUB) or not ends_line(buffer, end):
+            return False
+        message: MessageView = self.message
         message.subject = line.subject
         message.subject_end = line.subject_end
         message.tail = message.reply = line.subject_end + 1
@@ -254,14 +273,12 @@ class ClientOpParser:
         message.headers = body
         message.payload = body + line.header_size
         message.end = end
-        count: cython.Py_ssize_t = 1
-        if start + 2 * stride <= filled:
-            count = count_run(buffer, start, filled, body - start, stride)
-        if count == 1:
-            self._stop_if(self.handler.on_publish(message))
-        else:
-            self._stop_if(self.handler.on_publish_run(message, stride, count))
-        return stride * count
+        self.stride = stride
+        self.count = 1
+        if start + 2 * stride <= filled:  # a call saved where there is nothing to count, with large messages
+            self.count = count_run(buffer, start, filled, body - start, stride)
+        self._position = start + self.count * stride
+        return True
 
     def _parse_publish(
         self,
@@ -335,7 +352,7 @@ class ClientOpParser:
             and last_end == line_end
             and buffer[newline - 1] == 13
         )
-        message: MessageView = self._message
+        message: MessageView = self.message
         message.buffer = buffer
         message.subject = s1
         message.subject_end = e1
@@ -352,7 +369,7 @@ class ClientOpParser:
 
     def _rewrite(self, last_end: cython.Py_ssize_t) -> cython.int:
         """Put the op into exact spacing. An HPUB with no header bytes goes on as a PUB, as nats-server has it."""
-        message: MessageView = self._message
+        message: MessageView = self.message
         name: bytes = message.subject_bytes()
         answer: bytes = message.reply_bytes()
         # The sizes are echoed as they were written, leading zeros included.

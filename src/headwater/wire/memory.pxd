@@ -21,6 +21,16 @@ cdef class OutputBuffer:
     cpdef int append(self, bytes piece) except? -1
     cpdef int append_slice(self, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
     cpdef int append_pair(self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end) except? -1
+    cpdef int append_message(
+        self,
+        bytes verb,
+        bytearray source,
+        Py_ssize_t subject,
+        Py_ssize_t subject_end,
+        bytes between,
+        Py_ssize_t tail,
+        Py_ssize_t end,
+    ) except? -1
     cpdef int append_framed(self, bytes line, bytes payload) except? -1
     cpdef int append_run(
         self, bytes piece, bytearray source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t stride, Py_ssize_t count

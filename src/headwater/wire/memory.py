@@ -11,6 +11,7 @@ import cython
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+    from cython.cimports.cpython.object import Py_SIZE
     from cython.cimports.libc.string import memchr, memcmp, memcpy, memmove
 
 COMPILED: bool = cython.compiled
@@ -110,6 +111,9 @@ def count_run(
     at: cython.Py_ssize_t = start + stride
     if cython.compiled:
         base: cython.p_char = PyByteArray_AS_STRING(buffer)
+        # The last digit before CR LF: where lines differ, most often here.
+        if at + stride > filled or (line > 2 and base[at + line - 3] != base[start + line - 3]):
+            return count
         while at + stride <= filled and memcmp(base + at, base + start, line) == 0:
             if base[at + stride - 2] != 13 or base[at + stride - 1] != 10:
                 break
@@ -198,6 +202,35 @@ class OutputBuffer:
         self.data[self.size : self.size + length] = piece + source[start:end]
         self.size += length
         return 0
+
+    def append_message(
+        self,
+        verb: bytes,
+        source: bytearray,
+        subject: cython.Py_ssize_t,
+        subject_end: cython.Py_ssize_t,
+        between: bytes,
+        tail: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+    ) -> cython.int:
+        """Append `verb`, `source[subject:subject_end]`, `between`, `source[tail:end]`; needs what `append_slice` needs."""
+        if cython.compiled:
+            first: cython.Py_ssize_t = PyBytes_GET_SIZE(verb)
+            name: cython.Py_ssize_t = subject_end - subject
+            middle: cython.Py_ssize_t = PyBytes_GET_SIZE(between)
+            length: cython.Py_ssize_t = first + name + middle + end - tail
+            if self.size + length > Py_SIZE(self.data):
+                self.reserve(length)
+            origin: cython.p_char = PyByteArray_AS_STRING(source)
+            target: cython.p_char = PyByteArray_AS_STRING(self.data) + self.size
+            self.size += length
+            memcpy(target, PyBytes_AS_STRING(verb), first)
+            memcpy(target + first, origin + subject, name)
+            target += first + name
+            memcpy(target, PyBytes_AS_STRING(between), middle)
+            memcpy(target + middle, origin + tail, end - tail)
+            return 0
+        return self.append(b"".join((verb, source[subject:subject_end], between, source[tail:end])))
 
     def append_framed(self, line: bytes, payload: bytes) -> cython.int:
         """Append `line`, `payload` and CR LF."""

@@ -223,7 +223,27 @@ class PublishLine(SizedLine):
             if at == filled or at == self.subject or base[at] != 32:
                 return False
             self.subject_end = at
-            return self.read_sizes(buffer, at, filled)
+            if self.with_headers:
+                return self.read_sizes(buffer, at, filled)
+            # Most often there is no reply, and one number ends the line.
+            word: cython.Py_ssize_t = at + 1
+            last: cython.Py_ssize_t = min(filled, word + 9)
+            value: cython.Py_ssize_t = 0
+            digit: cython.uint
+            at = word
+            while at < last:
+                digit = base[at] - 48
+                if digit > 9:
+                    break
+                value = value * 10 + digit
+                at += 1
+            if at == word or at + 2 > filled or base[at] != 13 or base[at + 1] != 10:
+                return self.read_sizes(buffer, word - 1, filled)
+            self.reply_end = word - 1
+            self.header_size = 0
+            self.size = value
+            self.body = at + 2
+            return True
         return self._read_spans(buffer, start, filled)
 
     def _read_spans(self, buffer: bytearray, start: int, filled: int) -> bool:

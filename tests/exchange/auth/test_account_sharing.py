@@ -9,7 +9,8 @@ from support.raw_wire import RawLink, connect_op, read_info, split_deliveries
 from support.traces import hear_report, hpub
 
 from headwater.exchange.auth.account_sharing import exports_of, imports_of, left_out_of, mappings_of, trace_of
-from headwater.exchange.auth.jwt import (
+from headwater.model.nkey import NkeyKind
+from headwater.wire.jwt import (
     AccountBody,
     AccountLimits,
     ExportClaims,
@@ -18,7 +19,6 @@ from headwater.exchange.auth.jwt import (
     StorageLimits,
     TraceClaims,
 )
-from headwater.model.nkey import NkeyKind
 
 USER_A, USER_B = (Key(NkeyKind.USER, number) for number in (1, 2))
 CHAIN = Chain()

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from headwater.exchange.access_options import ExportOptions, ImportOptions, MappingOptions
-from headwater.exchange.auth.jwt import AccountBody, ExportClaims
 from headwater.exchange.mappings import Mapping
 from headwater.model.subject import is_literal, is_valid_subject
+from headwater.wire.jwt import AccountBody, ExportClaims
 
 OWN_TIER = "R1"  # our streams have one replica
 _NS = 1_000_000_000

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater.errors import RemoteProtocolError
 from headwater.exchange.access_options import AuthCalloutOptions, Permissions, SubjectRules
 from headwater.exchange.auth.identity import Credentials, Identity, Refusal
-from headwater.exchange.auth.jwt import Token, UserBody, decode_answer, decode_user
 from headwater.exchange.auth.permissions import Rules
 from headwater.exchange.auth.server_keys import ServerKeys
 from headwater.exchange.auth.user_claims import comes_from, identity_of, is_valid_at, may_come_by
+from headwater.wire.jwt import Token, UserBody, decode_answer, decode_user
 
 if TYPE_CHECKING:
     from headwater.wire.handshake import ConnectOptions

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import RemoteProtocolError
 from headwater.exchange.auth.callout import SUBJECT, XKEY_HEADER, Question, guarded, read_answer, request_claims
 from headwater.exchange.auth.identity import Identity, Refusal
-from headwater.exchange.auth.jwt import Token, UserBody
 from headwater.exchange.auth.server_keys import ServerKeys
 from headwater.model.nkey import NkeyKind, encode_nkey
+from headwater.wire.jwt import Token, UserBody
 
 if TYPE_CHECKING:
     from headwater.exchange.accounts import Accounts

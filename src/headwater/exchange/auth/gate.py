@@ -24,8 +24,8 @@ from headwater.model.signatures import decode_base64, is_signed, require_nacl
 
 if TYPE_CHECKING:
     from headwater.exchange.auth.callout import Callout, Question
-    from headwater.exchange.auth.jwt import Token, UserBody
     from headwater.exchange.auth.operator import Trust
+    from headwater.wire.jwt import Token, UserBody
 
 
 class User(NamedTuple):

@@ -9,7 +9,7 @@ from headwater.model.record import Record
 from headwater.wire.handshake import ConnectOptions
 
 if TYPE_CHECKING:
-    from headwater.exchange.auth.jwt import Token
+    from headwater.wire.jwt import Token
 
 STANDARD = "STANDARD"
 WEBSOCKET = "WEBSOCKET"

@@ -24,16 +24,6 @@ from headwater.exchange.auth.account_sharing import (
 )
 from headwater.exchange.auth.callout import Callout, Question
 from headwater.exchange.auth.identity import Credentials, Identity, Lookup, Refusal
-from headwater.exchange.auth.jwt import (
-    AccountBody,
-    Scope,
-    Token,
-    UserBody,
-    UserLimits,
-    decode_account,
-    decode_operator,
-    decode_user,
-)
 from headwater.exchange.auth.user_claims import (
     comes_from,
     default_rules,
@@ -46,6 +36,16 @@ from headwater.exchange.auth.user_claims import (
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.model.signatures import decode_base64, is_signed
 from headwater.wire import error_texts
+from headwater.wire.jwt import (
+    AccountBody,
+    Scope,
+    Token,
+    UserBody,
+    UserLimits,
+    decode_account,
+    decode_operator,
+    decode_user,
+)
 
 logger = logging.getLogger(__name__)
 

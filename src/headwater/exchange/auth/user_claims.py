@@ -9,9 +9,9 @@ from ipaddress import ip_address, ip_network
 
 from headwater.exchange.access_options import Permissions, ResponseRules, SubjectRules
 from headwater.exchange.auth.identity import Identity, Refusal
-from headwater.exchange.auth.jwt import DefaultPermissions, Token, UserBody, UserLimits
 from headwater.exchange.auth.permissions import Rules
 from headwater.model.subject import is_valid_subject
+from headwater.wire.jwt import DefaultPermissions, Token, UserBody, UserLimits
 
 _CONNECTION_TYPES = {"STANDARD", "WEBSOCKET", "LEAFNODE", "LEAFNODE_WS", "MQTT", "MQTT_WS", "IN_PROCESS"}
 _TEMPLATE = re.compile(r"\{\{\s*([a-z-]+)\(\s*([^)]*?)\s*\)\s*\}\}")

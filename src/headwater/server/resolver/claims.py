@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.errors import EnvironmentProblem, HeadwaterError, RemoteProtocolError
-from headwater.exchange.auth.jwt import decode_deletion
 from headwater.server.resolver.resolver import Resolver, issued_about
 from headwater.server.system.documents import Document, Speaker, encode
+from headwater.wire.jwt import decode_deletion
 
 if TYPE_CHECKING:
     from headwater.exchange.auth.operator import Trust

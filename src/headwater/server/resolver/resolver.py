@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import HeadwaterError, RemoteProtocolError
 from headwater.exchange.access_options import ResolverOptions
-from headwater.exchange.auth.jwt import MAX_JWT_BYTES, Token, decode_account
 from headwater.model.nkey import NkeyKind, decode_nkey
 from headwater.server.resolver.directory import AccountDirectory
+from headwater.wire.jwt import MAX_JWT_BYTES, Token, decode_account
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from support.operator_chain import Chain, Key, base64url, token
 
 from headwater.errors import RemoteProtocolError
-from headwater.exchange.auth.jwt import decode_account, decode_operator, decode_user
 from headwater.model.nkey import NkeyKind
+from headwater.wire.jwt import decode_account, decode_operator, decode_user
 
 CHAIN = Chain()
 USER = Key(NkeyKind.USER, 1)
