@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import nats
@@ -215,6 +216,34 @@ def test_what_cannot_be_shared_is_refused(flags: tuple[str, ...], complaint: str
         _, said = process.communicate(timeout=20)
     assert process.returncode == 1
     assert complaint in said
+
+
+def admitted(link: socket.socket) -> bool:
+    """Whether the server answers a PING on this connection; it closes those that it refuses."""
+    said = b""
+    with suppress(ConnectionError):
+        link.sendall(b"PING\r\n")
+        while b"PONG" not in said and (more := link.recv(65536)):
+            said += more
+    return b"PONG" in said
+
+
+def test_the_limit_of_connections_is_one_for_all_workers(tmp_path: Path) -> None:
+    file = tmp_path / "server.conf"
+    file.write_text("max_connections: 4")
+    with started("--workers", "2", "-c", str(file)) as process, ExitStack() as stack:
+        port, _ = ready(process)
+
+        def tried() -> bool:
+            with socket.create_connection(("127.0.0.1", port), 60) as link:
+                return admitted(link)
+
+        for _ in range(4):
+            link = stack.enter_context(socket.create_connection(("127.0.0.1", port), 60))
+            assert admitted(link)
+        assert not any(tried() for _ in range(8))
+        link.close()
+        assert any(tried() for _ in range(2000)), "the worker may see its end a moment later"
 
 
 def test_a_port_that_other_workers_share_already_is_taken() -> None:

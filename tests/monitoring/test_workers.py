@@ -36,6 +36,16 @@ def test_a_worker_that_ended_or_is_silent_is_not_alive() -> None:
     board.close()
 
 
+def test_a_worker_that_ended_has_no_clients_any_more() -> None:
+    board = Board(3)
+    board.seat(1, 4)
+    board.seat(2, 5)
+    assert [board.seated_elsewhere(number) for number in (1, 2, 3)] == [5, 4, 9]
+    board.ended(2)
+    assert [board.seated_elsewhere(number) for number in (1, 2, 3)] == [0, 4, 4]
+    board.close()
+
+
 def test_the_figures_are_those_of_the_broker_and_are_shown_by_page_history_and_metrics() -> None:
     async def main() -> None:
         async with monitored() as server:

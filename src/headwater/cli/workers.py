@@ -11,8 +11,8 @@ server is ready: when every worker knows every other.
 
 A worker that ends by itself is replaced: the others go on, and the new one has its number, its route port and, if it is the
 first, its streams, opened as after any crash. One that ends too often, or does not come up again, is given up: then the
-exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop. Limits of connections
-count for each worker.
+exit status says so in the end. When the parent is killed, its workers see the end of a pipe and stop. `max_connections` is
+one limit for all of them: each writes the number of its clients into shared memory. Those of accounts count for each worker.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from headwater.cli.serving import PROGRAM, Serving, log_store, run
 from headwater.errors import ConfigError, EnvironmentProblem, HeadwaterError, open_failure
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.monitoring.board import Board
-from headwater.monitoring.workers import Figures
+from headwater.monitoring.workers import Figures, Seats
 from headwater.net.tcp import reserve
 from headwater.server.config.draft import ServerConfig
 
@@ -161,6 +161,8 @@ class Worker(Serving):
         cluster = self.broker.cluster
         if cluster is None:
             raise AssertionError("a worker was started without its cluster")
+        if self.broker.sessions is not None:
+            Seats(self.broker.sessions, self._board, self._number)
         self._figures = asyncio.create_task(Figures(self.broker.observe()).keep(self._board, self._number))
         monitor = f"{self.monitoring.scheme} monitor on {self.monitoring.address}" if self.monitoring else ""
         ports = {kind: urls for kind, urls in self._ports().items() if kind != "cluster"}

@@ -30,6 +30,7 @@ class ClientWatch:
         self.options = options
         self.stale = 0  # clients that left too many PINGs unanswered
         self.slow_consumers = 0  # clients that took no bytes for too long; the routers count the others
+        self.elsewhere: Callable[[], int] = int  # clients of other processes that share this port and its limit; 0
         self.backpressure = Backpressure(clock, options.max_pending)
         self._clients = clients
         self._clock = clock

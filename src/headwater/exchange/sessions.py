@@ -111,7 +111,7 @@ class Sessions:
         """Register a new client; False when the broker is full or closing."""
         self.total += 1
         session.client_id = self.total
-        if len(self._sessions) >= self.options.max_connections:
+        if len(self._sessions) + self.watch.elsewhere() >= self.options.max_connections:
             return False
         self._sessions[session.client_id] = session
         if session.login.gate.asks_for_signature:

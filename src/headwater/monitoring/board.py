@@ -5,6 +5,10 @@
 
 A number is eight bytes, written at once; a reader may see a line half updated, but never half a number. A worker that
 has ended leaves its last line; `alive` is 0 once its parent has noticed the end, or the line is SILENT_MS old.
+
+Beside its line each worker has the number of its clients, which it writes whenever one comes or goes: the limit of
+connections is one for all. Clients that come to different workers at the same moment may all find the last place free, so
+the limit may be exceeded by the number of other workers.
 """
 
 import mmap
@@ -24,7 +28,7 @@ class Board:
     """Lines for `count` workers, which are numbered from 1."""
 
     def __init__(self, count: int) -> None:
-        self._memory = mmap.mmap(-1, count * len(FIELDS) * 8)
+        self._memory = mmap.mmap(-1, count * (len(FIELDS) + 1) * 8)
         self._numbers = memoryview(self._memory).cast("d")
         self._count = count
 
@@ -37,6 +41,16 @@ class Board:
     def ended(self, number: int) -> None:
         """The worker has ended."""
         self._numbers[(number - 1) * len(FIELDS) + ALIVE] = 0.0
+        self.seat(number, 0)
+
+    def seat(self, number: int, clients: int) -> None:
+        """The worker has so many clients now."""
+        self._numbers[self._count * len(FIELDS) + number - 1] = clients
+
+    def seated_elsewhere(self, number: int) -> int:
+        """The clients of all workers but this one."""
+        seats = self._numbers[self._count * len(FIELDS) :]
+        return int(sum(seats) - seats[number - 1])
 
     def read(self, now_ms: int | None = None) -> list[dict[str, float]]:
         """A document for each worker that has written, with its number as `worker`."""

@@ -11,6 +11,8 @@ from headwater.monitoring.view import View, resident_bytes
 
 if TYPE_CHECKING:
     from headwater.exchange.session import Session
+    from headwater.exchange.sessions import Sessions
+    from headwater.wire.handshake import ConnectOptions
 
 EVERY = 2.0  # seconds between two lines
 LOOKED_AT = 1000  # clients in one turn of the loop
@@ -54,6 +56,35 @@ class Figures:
         while True:
             board.write(number, await self.take())
             await asyncio.sleep(EVERY)
+
+
+class Seats:
+    """An observer of the clients of one worker (`exchange.sessions.Observer`) that counts them on the board: all workers
+    together keep to one limit of connections."""
+
+    def __init__(self, register: "Sessions", board: Board, number: int) -> None:
+        self._board = board
+        self._number = number
+        self._clients = len(register.all())
+        register.observers.append(self)
+        register.watch.elsewhere = lambda: board.seated_elsewhere(number)
+        board.seat(number, self._clients)
+
+    def arrived(self, session: "Session") -> None:
+        self._change(1)
+
+    def left(self, session: "Session") -> None:
+        self._change(-1)
+
+    def introduced(self, session: "Session", options: "ConnectOptions") -> None:
+        pass
+
+    def admitted(self, session: "Session") -> None:
+        pass
+
+    def _change(self, by: int) -> None:
+        self._clients += by
+        self._board.seat(self._number, self._clients)
 
 
 def _add(sums: Totals, sessions: "list[Session]") -> None:
