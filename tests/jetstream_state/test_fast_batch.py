@@ -1,6 +1,8 @@
 """Fast-ingest batches: what a reply subject says, how many messages go without an answer, what is over when."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.errors import JetStreamError
 from headwater.jetstream_state.fast_batch import (
@@ -25,8 +27,8 @@ def first(batch_id: bytes = b"b", flow: int = 10) -> FastReply:
 
 
 def test_a_reply_subject_is_read_from_its_end() -> None:
-    assert read_reply(b"_INBOX.x.y.id.5.ok.7.1.$FI") == FastReply(b"id", 5, True, 7, APPEND)
-    assert read_reply(b"p..0.fail.1.2.$FI") == FastReply(b"", 10, False, 1, COMMIT)
+    assert read_reply(b"_INBOX.x.y.id.5.ok.7.1.$FI") == FastReply(b"id", 5, True, 7, APPEND, b"_INBOX.x.y.id.5.ok.")
+    assert read_reply(b"p..0.fail.1.2.$FI") == FastReply(b"", 10, False, 1, COMMIT, b"p..0.fail.")
     assert read_reply(b"p.id.70000.fail.1.2.$FI").flow == 65_535
 
 
@@ -108,3 +110,39 @@ def test_answers_are_documents() -> None:
     assert error_answer(7, error) == (
         b'{"type":"err","seq":7,"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"}}'
     )
+
+
+@given(
+    flow=st.integers(1, 12),
+    before=st.integers(0, 12),
+    reply=st.sampled_from([b"p.b.%d.fail.", b"p.c.%d.fail.", b"q.b.%d.fail.", b"p.b.%d.ok."]),
+    number=st.one_of(st.integers(0, 14).map(lambda n: b"%d" % n), st.sampled_from([b"", b"1x", b"-1", b"9" * 30])),
+    end=st.sampled_from([b".1.$FI", b".0.$FI", b".2.$FI", b".4.$FI", b"..$FI", b".1.$F"]),
+)
+def test_what_simply_goes_on_is_the_next_message_of_the_same_batch_without_an_answer(
+    flow: int, before: int, reply: bytes, number: bytes, end: bytes
+) -> None:
+    open_batches = FastBatches()
+    batch = open_batches.find(read_reply(b"p.b.%d.fail.1.0.$FI" % flow), 0)
+    for sequence in range(1, before + 1):
+        batch.sequence = sequence
+        batch.due_answer(1)
+    whole = reply % flow + number + end
+    same = whole == b"p.b.%d.fail.%d.1.$FI" % (flow, before + 1)
+    expected = same and before + 1 < batch.answered + batch.flow
+    assert batch.is_next(whole) == expected
+    batch.committed = True
+    assert not batch.is_next(whole)
+
+
+def test_a_message_that_goes_on_counts_as_one_that_was_taken() -> None:
+    open_batches = FastBatches()
+    batch = open_batches.find(read_reply(b"p.b.9.fail.1.0.$FI"), 0)
+    batch.sequence = 1
+    batch.note_stored(40)
+    assert batch.is_next(b"p.b.9.fail.2.1.$FI")
+    batch.append(b"p.b.9.fail.2.1.$FI", 41, 7)
+    seen = batch.sequence, batch.first, batch.stored, batch.last_reply, batch.ends_ns
+    assert seen == (2, 40, 41, b"p.b.9.fail.2.1.$FI", TIMEOUT + 7)
+    open_batches.forget(batch)
+    assert not batch.is_next(b"p.b.9.fail.3.1.$FI")

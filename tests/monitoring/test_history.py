@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.monitored import monitored, work
 
-from headwater.jetstream.disk_room import Room
+from headwater.jetstream_room.disk_room import Room
 from headwater.monitoring import history as module
 from headwater.monitoring.history import FIELDS, KEPT, History
 from headwater.monitoring.ledger import Totals

@@ -11,8 +11,8 @@ from support.monitored import Monitored, ask, monitored, monitored_nats_server, 
 from support.raw_wire import RawLink
 
 from headwater.exchange.access_options import AuthorizationOptions, UserOptions
-from headwater.jetstream.disk_room import Room
 from headwater.jetstream.stream import Stream
+from headwater.jetstream_room.disk_room import Room
 from headwater.monitoring import connz
 from headwater.monitoring.connz import describe
 

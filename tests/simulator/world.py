@@ -33,7 +33,8 @@ from headwater.client.client import Client, connect
 from headwater.exchange.cluster_options import ClusterOptions
 from headwater.exchange.options import BrokerOptions, SyncPolicy
 from headwater.group_commit import committer, writers
-from headwater.jetstream import disk_room, journal_writer, service
+from headwater.jetstream import journal_writer, service
+from headwater.jetstream_room import disk_room
 from headwater.streams import files as product_files
 
 T = TypeVar("T")

@@ -20,6 +20,7 @@ from headwater.jetstream_advisories.advisories import Advisories
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.atomic_batch import Abandoned, BatchSoFar, Committed, Message, OpenBatches
 from headwater.jetstream_state.items import Item
+from headwater.jetstream_state.publish_checks import MAX_HEADER_BLOCK, of_batch_alone
 from headwater.jetstream_state.sequence import sequence_of
 from headwater.model.timestamps import SECOND
 from headwater.streams.dedup import DuplicateWindow
@@ -58,7 +59,9 @@ class AtomicPublish:
         try:
             if not config.allow_atomic:
                 raise api_error("atomic_publish_disabled")
-            message = Message(subject, self._rules.plain_block(header_block), payload)
+            plain = of_batch_alone(header_block) is not None and len(header_block) <= MAX_HEADER_BLOCK
+            block = header_block if plain else self._rules.plain_block(header_block)
+            message = Message(subject, block, payload, plain)
             committed = self.open.take(message, self._ticks_ns(), config.max_msg_size)
             self._set_timer()
             if committed is not None:
@@ -105,7 +108,13 @@ class AtomicPublish:
         rules = self._rules
         so_far = BatchSoFar(rules.last_sequence)
         admitted: list[Admitted] = []
-        for subject, block, payload in batch.messages:
+        if rules.is_plain and all(message.is_plain for message in batch.messages):
+            rules.check_size(b"", b"")
+            return [
+                Admitted(block, payload, b"", rules.size_of(subject, block, payload), None)
+                for subject, block, payload, _ in batch.messages
+            ]
+        for subject, block, payload, _ in batch.messages:
             judged = rules.judge(subject, block, payload, now, last_id, so_far)
             if isinstance(judged, Duplicate):
                 raise api_error("batch_duplicate")
@@ -125,8 +134,7 @@ class AtomicPublish:
 
     def _set_timer(self) -> None:
         """Set the timer for the next batch to expire; messages that arrive meanwhile do not reset it."""
-        ends = self.open.next_end()
-        if self._timer is None and ends:
+        if self._timer is None and (ends := self.open.next_end()):
             delay = max(0, ends - self._ticks_ns()) / SECOND
             self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 

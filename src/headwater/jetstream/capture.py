@@ -12,12 +12,14 @@ import cython
 
 if cython.compiled:
     from cython.cimports.headwater.group_commit.committer import Committer
+    from cython.cimports.headwater.jetstream_state.fast_batch import FastBatch
     from cython.cimports.headwater.jetstream_state.items import Item
     from cython.cimports.headwater.jetstream_state.publish_checks import lone_message_id
     from cython.cimports.headwater.streams.dedup import DuplicateWindow
     from cython.cimports.headwater.streams.staging import Staging
 else:
     from headwater.group_commit.committer import Committer
+    from headwater.jetstream_state.fast_batch import FastBatch
     from headwater.jetstream_state.items import Item
     from headwater.jetstream_state.publish_checks import lone_message_id
     from headwater.streams.dedup import DuplicateWindow
@@ -67,6 +69,7 @@ class Capture:
         self.last_message_id = b""
         self.batches: AtomicPublish | None = None
         self.fast: FastPublish | None = None
+        self._fast_batch: FastBatch | None = None  # that the last message belonged to
         self.appending: tuple[bytes, Answer] | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
@@ -74,8 +77,10 @@ class Capture:
         committer: Committer | None = self.committer
         assert committer is not None
         if reply.endswith(FAST_SUFFIX) and self.fast is not None and self.appending is None:
-            subject = self._rules.moved(subject)
-            self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
+            if not self._append_fast(committer, subject, reply, header_block, payload):
+                subject = self._rules.moved(subject)
+                self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
+                self._fast_batch = self.fast.current
             return
         now: cython.longlong = self._clock_ns()
         ticks: cython.longlong = 0
@@ -127,6 +132,57 @@ class Capture:
             self._duplicates.remember(message_id, offset, ticks if ticks else self._ticks_ns())
         # offset + 1: sequence_of, without the call
         committer.add(Item(reply, ack, subject, offset + 1, size, message_id, particulars, answer), size)
+
+    def _append_fast(
+        self, committer: Committer, subject: bytes, reply: bytes, header_block: bytes, payload: bytes
+    ) -> cython.bint:
+        """Store a message that is the next of the fast-ingest batch that the one before it belonged to, and like any other.
+        False: `FastPublish.take` is to take it."""
+        batch: FastBatch | None = self._fast_batch
+        if batch is None or not self.is_plain or committer.full or not batch.is_next(reply):
+            return False
+        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
+        if header_block:
+            if len(header_block) > MAX_HEADER_BLOCK or lone_message_id(header_block, self._named) != b"":
+                return False
+            size += self._header_overhead + len(header_block)
+        offset: cython.longlong
+        try:
+            offset = self._staging.stage(subject, header_block, payload, self._clock_ns())
+        except StorageError:
+            return False  # the other way refuses it as well, and says so
+        batch.append(reply, offset + 1, self._ticks_ns())
+        self.last_message_id = b""
+        committer.add(Item(b"", b"", subject, offset + 1, size, b"", None, None), size)
+        return True
+
+    def copy(
+        self,
+        subject: bytes,
+        header_block: bytes,
+        payload: bytes,
+        timestamp_ns: cython.longlong,
+        sequence: cython.longlong,
+    ) -> cython.Py_ssize_t:
+        """Store a message of another stream whose headers demand nothing, at `sequence` and with its time if they are not 0.
+        Returns its sequence; 0 where `Publishing.copy` is to store or refuse it."""
+        committer: Committer | None = self.committer
+        if committer is None or not self.is_plain or committer.full:
+            return 0
+        staging: Staging = self._staging
+        if len(header_block) > MAX_HEADER_BLOCK or (sequence and sequence != staging.end_offset + 1):
+            return 0
+        size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)
+        if header_block:
+            size += self._header_overhead + len(header_block)
+        offset: cython.longlong
+        try:
+            offset = staging.stage(subject, header_block, payload, timestamp_ns or self._clock_ns())
+        except StorageError:
+            return 0  # the other way refuses it as well, and says so
+        self.last_message_id = b""
+        committer.add(Item(b"", b"", subject, offset + 1, size, b"", None, None), size)
+        return offset + 1
 
     def _expected_answer(self, subject: bytes) -> Answer | None:
         """The callback of the message that is being captured, if `Stream.append` is publishing it. A subscriber that runs

@@ -124,6 +124,11 @@ class Copying:
         one that was stored before. Raises JetStreamError where a limit refuses it, StorageError."""
         return self._publishing.copy(subject, header_block, payload, timestamp_ns, sequence)
 
+    @property
+    def copy_plain(self) -> Callable[[bytes, bytes, bytes, int, int], int]:
+        """See `Capture.copy`."""
+        return self._publishing.copy_plain
+
     def when_stored(self, sequence: int, answer: Answer) -> None:
         """Call `answer` once the copy with this sequence is durable, or lost: now or later."""
         self._publishing.when_stored(sequence, answer)

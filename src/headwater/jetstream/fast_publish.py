@@ -50,7 +50,8 @@ class _Alone(BatchSoFar):
 
 class FastPublish:
     """The fast-ingest batches of one stream. `clocks`: the time of day, and a monotonic clock. `committer`: None until
-    the stream is attached. `is_plain`: see `Capture`."""
+    the stream is attached. `is_plain`: see `Capture`. `current`: the batch of the last message, None if it was refused;
+    `Capture` stores the messages that simply continue it."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class FastPublish:
     ) -> None:
         self.committer: Committer | None = None
         self.is_plain = False
+        self.current: FastBatch | None = None
         self._log = log
         self._rules = rules
         self._answers = answers
@@ -76,6 +78,7 @@ class FastPublish:
         new value."""
         config = self._rules.config
         refusing = b"" if config.no_ack else reply
+        self.current = None
         try:
             self._rules.check_size(header_block, payload)
             if not config.allow_batched:
@@ -91,6 +94,7 @@ class FastPublish:
         except JetStreamError as error:
             self._answers.refuse(refusing, error)
             return last_id
+        self.current = batch
         self._set_timer()
         if wanted.operation == PING:
             self._ping(batch, wanted, reply)

@@ -73,6 +73,7 @@ class Publishing:
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
+        self.copy_plain = self._capture.copy
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.schedules = ScheduleTimer(contents, clock_ns, self._store_scheduled)
         self.router: Router | None = None

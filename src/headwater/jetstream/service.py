@@ -36,10 +36,8 @@ from headwater.jetstream.backup_api import BackupApi
 from headwater.jetstream.consumer_api import ConsumerApi
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.direct_get import DirectGet
-from headwater.jetstream.disk_room import Room, RoomWatch
 from headwater.jetstream.domain import API_PREFIX, Domain, subscribe_domain
 from headwater.jetstream.requests import Aside, Call, Route, Routes, find_call, refusal_of
-from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream
 from headwater.jetstream.stream_api import StreamApi
 from headwater.jetstream.stream_registry import StreamRegistry, StreamSettings
@@ -65,6 +63,8 @@ from headwater.jetstream_documents.api_errors import api_error, store_reason
 from headwater.jetstream_documents.consumers import ConsumerConfig
 from headwater.jetstream_ranges.door import KIND as RANGE_KIND
 from headwater.jetstream_ranges.door import RANGE_VERB, Held, answer_range, offered
+from headwater.jetstream_room.disk_room import Room, RoomWatch
+from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_sources.stamp import identity_of
 from headwater.jetstream_timing.clock_watch import ClockWatch
 from headwater.model.header_block import lookup

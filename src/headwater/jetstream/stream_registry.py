@@ -19,7 +19,6 @@ from headwater.group_commit.write_stats import WriteStats
 from headwater.group_commit.writers import Writers
 from headwater.jetstream.consumer_registry import ConsumerRegistry
 from headwater.jetstream.domain import Domain
-from headwater.jetstream.server_caps import ServerCaps
 from headwater.jetstream.stream import Stream, compress_of
 from headwater.jetstream.view import ViewStream
 from headwater.jetstream_advisories.advisories import Advisories
@@ -27,6 +26,7 @@ from headwater.jetstream_documents.account import AccountLimits
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_documents.pull_requests import CONSUMER_DELETED, SERVER_SHUTDOWN
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_room.server_caps import ServerCaps
 from headwater.jetstream_state.atomic_batch import BatchRoom
 from headwater.jetstream_state.consumer_journal import Journal
 from headwater.jetstream_state.store import (

@@ -13,6 +13,7 @@ requests (asking.py), the order of messages (following.py), the times of retries
 import logging
 import os
 import random
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from headwater.jetstream_documents.api_errors import api_error, store_error
 from headwater.jetstream_documents.document import ApiError
 from headwater.jetstream_documents.streams import SourceInfo
 from headwater.jetstream_sources.asking import OTHER_IDENTITY, UNKNOWN_TO_IT, Answered, Asking, read_answer
-from headwater.jetstream_sources.following import CONTROL, Delivery, Following, read_delivery
+from headwater.jetstream_sources.following import CONTROL, Delivery, Following, Intake, read_delivery
 from headwater.jetstream_sources.next_step import NextStep
 from headwater.jetstream_sources.patience import ANSWER, LOOK, Patience
 from headwater.jetstream_sources.progress import Progress
@@ -54,6 +55,11 @@ class CopyTarget(Protocol):
         StorageError."""
         ...
 
+    @property
+    def copy_plain(self) -> Callable[[bytes, bytes, bytes, int, int], int]:
+        """`copy` for a message whose headers the stream need not look at; returns 0 where it must be judged by `copy`."""
+        ...
+
     def when_stored(self, sequence: int, answer: Answer) -> None:
         """Call `answer` once the copy with this sequence is durable, or lost."""
         ...
@@ -72,6 +78,7 @@ class Copier:
         self._progress = Progress(position)
         self._rewriting = Rewriting(asking.source)
         self._following: Following | None = None
+        self._intake: Intake | None = None  # of what it follows
         self._subscriptions: list[Subscription] = []
         self._is_durable = False  # the origin's consumer
         self._lag = 0
@@ -95,6 +102,7 @@ class Copier:
     def info(self) -> SourceInfo:
         """The source's entry in STREAM.INFO."""
         source = self.asking.source
+        self._note_intake()
         return SourceInfo(
             name=source.name,
             external=source.external,
@@ -137,7 +145,8 @@ class Copier:
         for subscription in self._subscriptions:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
-        self._following = None
+        self._note_intake()
+        self._following = self._intake = None
         self._asked_flow = b""
         self._next.cancel()
 
@@ -200,15 +209,26 @@ class Copier:
             return
         self._leave()
         self._patience.begin(self._next.now())
-        self._following = Following(answered.consumer, self._progress.taken)
+        following = self._following = Following(answered.consumer, self._progress.taken)
         self._is_durable = answered.is_durable
-        self._progress.identity = answered.identity or self._progress.identity
+        identity = self._progress.identity = answered.identity or self._progress.identity
+        marks = None if asking.is_mirror else self._rewriting.marks(identity)
+        moved = self._rewriting.subject if self._rewriting.moves else None
+        self._intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, self._next.now)
         self._error, self._lag = None, answered.pending
         self._next.later(LOOK, self._look)
         self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), self._on_message))
 
+    def _note_intake(self) -> None:
+        """What the intake has taken since the last time is a sign of life, and tells how far behind the copy is."""
+        following, intake = self._following, self._intake
+        if following is not None and intake is not None and intake.heard:
+            self._patience.note_life(intake.heard)
+            self._lag, intake.heard = following.pending, 0.0
+
     def _look(self) -> None:
         """Check whether the origin has fallen silent."""
+        self._note_intake()
         if self._patience.is_silent(self._next.now()):
             self.start()
         else:
@@ -218,9 +238,10 @@ class Copier:
     # ── following ──
 
     def _on_message(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
-        following = self._following
-        if following is None:
+        following, intake = self._following, self._intake
+        if following is None or intake is None or intake.take(subject, reply, header_block, payload):
             return
+        self._note_intake()
         self._patience.note_life(self._next.now())
         if header_block.startswith(CONTROL) and not payload:
             self._on_control(following, reply, header_block)
@@ -232,6 +253,7 @@ class Copier:
         if verdict == "lost":
             self._fail(None)
         elif verdict == "take":
+            following.learn(reply)
             self._take(delivery, delivery.shown or subject, header_block, payload)
 
     def _on_control(self, following: Following, reply: bytes, header_block: bytes) -> None:

@@ -7,7 +7,7 @@ import random
 
 from headwater.jetstream_documents.source_rules import index_name, transform_of
 from headwater.jetstream_documents.streams import StreamSource
-from headwater.jetstream_sources.stamp import cleaned, stamped
+from headwater.jetstream_sources.stamp import cleaned, marks, stamped
 
 
 class Rewriting:
@@ -16,6 +16,15 @@ class Rewriting:
     def __init__(self, source: StreamSource) -> None:
         self._index = index_name(source).encode("utf-8", "surrogateescape")
         self._transforms = [made for each in source.subject_transforms if (made := transform_of(each)) is not None]
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are transforms."""
+        return bool(self._transforms)
+
+    def marks(self, identity: str) -> tuple[bytes, bytes, bytes]:
+        """The three parts of what a source writes into each message (`stamp.marks`)."""
+        return marks(self._index, identity.encode())
 
     def subject(self, subject: bytes) -> bytes:
         """The subject under which the message is stored."""

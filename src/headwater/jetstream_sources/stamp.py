@@ -43,9 +43,14 @@ def cleaned(block: bytes) -> bytes:
 
 def stamped(block: bytes, index: bytes, sequence: int, subject: bytes, identity: bytes) -> bytes:
     """The headers with the stamp added. `index`: the name, filters and destinations of the source."""
+    before, between, behind = marks(index, identity)
+    return with_lines(block, b"%b%d%b%b%b" % (before, sequence, between, subject, behind))
+
+
+def marks(index: bytes, identity: bytes) -> tuple[bytes, bytes, bytes]:
+    """The parts of the stamp's line before the sequence, before the subject, and after it."""
     name, _, rest = index.partition(b" ")
-    last = b" " + identity if identity else b""
-    return with_lines(block, b"Nats-Stream-Source: %b %d %b %b%b" % (name, sequence, rest, subject, last))
+    return b"Nats-Stream-Source: %b " % name, b" %b " % rest, b" " + identity if identity else b""
 
 
 def read_stamp(block: bytes) -> tuple[str, Position] | None:

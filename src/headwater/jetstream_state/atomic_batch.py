@@ -16,6 +16,7 @@ from typing import NamedTuple
 from headwater.errors import JetStreamError
 from headwater.jetstream_documents.api_errors import api_error
 from headwater.jetstream_state.counters import Sum
+from headwater.jetstream_state.publish_checks import of_batch_alone
 from headwater.jetstream_state.schedules import is_schedule
 from headwater.model.header_block import lookup
 from headwater.model.header_edits import with_lines, without_header
@@ -25,6 +26,7 @@ from headwater.streams.log import Log, StoredRecord
 BATCH_ID = b"Nats-Batch-Id"
 BATCH_SEQUENCE = b"Nats-Batch-Sequence"
 BATCH_COMMIT = b"Nats-Batch-Commit"
+_NAMES = BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT
 
 MOST_BYTES = 128 << 20  # of all open batches of a stream; nats-server has no such bound
 _LONGEST_ID = 64
@@ -37,11 +39,12 @@ def names_batch(block: bytes) -> bool:
 
 
 class Message(NamedTuple):
-    """One message of a batch, as received."""
+    """One message of a batch, as received. `is_plain`: its headers demand nothing else of the stream."""
 
     subject: bytes
     header_block: bytes
     payload: bytes
+    is_plain: bool = False
 
 
 class Committed(NamedTuple):
@@ -115,14 +118,14 @@ class OpenBatches:
         """Take a message; None when it is kept until the commit. `max_size`: of a message, 0 for any; `now`: ns of a
         monotonic clock. Raises JetStreamError for a message that is refused, Abandoned for one that ends its batch."""
         block = message.header_block
-        batch_id = lookup(block, BATCH_ID) or b""
+        found = of_batch_alone(block) if message.is_plain else None
+        batch_id, text, commit = found or tuple(lookup(block, name) or b"" for name in _NAMES)
         if len(batch_id) > _LONGEST_ID:
             raise api_error("batch_id_invalid")
-        text = lookup(block, BATCH_SEQUENCE) or b""
         if not text.isdigit() or len(text) > 18:
             raise api_error("batch_sequence_missing")
-        sequence, commit = int(text), lookup(block, BATCH_COMMIT) or b""
-        if not is_supported(lookup(block, _LEVEL) or b"", self._level):
+        sequence = int(text)
+        if found is None and not is_supported(lookup(block, _LEVEL) or b"", self._level):
             raise self._end(batch_id, "unsupported", api_error("api_level"))
         if 0 < max_size < len(block) + len(message.payload):
             raise api_error("message_too_large")
@@ -179,10 +182,12 @@ class OpenBatches:
         return batch
 
     def _keep(self, batch_id: bytes, batch: _Open, message: Message) -> None:
-        size = sum(map(len, message))
+        size = len(message.subject) + len(message.header_block) + len(message.payload)
         if self._size + size > MOST_BYTES:
             raise self._end(batch_id, "large", api_error("batch_too_large", limit=f"{MOST_BYTES} bytes"))
-        batch.messages.append(message._replace(header_block=without_header(message.header_block, _LEVEL)))
+        if not message.is_plain:
+            message = message._replace(header_block=without_header(message.header_block, _LEVEL))
+        batch.messages.append(message)
         batch.size += size
         self._size += size
 

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, nonecheck=False
 """Fast-ingest batches: many publishes with few acknowledgements (`allow_batched`, ADR-50 of NATS).
 
     reply subject of each message: <prefix>.<id>.<flow>.<gap>.<sequence>.<operation>.$FI
@@ -8,10 +9,14 @@ that with each answer, and share the maximum.
 
 This file decides about each message and builds the answers; `jetstream/fast_publish.py` stores and sends. No clock:
 `now` comes with the call, in ns of a monotonic clock.
+
+`FastBatch` is compiled: of a hundred messages nearly all continue the batch of the message before, and need no answer.
+`is_next` recognises them without parsing their reply subjects again.
 """
 
 from typing import NamedTuple
 
+import cython
 import msgspec
 
 from headwater.errors import JetStreamError
@@ -28,6 +33,9 @@ _MOST_FLOW = 65_535
 _LONGEST_ID = 64
 _PARTS = 7
 
+_TIMEOUT: cython.longlong = TIMEOUT
+_APPENDED: bytes = b".1.$FI"  # operation 1, APPEND
+
 START, APPEND, COMMIT, COMMIT_WITHOUT, PING = range(5)
 
 
@@ -39,6 +47,7 @@ class FastReply(NamedTuple):
     gap_ok: bool
     sequence: int
     operation: int
+    head: bytes = b""  # the reply subject up to the sequence
 
     @property
     def commits(self) -> bool:
@@ -60,16 +69,20 @@ def read_reply(reply: bytes) -> FastReply:
     if len(batch_id) > _LONGEST_ID:
         raise api_error("fast_batch_id")
     most = _number(flow)
-    return FastReply(batch_id, min(most, _MOST_FLOW) if most > 0 else _DEFAULT_FLOW, gap == b"ok", sequence, code)
+    head = reply[: len(reply) - len(number) - len(operation) - len(SUFFIX) - 1]
+    return FastReply(batch_id, min(most, _MOST_FLOW) if most > 0 else _DEFAULT_FLOW, gap == b"ok", sequence, code, head)
 
 
 class FastBatch:
     """One batch. `sequence`: of the last message received. `answered`: the sequence of the last flow answer. `stored`:
     the stream sequence of its last stored message, durable or not, 0 for none; `first`: that of the first one.
-    `committed`: later messages are ignored. `last_reply`: of the last message."""
+    `committed`: later messages are ignored. `last_reply`: of the last message. `head`: the reply subjects of its messages
+    up to their numbers. `over`: it was forgotten."""
 
-    def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int) -> None:
+    def __init__(self, batch_id: bytes, *, gap_ok: bool, most: int, flow: int, head: bytes = b"") -> None:
         self.batch_id = batch_id
+        self.head = head
+        self.over = False
         self.gap_ok = gap_ok
         self.sequence = 0
         self.answered = 0
@@ -79,6 +92,34 @@ class FastBatch:
         self.last_reply = b""
         self._most = most
         self.flow = flow
+
+    def is_next(self, reply: bytes) -> cython.bint:
+        """Whether a message with this reply subject comes in turn, is appended, and needs no answer."""
+        number: cython.longlong = 0
+        at: cython.Py_ssize_t = len(self.head)
+        end: cython.Py_ssize_t = len(reply) - len(_APPENDED)
+        digit: cython.int
+        if self.over or self.committed or not 0 < at < end <= at + 18:
+            return False
+        if not (reply.startswith(self.head) and reply.endswith(_APPENDED)):
+            return False
+        while at < end:
+            digit = cython.cast(cython.int, reply[at]) - 48
+            if not 0 <= digit <= 9:
+                return False
+            number = number * 10 + digit
+            at += 1
+        return number == self.sequence + 1 and number < self.answered + self.flow
+
+    def append(self, reply: bytes, stream_sequence: cython.longlong, now: cython.longlong) -> cython.int:
+        """The message of which `is_next` was true was stored under this sequence of the stream."""
+        self.sequence += 1
+        self.last_reply = reply
+        self.ends_ns = now + _TIMEOUT
+        if self.first == 0:
+            self.first = stream_sequence
+        self.stored = stream_sequence
+        return 0
 
     def flow_answer(self) -> bytes:
         """The flow answer: the batch's progress, and the messages per answer."""
@@ -126,13 +167,14 @@ class FastBatches:
             if len(self._open) >= MOST_OPEN:
                 raise api_error("fast_batch_too_many")
             flow = 1 if self._open else min(MOST_UNANSWERED, wanted.flow)
-            batch = FastBatch(wanted.batch_id, gap_ok=wanted.gap_ok, most=wanted.flow, flow=flow)
+            batch = FastBatch(wanted.batch_id, gap_ok=wanted.gap_ok, most=wanted.flow, flow=flow, head=wanted.head)
             self._open[wanted.batch_id] = batch
         batch.ends_ns = now + TIMEOUT
         return batch
 
     def forget(self, batch: FastBatch) -> None:
         """Remove a batch that has ended."""
+        batch.over = True
         if self._open.get(batch.batch_id) is batch:
             del self._open[batch.batch_id]
 
@@ -151,7 +193,8 @@ class FastBatches:
 
     def clear(self) -> None:
         """Remove all batches."""
-        self._open.clear()
+        for batch in list(self._open.values()):
+            self.forget(batch)
 
 
 def gap_answer(expected: int, came: int) -> bytes:

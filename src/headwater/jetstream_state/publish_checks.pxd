@@ -4,3 +4,4 @@ cdef Py_ssize_t _walk(bytes block, bytes named) except? -3
 cdef bint _stands(bytes block, Py_ssize_t size, Py_ssize_t at, bytes text) noexcept
 cpdef lone_message_id(bytes block, bytes named=*)
 cdef _searched(bytes block, bytes named)
+cpdef of_batch_alone(bytes block)

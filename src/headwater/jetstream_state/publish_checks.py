@@ -9,7 +9,7 @@
 
 All of these begin with `Nats-`. A block without such a line, one whose only such line is the message id, the common case,
 and one that also names the stream cost one walk over their bytes. `lone_message_id` is hot and compiled; interpreted, and
-for long or other blocks, it searches.
+for long or other blocks, it searches. `of_batch_alone` is its like for messages of atomic batches.
 """
 
 from collections.abc import Callable
@@ -121,6 +121,38 @@ def _searched(block: bytes, named: bytes) -> bytes | None:
     start = first + len(_ID_LINE)
     end = block.find(b"\r\n", start)
     return block[start : len(block) if end < 0 else end].lstrip(b" ")
+
+
+def of_batch_alone(block: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Id, sequence and commit (b"" where absent) of a message of an atomic batch, when no other header concerns the stream;
+    None when there is more to check."""
+    batch_id: bytes = b""
+    sequence: bytes = b""
+    commit: bytes = b""
+    at: cython.Py_ssize_t = block.find(_LINE)
+    colon: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    while at >= 0:
+        colon = block.find(b":", at)
+        if colon < 0:
+            return None
+        name: bytes = block[at + 2 : colon]
+        if block.find(name) != at + 2:  # it may stand in a value before, or twice
+            return None
+        end = block.find(b"\r\n", colon)
+        if end < 0:
+            return None
+        value: bytes = block[colon + 1 : end].lstrip(b" ")
+        if name == b"Nats-Batch-Sequence":
+            sequence = value
+        elif name == b"Nats-Batch-Id":
+            batch_id = value
+        elif name == b"Nats-Batch-Commit":
+            commit = value
+        else:
+            return None
+        at = block.find(_LINE, end)
+    return batch_id, sequence, commit
 
 
 class Allowed(NamedTuple):

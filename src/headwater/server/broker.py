@@ -438,7 +438,7 @@ class Broker:
             service = self.jetstreams.get(name)
             refusing = [one for one in self._without_streams if one.router is account.router]
             if service is not None and account.options is not None and account.options.jetstream is not None:
-                from headwater.jetstream.account_limits import storage_limits
+                from headwater.jetstream_room.account_limits import storage_limits
 
                 service.limits = storage_limits(account.options.jetstream)
             elif refusing:  # it was just allowed to store
@@ -501,10 +501,10 @@ class Broker:
         return account.name == GLOBAL_ACCOUNT and all(other.options is None or other.is_system for other in accounts)
 
     async def _start_jetstream(self, account: Account) -> None:
-        from headwater.jetstream.account_limits import storage_limits
         from headwater.jetstream.domain import Domain
-        from headwater.jetstream.server_caps import ServerCaps, caps_of
         from headwater.jetstream.service import JetStream
+        from headwater.jetstream_room.account_limits import storage_limits
+        from headwater.jetstream_room.server_caps import ServerCaps, caps_of
 
         directory = str(self.options.store_dir)
         if account.name != GLOBAL_ACCOUNT:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from headwater.exchange.access_options import JetStreamLimits
-from headwater.jetstream.disk_room import room_at
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_room.disk_room import room_at
 
 LOOK = 1.0  # seconds
 CAREFUL = 0.9

@@ -12,9 +12,9 @@ from support.nats_server import start_nats_server
 from support.raw_wire import RawLink
 
 from headwater import Broker
-from headwater.jetstream import server_caps
-from headwater.jetstream.server_caps import Caps, ServerCaps, default_caps
 from headwater.jetstream_documents.streams import StreamConfig
+from headwater.jetstream_room import server_caps
+from headwater.jetstream_room.server_caps import Caps, ServerCaps, default_caps
 from headwater.testing.ports import free_port
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.jetstream.disk_room import Room, RoomWatch, room_at
+from headwater.jetstream_room.disk_room import Room, RoomWatch, room_at
 
 GIB = 1 << 30
 

@@ -1,0 +1,33 @@
+cimport cython
+
+from headwater.jetstream_sources.progress cimport Progress
+
+cdef unsigned long long _MOST
+cdef bytes _NATS
+cdef bytes _VERSION
+cdef bytes _END
+
+@cython.final
+cdef class Following:
+    cdef readonly long long taken
+    cdef readonly long long delivered
+    cdef readonly long long sequence
+    cdef readonly long long timestamp_ns
+    cdef readonly long long pending
+    cdef readonly bytes shown
+    cdef long long _consumer_sequence
+    cdef bytes _consumer
+    cdef bytes _head
+    cpdef bint goes_on(self, bytes reply) except -1
+    cpdef int took(self) except? -1
+
+@cython.final
+cdef class Intake:
+    cdef Following _following
+    cdef Progress _progress
+    cdef object _copy
+    cdef tuple _marks
+    cdef object _moved
+    cdef object _now
+    cdef public double heard
+    cpdef bint take(self, bytes subject, bytes reply, bytes header_block, bytes payload) except -1
