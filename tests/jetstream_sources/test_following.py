@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.jetstream_documents.pull_requests import idle_heartbeat
-from headwater.jetstream_sources.following import Delivery, Following, read_delivery
+from headwater.jetstream_sources.following import Delivery, Following, Intake, read_delivery
+from headwater.jetstream_sources.progress import Progress
+from headwater.jetstream_sources.stamp import read_stamp
 
 
 def delivery(sequence: int, consumer_sequence: int, consumer: bytes = b"c", times: int = 1) -> Delivery:
@@ -85,3 +87,74 @@ def test_whatever_is_lost_or_repeated_each_message_is_taken_once_and_in_order(ev
         elif following.delivered != count:  # what a heartbeat tells
             ask_again()
     assert taken == there
+
+
+NUMBERS = st.one_of(st.integers(0, 6).map(str), st.sampled_from(["", "x", "-1", "9" * 18, "9" * 19, "9" * 25]))
+
+
+@given(
+    head=st.sampled_from(["$JS.ACK.O.c", "$JS.ACK.hub.h4sh.O.c", "$JS.ACK.O.d", "$JS.FC.O.c"]),
+    numbers=st.lists(NUMBERS, min_size=4, max_size=6),
+    rest=st.sampled_from(["", "@o.eu", "@", ".more@o.eu", ".more", ".", "@a@b"]),
+    known=st.sampled_from(["$JS.ACK.O.c.1.1.1.9.9", "$JS.ACK.hub.h4sh.O.c.1.1.1.9.9@x"]),
+)
+def test_what_goes_on_is_what_would_have_been_taken_with_the_same_numbers(
+    head: str, numbers: list[str], rest: str, known: str
+) -> None:
+    reply = (".".join([head, *numbers]) + rest).encode()
+    fast, slow = Following("c", 1), Following("c", 1)
+    fast.learn(known.encode())
+    if not fast.goes_on(reply):
+        assert (fast.taken, fast.delivered) == (1, 0)
+        return
+    delivery = read_delivery(reply)
+    assert delivery is not None
+    assert (fast.sequence, fast.timestamp_ns) == (delivery.sequence, delivery.timestamp_ns)
+    assert (fast.pending, fast.shown) == (delivery.pending, delivery.shown)
+    assert slow.judge(delivery) == "take"
+    fast.took()
+    assert (fast.taken, fast.delivered) == (slow.taken, slow.delivered)
+
+
+def test_the_next_delivery_is_recognised_in_either_form() -> None:
+    for reply in (b"$JS.ACK.O.c.1.%d.%d.99.2@o.eu", b"$JS.ACK.hub.h4sh.O.c.1.%d.%d.99.2.more@o.eu"):
+        following = Following("c", 4)
+        assert not following.goes_on(reply % (5, 1))
+        following.learn(reply % (5, 1))
+        assert following.goes_on(reply % (5, 1))
+        assert (following.sequence, following.pending, following.shown) == (5, 2, b"o.eu")
+        following.took()
+        assert not following.goes_on(reply % (6, 3))
+        assert following.goes_on(reply % (8, 2))
+
+
+@pytest.mark.parametrize("block", [b"", b"NATS/1.0\r\nA: 1\r\n\r\n"])
+def test_the_intake_of_a_source_stamps_what_it_stores(block: bytes) -> None:
+    stored: list[tuple[bytes, bytes, bytes, int, int]] = []
+
+    def copy(*message: bytes | int) -> int:
+        stored.append(message)  # type: ignore[arg-type]
+        return len(stored)
+
+    following, progress = Following("c", 0), Progress(None)
+    marks = b"Nats-Stream-Source: O ", b" > > ", b" id"
+    intake = Intake(following, progress, copy, marks, lambda subject: b"moved." + subject, lambda: 7.5)
+    following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
+    assert intake.take(b"inbox", b"$JS.ACK.O.c.1.3.1.99.0@o.eu", block, b"x")
+    [(subject, kept, payload, timestamp, sequence)] = stored
+    assert (subject, payload, timestamp, sequence) == (b"moved.o.eu", b"x", 0, 0)
+    stamp = read_stamp(kept)
+    assert stamp is not None
+    assert (stamp[1].sequence, stamp[1].identity, b" o.eu " in kept) == (3, "id", True)
+    assert (b"A: 1\r\n" in kept) == bool(block)
+    assert (intake.heard, progress.taken, following.taken) == (7.5, 3, 3)
+
+
+def test_the_intake_leaves_alone_what_a_stream_has_to_look_at() -> None:
+    following, progress = Following("c", 0), Progress(None)
+    following.learn(b"$JS.ACK.O.c.1.1.1.99.0")
+    full = Intake(following, progress, lambda *message: 0, None, None, lambda: 1.0)
+    assert not full.take(b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"", b"x")
+    some = Intake(following, progress, lambda *message: 1, None, None, lambda: 1.0)
+    assert not some.take(b"o", b"$JS.ACK.O.c.1.1.1.99.0", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", b"x")
+    assert (following.taken, progress.taken, some.heard) == (0, 0, 0.0)

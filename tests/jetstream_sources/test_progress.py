@@ -44,3 +44,21 @@ def test_the_position_is_never_ahead_of_the_log(ends: list[int]) -> None:
         end = min(here, end + step)
         position = progress.position(end)
         assert (position.sequence if position is not None else 0) == end
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(-1, 9)), max_size=40))
+def test_runs_of_any_shape_tell_the_same_as_a_list_of_all(steps: list[tuple[int, int, int]]) -> None:
+    """`steps`: how far both sequences go up with a message, and up to where the log is durable then."""
+    progress, kept, safe = Progress(None), list[tuple[int, int]](), 0
+    here = there = end = 0
+    for up_here, up_there, durable in steps:
+        here, there = here + up_here, there + up_there
+        progress.note(here, there)
+        kept.append((here, there))
+        end = max(end, here - durable)
+        found = progress.position(end)
+        safe = max([safe, *[origin for copy, origin in kept if copy <= end]])
+        kept = [each for each in kept if each[0] > end]
+        assert (found.sequence if found is not None else 0) == safe
+        assert progress.taken == there
+        assert progress.last_here == (here if kept else 0)

@@ -11,6 +11,7 @@ from headwater.jetstream_state.publish_checks import (
     check_before_id,
     lone_message_id,
     naming,
+    of_batch_alone,
 )
 from headwater.model.header_block import lookup
 
@@ -103,3 +104,26 @@ def test_the_last_message_id_and_rollup_are_checked_after_the_duplicate() -> Non
     rollup = check(b"Nats-Rollup: all")
     with pytest.raises(JetStreamError, match="rollup not permitted"):
         check_after_id(rollup, b"")
+
+
+_LINES = [
+    b"Nats-Batch-Id: a", b"Nats-Batch-Id:b", b"Nats-Batch-Sequence: 2", b"Nats-Batch-Commit: 1", b"Nats-Msg-Id: x",
+    b"A: Nats-Batch-Id", b"Other: 1", b"Nats-Batch-Ident: c", b"Nats-Batch-Sequence", b"",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_LINES), max_size=5), st.sampled_from([b"\r\n\r\n", b"\r\n", b""]))
+def test_a_message_of_a_batch_alone_says_what_the_lookups_find(lines: list[bytes], end: bytes) -> None:
+    block = b"\r\n".join([b"NATS/1.0", *lines]) + end
+    found = of_batch_alone(block)
+    if found is not None:
+        names = b"Nats-Batch-Id", b"Nats-Batch-Sequence", b"Nats-Batch-Commit"
+        assert found == tuple(lookup(block, name) or b"" for name in names)
+        assert b"Nats-Msg-Id" not in block
+        assert b"Nats-Batch-Ident" not in block
+
+
+def test_the_usual_message_of_a_batch_is_read_at_once() -> None:
+    block = b"NATS/1.0\r\nA: 1\r\nNats-Batch-Id: b\r\nNats-Batch-Sequence: 7\r\nNats-Batch-Commit: eob\r\n\r\n"
+    assert of_batch_alone(block) == (b"b", b"7", b"eob")
+    assert of_batch_alone(b"NATS/1.0\r\nNats-Batch-Id: b\r\nNats-Required-Api-Level: 9\r\n\r\n") is None

@@ -164,10 +164,9 @@ class Following:
 
 
 class Intake:
-    """Stores what a consumer simply goes on with, and whose headers concern nobody. `copy`: `Capture.copy` of the stream.
-    `marks`: what a source writes into the headers, before the origin's sequence, before its subject and behind that; None for
-    a mirror. `moved(subject)`: where a message goes; None where nothing is moved. `heard`: when the last one came, seconds of
-    `now`, 0 for none; `pending`: how many are behind it."""
+    """Stores the messages that simply continue a consumer's deliveries and whose headers demand nothing. `copy`:
+    `Capture.copy` of the stream. `marks`: see `stamp.marks`; None for a mirror. `moved(subject)`: where a message goes;
+    None without transforms. `heard`: when the last one came, in seconds of `now`, 0 for none."""
 
     def __init__(
         self,
