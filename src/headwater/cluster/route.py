@@ -249,7 +249,7 @@ class Route(PeerConnection):
 
     def _deliver_traced(self, arrivals: Arrivals, message: RouteMessage, stride: int, count: int) -> int:
         """`_deliver`, one by one, of messages whose headers may ask for traces."""
-        from headwater.message_tracing.message_trace import Source, begin  # here: few programs ever trace a message
+        from headwater.message_tracing.message_trace import Source, begin, deliver  # here: few programs trace a message
 
         space = self.cluster.find_space(message.account)
         if space is None:
@@ -258,13 +258,7 @@ class Route(PeerConnection):
         for _ in range(count):
             begun = begin(space.account, source, message)
             if not begun.skip:
-                message.trace = begun.trace
-                try:
-                    self._deliver(arrivals, message, 0, 1)
-                finally:
-                    message.trace = None
-                    if begun.trace is not None:
-                        begun.trace.finish()
+                deliver(message, begun.trace, lambda one: self._deliver(arrivals, message, 0, 1))
             message.advance(stride)
         return 0
 

@@ -276,6 +276,7 @@ class Session(ClientOpHandler):
             Source,
             allowed_by,
             begin,
+            deliver,
         )  # here: few programs trace a message
 
         account = self.membership.account
@@ -286,16 +287,9 @@ class Session(ClientOpHandler):
         if begun.denied:
             self.sessions.note(self, "publish_refused", subject=begun.denied)
             self._error(error_texts.publish_permission(_text(begun.denied)))
-        if begun.skip:
-            return 0
-        if begun.trace is None:
-            return self._publish(begun.message)
-        begun.message.trace = begun.trace
-        try:
-            return self._publish(begun.message)
-        finally:
-            begun.message.trace = None
-            begun.trace.finish()
+        if not begun.skip:
+            deliver(begun.message, begun.trace, lambda one: self._publish(one))
+        return 0
 
     def on_early_publish(self, subject: bytes) -> cython.int:
         if self.terms.pedantic and not self._subject_checked:

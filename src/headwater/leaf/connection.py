@@ -16,7 +16,7 @@ if cython.compiled:
     from cython.cimports.headwater.exchange.shown_subject import route_arrival
     from cython.cimports.headwater.exchange.sublist import Match, Outlet
     from cython.cimports.headwater.leaf.forwarding import LeafForwarding, LeafTarget
-    from cython.cimports.headwater.wire.message_view import MessageView, composed, renamed
+    from cython.cimports.headwater.wire.message_view import MessageView, renamed
     from cython.cimports.headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 else:
     from headwater.exchange.auth.guard import Guard
@@ -26,7 +26,7 @@ else:
     from headwater.exchange.shown_subject import route_arrival
     from headwater.exchange.sublist import Match, Outlet
     from headwater.leaf.forwarding import LeafForwarding, LeafTarget
-    from headwater.wire.message_view import MessageView, composed, renamed
+    from headwater.wire.message_view import MessageView, renamed
     from headwater.wire.route_ops import RouteMessage, RouteOpHandler, RouteOpParser
 
 import time
@@ -268,7 +268,7 @@ class LeafConnection(PeerConnection):
 
     def _take_traced(self, message: RouteMessage) -> int:
         """`_take` of a message whose headers may ask for a trace."""
-        from headwater.message_tracing.message_trace import Source, begin  # here: few programs ever trace a message
+        from headwater.message_tracing.message_trace import Source, begin, deliver  # here: few programs trace a message
 
         account = self.account
         if account is None:
@@ -279,20 +279,14 @@ class LeafConnection(PeerConnection):
             self.send(error_texts.encode_error(error_texts.publish_permission(denied)))
         if begun.skip:
             return 0
-        message.trace = begun.trace
-        try:
-            return self._take(message)
-        finally:
-            message.trace = None
-            if begun.trace is not None:
-                begun.trace.finish()
+        deliver(message, begun.trace, lambda one: self._take(message))
+        return 0
 
     def _may_be_reported(self, subject: bytes) -> bool:
         """Whether the other end might publish on `subject` itself."""
-        guard, hears = self._guard, self._hears
-        if guard is not None and not guard.may_publish(composed(subject, b"", b"", b"")):
-            return False
-        return hears is None or hears.has(subject)
+        from headwater.message_tracing.message_trace import allowed_by
+
+        return allowed_by(self._guard)(subject) and (self._hears is None or self._hears.has(subject))
 
     @property
     def traced_name(self) -> str:

@@ -62,6 +62,15 @@ cdef class LeafForwarding(PeerForwarding):
         Py_ssize_t stride,
         Py_ssize_t count,
     ) except? -1
+    cdef int _run_to_plain(
+        self,
+        Router router,
+        LeafTarget source,
+        LeafPlan plan,
+        MessageView message,
+        Py_ssize_t stride,
+        Py_ssize_t count,
+    ) except? -1
     cdef LeafPlan _plan(self, Match remote)
     cdef int _send(
         self,

@@ -258,15 +258,9 @@ class LeafForwarding(PeerForwarding):
         if not remote.plain and not remote.groups:
             return 0
         plan: LeafPlan = self._plan(remote)
-        target: LeafTarget
         frames: cython.int = 0
         if not plan.choices:
-            for target in plan.plain:
-                if target.takes(message, source):
-                    self.headers_dropped += target.write_run(b"", message, stride, count)
-                    self._count(router, target, message, count)
-                    frames += 1
-            return frames
+            return self._run_to_plain(router, source, plan, message, stride, count)
         queues = _NONE if source is not None else None
         for _ in range(count):
             frames += self._send(router, source, match.queues, queues, remote, message)
@@ -321,10 +315,22 @@ class LeafForwarding(PeerForwarding):
         count: cython.Py_ssize_t,
     ) -> cython.int:
         remote: Match = self.interest.find(message.buffer, message.subject, message.subject_end)
-        frames: cython.int = 0
+        return self._run_to_plain(router, cython.cast(LeafTarget, source), self._plan(remote), message, stride, count)
+
+    def _run_to_plain(
+        self,
+        router: Router,
+        source: LeafTarget | None,
+        plan: LeafPlan,
+        message: MessageView,
+        stride: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+    ) -> cython.int:
+        """A run to each neighbour with interest outside of groups; returns how many got it."""
         target: LeafTarget
-        for target in self._plan(remote).plain:
-            if target.takes(message, cython.cast(LeafTarget, source)):
+        frames: cython.int = 0
+        for target in plan.plain:
+            if target.takes(message, source):
                 self.headers_dropped += target.write_run(b"", message, stride, count)
                 self._count(router, target, message, count)
                 frames += 1

@@ -26,12 +26,17 @@ class OwnInfo:
     def info(self) -> LeafInfo:
         """As it is now."""
         name = self.cluster_name() if self.cluster_name is not None else ""
-        if name and name != self._info.cluster:
-            self._info = self._info.replace(cluster=name)
-            for leaf in self._joined():
-                if leaf.remote is not None:
-                    leaf.close("", "the cluster has another name now")
-        return self._info
+        return self._info.replace(cluster=name) if name and name != self._info.cluster else self._info
+
+    def look(self) -> None:
+        """Close the links to hubs if the cluster has got another name: they are joined again under it."""
+        info = self.info
+        if info is self._info:
+            return
+        self._info = info
+        for leaf in self._joined():
+            if leaf.remote is not None:
+                leaf.close("", "the cluster has another name now")
 
     def listens(self, info: LeafInfo, urls: tuple[str, ...]) -> None:
         """We accept spokes at `urls`, none where they are not to be known."""

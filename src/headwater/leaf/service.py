@@ -477,7 +477,7 @@ class LeafNodes:
 
     def _sweep(self) -> None:
         now = self.clock()
-        _ = self.own.info  # it looks for a change of the cluster's name
+        self.own.look()
         self._sweeper = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         for number, leaf in list(self._leafs.items()):
             deadline, said = self._deadlines.get(number, (now + 1, ""))

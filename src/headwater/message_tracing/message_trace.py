@@ -93,6 +93,17 @@ def begin(account: SeenAccount, source: Source, message: MessageView) -> Beginni
     return Beginning(message, trace=MessageTrace(account, source, request, wanted, message))
 
 
+def deliver(message: MessageView, trace: "MessageTrace | None", deliver_it: Callable[[MessageView], object]) -> None:
+    """`deliver_it(message)`, traced if there is a trace; then its routing is finished."""
+    message.trace = trace
+    try:
+        deliver_it(message)
+    finally:
+        message.trace = None
+        if trace is not None:
+            trace.finish()
+
+
 def allowed_by(guard: SeenGuard | None) -> Callable[[bytes], bool]:
     """Whether a client, or a leaf node, may publish to a subject."""
     return lambda subject: guard is None or bool(guard.may_publish(composed(subject, b"", b"", b"")))
