@@ -29,6 +29,7 @@ APPS = {
     "service": "nats_service:app",
     "stream": "nats_streams:stream_app",
     "sub": "nats_messages:sub_app",
+    "trace": "nats_trace:trace_app",
     "traffic": "nats_watch:traffic_app",
 }
 """Where the commands of a verb are: what the functions' signatures say is what is completed."""

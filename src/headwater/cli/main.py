@@ -71,6 +71,7 @@ VERBS = {
     ),
     "sub": Verb("headwater.cli.nats_messages:sub", "print what comes on a subject"),
     "top": Verb("headwater.cli.top:main", "a live view of one broker, from its monitoring port"),
+    "trace": Verb("headwater.cli.nats_trace:trace", "the way of a message through the servers, like `nats trace`"),
     "traffic": Verb("headwater.cli.nats_watch:traffic", "messages and bytes a second of every server"),
     "version": Verb("headwater.cli.main:print_version", "the version, and whether the hot modules are compiled"),
 }
