@@ -12,6 +12,7 @@ from nats.errors import NoRespondersError
 from support.clusters import heard_by_all, run
 from support.leaf_clusters import PLACES, clients_of, clusters
 from support.leafs import OURS, REAL, Inbox, LeafServer, until
+from support.traces import read_report
 
 pytestmark = pytest.mark.interop
 KINDS = {
@@ -103,5 +104,47 @@ def test_a_request_is_answered_from_anywhere_and_nobody_is_told_of_as_such(serve
                         break
                     except TimeoutError:
                         continue
+
+    run(test)
+
+
+WAYS = {
+    0: {"H1": {"H2", "S1"}, "H2": {"S2"}, "S1": set(), "S2": set()},
+    2: {"S1": {"S2", "H1"}, "S2": set(), "H1": {"H2"}, "H2": set()},
+}
+"""Where each server sends a message that is published at H1, or at S1."""
+
+
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize("at", WAYS)
+def test_a_trace_follows_a_message_over_routes_and_leaf_links(servers: list[LeafServer], at: int, only: bool) -> None:
+    async def test(stack: AsyncExitStack) -> None:
+        clients = await clients_of(stack, servers)
+        inboxes, reports = [Inbox() for _ in clients], Inbox()
+        for client, inbox in zip(clients, inboxes, strict=True):
+            await client.subscribe("traced.*", cb=inbox.take)
+            await client.subscribe("traced.*", "grp", cb=inbox.take)
+        await clients[at].subscribe("tr.1", cb=reports.take)
+        await heard_by_all(clients, clients)
+        asked = {"Nats-Trace-Dest": "tr.1", **({"Nats-Trace-Only": "1"} if only else {})}
+        await clients[at].publish("traced.1", b"hi", headers=asked)
+        await until(lambda: len(reports.got) >= len(PLACES), "a report of each server")
+        found = {report.server: report for report in (read_report(message.data) for message in reports.got)}
+        sent: dict[str, set[str]] = {}
+        for name, report in found.items():
+            lines = [line.split() for line in report.events if " hop=" in line]
+            sent[name] = {words[2].removeprefix("name=") for words in lines}
+            for words in lines:  # nats-server counts its peers in any order
+                assert found[words[2].removeprefix("name=")].hop == words[3].removeprefix("hop=")
+                assert words[3].removeprefix("hop=").startswith(report.hop)
+        assert sent == WAYS[at]
+        taken = [line for report in found.values() for line in report.events if line.startswith("eg client")]
+        assert sorted(taken) == ["eg client sub=traced.*"] * 4 + ["eg client sub=traced.* queue=grp"]
+        if only:
+            await clients[at].publish("traced.end", b"")
+        await until(lambda: sum(len(inbox.got) for inbox in inboxes) >= 5, "what is delivered")
+        await heard_by_all(clients, clients)
+        subjects = [message.subject for inbox in inboxes for message in inbox.got]
+        assert subjects == ["traced.end" if only else "traced.1"] * 5
 
     run(test)
