@@ -101,6 +101,7 @@ class Introducing:
     def _introduction(self, remote: Remote, address: Address, info: LeafInfo) -> LeafConnect:
         from headwater.leaf.credentials import prove
 
+        self._nodes.own.look()  # first: what joins under the new name is not to be closed for it
         ours, options = self._nodes.own.info, remote.options
         connect = LeafConnect(
             version=ours.version,
