@@ -1,6 +1,5 @@
 cimport cython
 from headwater.group_commit.committer cimport Committer
-from headwater.jetstream_state.fast_batch cimport FastBatch
 from headwater.streams.dedup cimport DuplicateWindow
 from headwater.streams.staging cimport Staging
 
@@ -21,7 +20,6 @@ cdef class Capture:
     cdef public object batches
     cdef public object fast
     cdef public object appending
-    cdef FastBatch _fast_batch
     cpdef take(self, bytes subject, bytes reply, bytes header_block, bytes payload)
     cdef bint _append_fast(self, Committer committer, bytes subject, bytes reply, bytes header_block, bytes payload) except -1
     cpdef Py_ssize_t copy(

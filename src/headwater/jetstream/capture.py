@@ -69,7 +69,6 @@ class Capture:
         self.last_message_id = b""
         self.batches: AtomicPublish | None = None
         self.fast: FastPublish | None = None
-        self._fast_batch: FastBatch | None = None  # that the last message belonged to
         self.appending: tuple[bytes, Answer] | None = None
 
     def take(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
@@ -80,7 +79,6 @@ class Capture:
             if not self._append_fast(committer, subject, reply, header_block, payload):
                 subject = self._rules.moved(subject)
                 self.last_message_id = self.fast.take(subject, reply, header_block, payload, self.last_message_id)
-                self._fast_batch = self.fast.current
             return
         now: cython.longlong = self._clock_ns()
         ticks: cython.longlong = 0
@@ -138,7 +136,8 @@ class Capture:
     ) -> cython.bint:
         """Store a message that is the next of the fast-ingest batch that the one before it belonged to, and like any other.
         False: `FastPublish.take` is to take it."""
-        batch: FastBatch | None = self._fast_batch
+        assert self.fast is not None
+        batch: FastBatch | None = self.fast.current
         if batch is None or not self.is_plain or committer.full or not batch.is_next(reply):
             return False
         size: cython.Py_ssize_t = self._overhead + len(subject) + len(payload)

@@ -73,7 +73,6 @@ class Publishing:
         self._capture = Capture(log.staging, self.duplicates, clock_ns, ticks_ns, *overheads, self.rules, self.answers)
         self._capture.batches = AtomicPublish(log, self.rules, self.answers, self.duplicates, clocks, domain)
         self._capture.fast = FastPublish(log, self.rules, self.answers, self.duplicates, clocks)
-        self.copy_plain = self._capture.copy
         self._acknowledging = Acknowledging(contents, consumers, self.answers.head, on_stored)
         self.schedules = ScheduleTimer(contents, clock_ns, self._store_scheduled)
         self.router: Router | None = None
@@ -254,6 +253,11 @@ class Publishing:
         item = Item(b"", b"", subject, sequence_of(offset), admitted.size, admitted.message_id, admitted.particulars)
         committer.add(item, admitted.size)
         return sequence_of(offset)
+
+    @property
+    def copy_plain(self) -> Callable[[bytes, bytes, bytes, int, int], int]:
+        """See `Capture.copy`."""
+        return self._capture.copy
 
     def when_stored(self, sequence: int, answer: Answer) -> None:
         """Call `answer` once the copy with this sequence is durable, now or later, or lost."""

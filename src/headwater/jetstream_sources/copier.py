@@ -77,8 +77,7 @@ class Copier:
         self._patience = Patience(random.random)
         self._progress = Progress(position)
         self._rewriting = Rewriting(asking.source)
-        self._following: Following | None = None
-        self._intake: Intake | None = None  # of what it follows
+        self._followed: tuple[Following, Intake] | None = None
         self._subscriptions: list[Subscription] = []
         self._is_durable = False  # the origin's consumer
         self._lag = 0
@@ -146,7 +145,7 @@ class Copier:
             self._router.unsubscribe(subscription)
         self._subscriptions.clear()
         self._note_intake()
-        self._following = self._intake = None
+        self._followed = None
         self._asked_flow = b""
         self._next.cancel()
 
@@ -209,22 +208,24 @@ class Copier:
             return
         self._leave()
         self._patience.begin(self._next.now())
-        following = self._following = Following(answered.consumer, self._progress.taken)
+        following = Following(answered.consumer, self._progress.taken)
         self._is_durable = answered.is_durable
         identity = self._progress.identity = answered.identity or self._progress.identity
         marks = None if asking.is_mirror else self._rewriting.marks(identity)
         moved = self._rewriting.subject if self._rewriting.moves else None
-        self._intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, self._next.now)
+        intake = Intake(following, self._progress, self._target.copy_plain, marks, moved, self._next.now)
+        self._followed = following, intake
         self._error, self._lag = None, answered.pending
         self._next.later(LOOK, self._look)
         self._subscriptions.append(self._router.subscribe_internal(answered.deliver_subject.encode(), self._on_message))
 
     def _note_intake(self) -> None:
         """What the intake has taken since the last time is a sign of life, and tells how far behind the copy is."""
-        following, intake = self._following, self._intake
-        if following is not None and intake is not None and intake.heard:
-            self._patience.note_life(intake.heard)
-            self._lag, intake.heard = following.pending, 0.0
+        if self._followed is not None:
+            following, intake = self._followed
+            if intake.heard:
+                self._patience.note_life(intake.heard)
+                self._lag, intake.heard = following.pending, 0.0
 
     def _look(self) -> None:
         """Check whether the origin has fallen silent."""
@@ -238,8 +239,10 @@ class Copier:
     # ── following ──
 
     def _on_message(self, subject: bytes, reply: bytes, header_block: bytes, payload: bytes) -> None:
-        following, intake = self._following, self._intake
-        if following is None or intake is None or intake.take(subject, reply, header_block, payload):
+        if self._followed is None:
+            return
+        following, intake = self._followed
+        if intake.take(subject, reply, header_block, payload):
             return
         self._note_intake()
         self._patience.note_life(self._next.now())
