@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import compressed_load
+from bucket_load import bucket_ways
 from contestants import (
     Contestant,
     describe_machine,
@@ -265,7 +266,7 @@ def main() -> int:
             spent = {server.name: [] for server in ours_and_default}
             for _ in range(repetitions):
                 for server in ours_and_default:
-                    spent[server.name].append(ways(server, each))
+                    spent[server.name].append(ways(server, each) | bucket_ways(server, each))
         if "packed" in arguments.cases:
             events = compressed_load.made(2000 if arguments.smoke else arguments.events)
             folders = {server.name: Path(directory) / name for server, name in zip(servers, FOLDERS, strict=True)}

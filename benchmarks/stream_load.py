@@ -49,14 +49,14 @@ def fill(link: socket.socket, messages: int, subjects: int) -> None:
     store(link, (b"PUB full.%d _INBOX.fill %d\r\n%b\r\n" % (n % subjects, PAYLOAD, body) for n in range(messages)))
 
 
-def store(link: socket.socket, publishes: Iterable[bytes]) -> None:
-    """Send publishes whose acks go to `_INBOX.fill`, WINDOW of them unacknowledged at a time, and wait for the last ack."""
+def store(link: socket.socket, publishes: Iterable[bytes], window: int = WINDOW) -> None:
+    """Send publishes whose acks go to `_INBOX.fill`, `window` of them unacknowledged at a time; wait for the last ack."""
     link.sendall(b"SUB _INBOX.fill 1\r\n")
     waiting: Iterator[bytes] = iter(publishes)
     unacknowledged = 0
     rest = b""
     while True:
-        pieces = list(islice(waiting, WINDOW - unacknowledged))
+        pieces = list(islice(waiting, window - unacknowledged))
         if not pieces and not unacknowledged:
             return
         unacknowledged += len(pieces)
