@@ -150,9 +150,13 @@ class Node:
     async def stop(self) -> None:
         """In order, as an operator does it."""
         if self.process.alive and self.broker is not None:
-            await self.world.loop.start_process(self.process, self.broker.stop)
-            if self.process.alive:
-                self.world.loop.network.kill(self.process, power=False)
+            process = self.process
+            task = self.world.loop.start_process(process, self.broker.stop)
+            while not task.done() and process.alive:  # noqa: ASYNC110  (of a death meanwhile no event tells)
+                await asyncio.sleep(0.05)
+            if process.alive:
+                task.result()
+                self.world.loop.network.kill(process, power=False)
 
     def die(self, *, power: bool) -> None:
         """Now, whatever it is doing."""

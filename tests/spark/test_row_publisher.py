@@ -82,17 +82,17 @@ def test_rows_are_not_published_again_when_their_ids_may_be_forgotten(nats_serve
 
 
 def test_each_stream_that_takes_rows_is_checked(nats_server: NatsServer) -> None:
-    for name in ("LEFT", "RIGHT"):
+    for name in ("TAKES_LEFT", "TAKES_RIGHT"):
         fill(nats_server.url, name, [name.lower()], [])
     options = parse_sink_options({"servers": nats_server.url})
     checked: list[str] = []
     publisher = RowPublisher(options, check_stream=lambda client, stream: checked.append(stream))
     rows = pa.RecordBatch.from_pydict(
-        {"subject": pa.array(["left", "left", "right"]), "data": pa.array([b"1", b"2", b"3"])}
+        {"subject": pa.array(["takes_left", "takes_left", "takes_right"]), "data": pa.array([b"1", b"2", b"3"])}
     )
     publisher.publish(rows_of(rows, options, b"q/", 0))
     publisher.finish()
-    assert sorted(checked) == ["LEFT", "RIGHT"]
+    assert sorted(checked) == ["TAKES_LEFT", "TAKES_RIGHT"]
 
 
 def test_what_another_subscriber_answers_is_no_acknowledgement(

@@ -75,8 +75,8 @@ def test_rows_that_come_in_another_order_are_refused(server: Server) -> None:
 
 
 def test_a_row_that_vanishes_far_behind_is_noticed(server: Server) -> None:
-    fill(server.url, "SHORTER", ["shorter"], [])
-    options = options_of(server, subject="shorter")
+    fill(server.url, "VANISHED", ["vanished"], [])
+    options = options_of(server, subject="vanished")
     payloads = [b"%d" % number for number in range(40)]
     publish(options, payloads, b"query/0/0/")
     with pytest.raises(ConfigError, match=r"row 30 .*another one than the first time"):

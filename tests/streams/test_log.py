@@ -196,6 +196,22 @@ def test_reads_are_the_same_from_the_cache_and_from_every_segment() -> None:
     assert cached.size_bytes < stored.size_bytes
 
 
+@pytest.mark.parametrize("cache_bytes", [0, 20_000, 1 << 20])
+def test_one_record_is_the_first_from_an_offset_on_wherever_it_is(cache_bytes: int) -> None:
+    log = open_log(options=LogOptions(cache_bytes=cache_bytes, segment_bytes=64 << 10, preallocate_bytes=0))
+    expected: dict[int, bytes] = {}
+    for count in (1, 7, 1, 30, 2, 1):
+        some = [b"%d of %d" % (number, count) * 200 for number in range(count)]
+        expected |= dict(enumerate(some, log.next_offset))
+        append(log, *some)
+    for offset in (0, 3, 41):
+        log.discard(offset)
+        del expected[offset]
+    for offset in range(-1, log.end_offset + 2):
+        following = min((at for at in expected if at >= offset), default=None)
+        assert payloads(log, offset, 1, 1) == ([] if following is None else [expected[following]])
+
+
 def test_records_can_be_walked_without_copying_their_payloads() -> None:
     log = open_log(options=LogOptions(batch_bytes=500, preallocate_bytes=0))
     append(log, *(b"%d" % number for number in range(100)))

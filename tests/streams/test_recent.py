@@ -30,6 +30,14 @@ def test_the_newest_batch_stays_whatever_its_size() -> None:
     assert [header.base_offset for header, _ in recent.since(1, 1) or []] == [1]
 
 
+def test_the_batch_of_an_offset_is_found_or_none() -> None:
+    recent = RecentBatches(10_000)
+    recent.add(*batch(10, 5))
+    recent.add(*batch(20, 5))
+    held = {offset: recent.at(offset) for offset in (9, 10, 14, 15, 19, 20, 24, 25)}
+    assert {offset: found[0].base_offset for offset, found in held.items() if found} == {10: 10, 14: 10, 20: 20, 24: 20}
+
+
 def test_older_offsets_are_none_and_offsets_behind_the_end_are_empty() -> None:
     recent = RecentBatches(10_000)
     assert recent.since(0, 1) is None

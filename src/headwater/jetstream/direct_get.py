@@ -63,7 +63,7 @@ class DirectGet:
             if payload:
                 self.status(reply, BAD_REQUEST)
                 return None
-            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
+            return self._last_one(reply, subject)
         if not payload:
             self.status(reply, EMPTY_REQUEST)
             return None
@@ -121,6 +121,14 @@ class DirectGet:
         if record is None and self._stream.waiting[0]:
             return asyncio.create_task(self._one_written(reply, request))
         self._send_one(reply, record, request)
+        return None
+
+    def _last_one(self, reply: bytes, subject: bytes) -> asyncio.Task[None] | None:
+        """As `_one`, for the form that key-value gets have."""
+        record = self._last(subject)
+        if record is None:
+            return self._one(reply, DirectGetRequest(last_by_subj=subject.decode("utf-8", "surrogateescape")))
+        self.send(reply, record, b"", False)
         return None
 
     async def _one_written(self, reply: bytes, request: DirectGetRequest) -> None:

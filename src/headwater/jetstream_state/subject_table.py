@@ -208,6 +208,9 @@ class SubjectTable:
 
     def last(self, pattern: bytes) -> int:
         """Sequence of the last message whose subject matches; 0 when there is none."""
+        if is_literal(pattern):
+            entry = self._subjects.get(pattern)
+            return self._last_of(pattern, entry) if entry is not None else 0
         return max((self._last_of(subject, entry) for subject, entry in self._matching(pattern)), default=0)
 
     def lasts(self, wanted: SubjectFilter) -> list[int]:

@@ -25,13 +25,14 @@ _UNITS = {
 _DURATION_PART = re.compile(r"(?=\.?[0-9])([0-9]{0,18})(?:\.([0-9]{0,18}))?(ns|us|µs|μs|ms|s|m|h)".encode())
 _LONGEST_DURATION = 1 << 63  # ns, in Go's 64 bits
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_TEXT = datetime(1970, 1, 1)  # without a zone, so that `isoformat` adds none: a third of the time of `strftime`
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
 
 def format_time(ns: int) -> str:
     """`ns` since 1970 as RFC 3339."""
     seconds, fraction = divmod(ns, SECOND)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    text = (_EPOCH_TEXT + timedelta(seconds=seconds)).isoformat()
     digits = f"{fraction:09}".rstrip("0")
     return f"{text}.{digits}Z" if digits else f"{text}Z"
 

@@ -92,7 +92,19 @@ class LogReader:
     def read(self, offset: int, max_records: int, max_bytes: int) -> list[StoredRecord]:
         """The records from `offset` on, in order, at most `max_records` with at most `max_bytes` of subject, header
         block and payload; but at least one when there is one. Raises StorageError when the disk cannot be read."""
+        if max_records == 1 and (found := self._recent_record(offset)):
+            return found
         return self.read_matching(offset, None, max_records, max_bytes, MAX_OFFSET)[0]
+
+    def _recent_record(self, offset: int) -> list[StoredRecord]:
+        """The record with this offset where its batch is in memory, as for most gets of a key; else []."""
+        records: list[StoredRecord] = []
+        if self._live.start <= offset < self._live.end and offset not in self._live.absent:
+            found = self.recent.at(offset)
+            if found is not None and found[0].dialect != DIALECT_IGGY:
+                header, body = found
+                read_records(body, header.base_offset, offset, 1, 1, records, None, header.version)
+        return records
 
     def read_matching(
         self, offset: int, wanted: Wanted | None, max_records: int, max_bytes: int, max_passed: int
@@ -187,7 +199,7 @@ class LogReader:
     def _remember_unfinished(self, batch: StoredBatch) -> None:
         """Keep this batch, inside which a reader stopped, for its next call: a stored batch is checked as a whole, so
         fetching one record at a time would check it once per record."""
-        if all(known.body is not batch.body for known in self._unfinished):
+        if batch.header.record_count > 1 and all(known.body is not batch.body for known in self._unfinished):
             self._unfinished.append(batch)
             if len(self._unfinished) > UNFINISHED_BATCHES:
                 del self._unfinished[0]

@@ -53,6 +53,13 @@ class RecentBatches:
                 break
         return found
 
+    def at(self, offset: int) -> tuple[BatchHeader, bytes] | None:
+        """The batch with this offset; None if it is not in memory."""
+        place = bisect_right(self._bases, offset) - 1
+        if place < 0 or self._batches[place][0].end_offset <= offset:
+            return None
+        return self._batches[place]
+
     def _shrink(self) -> None:
         """Drop old batches down to three quarters of the limit, so that the lists are shifted rarely."""
         drop = 0
