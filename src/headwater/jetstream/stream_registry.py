@@ -358,19 +358,21 @@ class StreamRegistry:
             stream.limit_room(has_room)
 
     async def show(self, view: ViewStream) -> None:
-        """Add a stream that another face writes, together with its stored durable consumers."""
+        """Add a stream that another face writes, together with its stored durable consumers. Clients find it once these are
+        restored: a consumer created earlier would be restored as well. Raises JetStreamError when its name is taken."""
         directory = view.directory
         assert directory is not None
         view.domain = self.settings.domain
-        view.attach(self._router, None)
-        self._consumers.keep(view, self.writers)
-        self.streams[view.name] = view
-        record = StreamRecord(view.config, view.created_ns)
-        consumers = await self._in_thread(directory.load_consumers)
-        journal = await self._in_thread(partial(directory.load_journal, record))
-        for finding in directory.findings:
-            report(logger, finding)
-        await self._consumers.restore(view, consumers, journal)
+        with self._reserved(view.name, "stream_name_in_use"):
+            view.attach(self._router, None)
+            self._consumers.keep(view, self.writers)
+            record = StreamRecord(view.config, view.created_ns)
+            consumers = await self._in_thread(directory.load_consumers)
+            journal = await self._in_thread(partial(directory.load_journal, record))
+            for finding in directory.findings:
+                report(logger, finding)
+            await self._consumers.restore(view, consumers, journal)
+            self.streams[view.name] = view
 
     async def hide(self, view: ViewStream, *, forget: bool) -> None:
         """Remove a stream that `show` added, and stop its consumers. `forget`: also delete the stored durable ones;

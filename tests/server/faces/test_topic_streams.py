@@ -1,6 +1,7 @@
 """What an Iggy client sends to a topic of its own, consumed through JetStream."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from headwater.iggy_client.client import Client, connect
 from headwater.iggy_wire import commands as c
 from headwater.iggy_wire.commands import Message
 from headwater.iggy_wire.identifiers import Identifier, PollingStrategy
+from headwater.jetstream_state.consumer_journal import Journal
+from headwater.jetstream_state.store import StreamDirectory, StreamRecord
 from headwater.model.typed_headers import HeaderForm
 
 TYPED = TypedHeaders([("key 1", "value1"), ("n", HeaderValue.from_uint64(5)), ("blob", b"\0\xff")])
@@ -111,6 +114,27 @@ def test_a_durable_consumer_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert [message.data for message in found] == [b"%d" % number for number in range(4, 10)]
 
     with_both(tmp_path, first, second)
+
+
+def test_a_topic_is_a_stream_once_its_consumers_are_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load, reading, may_end = StreamDirectory.load_journal, threading.Event(), threading.Event()
+
+    def load_slowly(directory: StreamDirectory, record: StreamRecord) -> Journal:
+        reading.set()
+        assert may_end.wait(30)
+        return load(directory, record)
+
+    async def work(nats: NatsClient, client: Client) -> None:
+        monkeypatch.setattr(StreamDirectory, "load_journal", load_slowly)
+        await client.create_stream("orders")
+        await client.create_topic("orders", "eu", 1)
+        assert await asyncio.to_thread(reading.wait, 30)
+        with pytest.raises(JetStreamError, match="stream not found"):
+            await nats.jetstream().create_consumer(NAME, ConsumerConfig(durable_name="early"))
+        may_end.set()
+        await until(nats, NAME)
+
+    with_both(tmp_path, work)
 
 
 def test_every_partition_is_a_stream_and_goes_with_its_topic(tmp_path: Path) -> None:

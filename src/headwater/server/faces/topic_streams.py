@@ -115,9 +115,9 @@ class TopicStreams:
             lambda: clock_us() * NANOSECONDS,
             f"partition {partition.index} of the Iggy topic {one.topic} in {one.stream}",
         )
-        self._shown[uid] = view
         partition.on_stored = view.follow_soon
         await self._jetstream.show(view)
+        self._shown[uid] = view
 
     async def _hide(self, uid: int, *, forget: bool) -> None:
         view = self._shown.pop(uid)
